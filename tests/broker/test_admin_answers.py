@@ -12,6 +12,7 @@ from sharegroup.model import errors
 from sharegroup.wire import apis
 from sharegroup.wire.codec import decode
 from sharegroup.wire.framing import request_frame, response_body
+from sharegroup.wire.messages import alter_configs as replacing
 from sharegroup.wire.messages import create_partitions as growing
 from sharegroup.wire.messages import create_topics as creating
 from sharegroup.wire.messages import incremental_alter_configs as altering
@@ -121,5 +122,34 @@ def test_the_nameless_group_has_a_coordinator(tmp_path: Path) -> None:
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=[""])
         [found] = (await ask(port, apis.FIND_COORDINATOR, request)).coordinators
         assert (found.error_code, found.node_id) == (0, 1)
+
+    run(tmp_path, scenario)
+
+
+def test_a_resource_that_is_named_twice_changes_nothing(tmp_path: Path) -> None:
+    """Apache Kafka 4.4 means to answer so, and does not answer at all."""
+
+    async def scenario(broker: Broker, port: int) -> None:
+        await new_topic(broker, port, 1)
+        own = altering.AlterableConfig("retention.ms", SET, "99999")
+        replaced = replacing.AlterableConfig("retention.ms", "99999")
+        for api, request in (
+            (
+                apis.INCREMENTAL_ALTER_CONFIGS,
+                altering.IncrementalAlterConfigsRequest(
+                    [altering.AlterConfigsResource(2, TOPIC, [own])] * 2
+                ),
+            ),
+            (
+                apis.ALTER_CONFIGS,
+                replacing.AlterConfigsRequest(
+                    [replacing.AlterConfigsResource(2, TOPIC, [replaced])] * 2
+                ),
+            ),
+        ):
+            answer = await ask(port, api, request)
+            codes = [result.error_code for result in answer.responses]
+            assert codes == [errors.InvalidRequest.code] * 2
+        assert broker.parts.configs.of_topic(TOPIC) == {}
 
     run(tmp_path, scenario)

@@ -61,7 +61,7 @@ _KAFKA: Final = """
     metrics.recording.level metrics.sample.window.ms num.io.threads num.network.threads
     num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads num.replica.fetchers
     offsets.commit.timeout.ms offsets.load.buffer.size offsets.topic.compression.codec
-    principal.builder.class process.roles producer.id.expiration.check.interval.ms
+    principal.builder.class process.roles
     producer.purgatory.purge.interval.requests queued.max.requests remote.fetch.max.wait.ms
     remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes
     remote.log.index.file.cache.ttl.ms remote.log.manager.copier.thread.pool.size

@@ -178,6 +178,13 @@ NODE_CONFIGS: Final = (
         dynamic=True,
     ),
     integer(
+        "producer.id.expiration.check.interval.ms",
+        600_000,
+        1,
+        "How often producers that have written nothing for producer.id.expiration.ms are "
+        "looked for.",
+    ),
+    integer(
         "offsets.topic.num.partitions",
         1,
         1,

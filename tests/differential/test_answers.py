@@ -1,0 +1,142 @@
+"""Small requests whose answers once differed: our broker and Apache Kafka say the same, code by
+code. Each scenario gets a port and returns what it was told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+
+import pytest
+
+from sharegroup.wire import apis
+from sharegroup.wire.messages import create_partitions as growing
+from sharegroup.wire.messages import create_topics as creating
+from sharegroup.wire.messages import delete_topics as deleting
+from sharegroup.wire.messages import metadata as asking
+from sharegroup.wire.messages.find_coordinator import FindCoordinatorRequest
+from tests.apache_kafka.broker import KafkaBroker
+from tests.broker.transaction_wire import Peer, TransactionalProducer, close_all
+from tests.servers.running import RunningServer
+from tests.servers.sharegroup_server import SharegroupServer
+
+pytestmark = pytest.mark.kafka
+
+Scenario: TypeAlias = Callable[[int], Coroutine[Any, Any, object]]
+
+OPTIONS = (
+    "broker.rack=cellar",
+    "log.cleaner.threads=3",
+    "offsets.topic.num.partitions=3",
+    "offsets.topic.replication.factor=1",
+    "transaction.state.log.replication.factor=1",
+    "transaction.state.log.min.isr=1",
+)
+TOPIC, BROKER, METRICS, GROUP = 2, 4, 16, 32
+SET, DELETE = 0, 1
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with KafkaBroker(tmp_path_factory.mktemp("kafka"), *OPTIONS) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with SharegroupServer(tmp_path_factory.mktemp("ours"), *OPTIONS) as server:
+        yield server
+
+
+async def new_topic(port: int, name: str, partitions: int = 1, **configs: str) -> int:
+    peer = await Peer.connect(port)
+    entries = [
+        creating.CreatableTopicConfig(key.replace("_", "."), value)
+        for key, value in configs.items()
+    ]
+    topic = creating.CreatableTopic(name, partitions, -1, configs=entries)
+    request = creating.CreateTopicsRequest([topic], 10_000)
+    [made] = (await peer.ask(apis.CREATE_TOPICS, 7, request)).topics
+    code: int = made.error_code
+    return code
+
+
+async def outside_a_transaction(port: int) -> object:
+    """A batch without the mark, in a partition of the transaction: before and after one with it."""
+    await new_topic(port, "jobs", 2)
+    producer = TransactionalProducer(*await asyncio.open_connection("127.0.0.1", port))
+    producer.transactional_id, producer.older = "outside", True
+    while await producer.initialize():  # the coordinator begins
+        await (await Peer.connect(port)).ask(
+            apis.FIND_COORDINATOR,
+            4,
+            FindCoordinatorRequest(key_type=1, coordinator_keys=["outside"]),
+        )
+    while await producer.add(0, 1) != [0, 0]:  # CONCURRENT_TRANSACTIONS
+        continue
+    codes = []
+    for partition, first in ((0, False), (1, True)):
+        if first:
+            codes += await producer.write({partition: b"in it"})
+        batch = producer.batch(partition, b"outside", attributes=0)
+        answer = await producer.ask(apis.PRODUCE, 11, producer.request((partition, batch)))
+        codes.append(answer.responses[0].partition_responses[0].error_code)
+    return codes
+
+
+async def a_topic_named_twice(port: int) -> object:
+    peer = await Peer.connect(port)
+    for name in ("twice", "once", "later"):
+        await new_topic(port, name)
+    topics = [growing.CreatePartitionsTopic(n, 3, None) for n in ("twice", "once", "twice")]
+    grown = await peer.ask(
+        apis.CREATE_PARTITIONS, 3, growing.CreatePartitionsRequest(topics, 10_000)
+    )
+    said: list[object] = [sorted((r.name, r.error_code, r.error_message) for r in grown.results)]
+    creatable = [creating.CreatableTopic(n, 1, -1) for n in ("new", "newer", "new")]
+    made = await peer.ask(apis.CREATE_TOPICS, 7, creating.CreateTopicsRequest(creatable, 10_000))
+    said.append(sorted((t.name, t.error_code, t.error_message) for t in made.topics))
+    by_name = [deleting.DeleteTopicState(n) for n in ("twice", "once", "twice")]
+    gone = await peer.ask(
+        apis.DELETE_TOPICS, 6, deleting.DeleteTopicsRequest(topics=by_name, timeout_ms=10_000)
+    )
+    said.append(sorted((t.name, t.error_code, t.error_message) for t in gone.responses))
+    described = await peer.ask(
+        apis.METADATA, 12, asking.MetadataRequest([asking.MetadataRequestTopic(name="later")])
+    )
+    an_id: UUID = described.topics[0].topic_id
+    for states in (
+        [deleting.DeleteTopicState(None, an_id)] * 2,
+        [deleting.DeleteTopicState(None, an_id), deleting.DeleteTopicState("later")],
+        [deleting.DeleteTopicState("later", an_id)],
+        [deleting.DeleteTopicState("later")],
+    ):
+        request = deleting.DeleteTopicsRequest(topics=states, timeout_ms=10_000)
+        gone = await peer.ask(apis.DELETE_TOPICS, 6, request)
+        said.append(
+            sorted((str(t.name), t.topic_id == an_id, t.error_code) for t in gone.responses)
+        )
+    return said
+
+
+SCENARIOS: Final[tuple[Scenario, ...]] = (
+    outside_a_transaction,
+    a_topic_named_twice,
+)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_a_client_is_told_the_same(
+    ours: RunningServer, kafka: RunningServer, scenario: Scenario
+) -> None:
+    def told(server: RunningServer) -> object:
+        async def whole() -> object:
+            try:
+                return await scenario(int(server.bootstrap.rpartition(":")[2]))
+            finally:
+                await close_all()
+
+        return asyncio.run(asyncio.wait_for(whole(), 60))
+
+    assert told(ours) == told(kafka)
