@@ -4,17 +4,23 @@ code. Each scenario gets a port and returns what it was told."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 import pytest
 
+from sharegroup.model.ids import NULL_TOPIC_ID
 from sharegroup.wire import apis
+from sharegroup.wire.batch import HEADER_BYTES, encode_batch, parse_headers, with_records
+from sharegroup.wire.compression import LZ4, compress
 from sharegroup.wire.messages import create_partitions as growing
 from sharegroup.wire.messages import create_topics as creating
 from sharegroup.wire.messages import delete_topics as deleting
+from sharegroup.wire.messages import describe_configs as describing
 from sharegroup.wire.messages import metadata as asking
+from sharegroup.wire.messages import produce as producing
+from sharegroup.wire.messages.describe_cluster import DescribeClusterRequest
 from sharegroup.wire.messages.find_coordinator import FindCoordinatorRequest
 from tests.apache_kafka.broker import KafkaBroker
 from tests.broker.transaction_wire import Peer, TransactionalProducer, close_all
@@ -32,6 +38,9 @@ OPTIONS = (
     "offsets.topic.replication.factor=1",
     "transaction.state.log.replication.factor=1",
     "transaction.state.log.min.isr=1",
+    "transaction.state.log.num.partitions=2",
+    "share.coordinator.state.topic.num.partitions=2",
+    "share.coordinator.state.topic.replication.factor=1",
 )
 TOPIC, BROKER, METRICS, GROUP = 2, 4, 16, 32
 SET, DELETE = 0, 1
@@ -120,9 +129,84 @@ async def a_topic_named_twice(port: int) -> object:
     return said
 
 
+async def records_that_are_refused(port: int) -> object:
+    """Which of ten records a producer must not send again."""
+    peer = await Peer.connect(port)
+    await new_topic(port, "keyed", cleanup_policy="compact")
+    await new_topic(port, "timed", message_timestamp_before_max_ms="1000")
+    records = [(None if at in (3, 7) else b"k", b"v") for at in range(10)]
+    said = []
+    for topic, codec in (("keyed", 0), ("timed", 0), ("keyed", LZ4)):
+        batch = encode_batch(records, timestamp_ms=5_000)
+        if codec:
+            header = parse_headers(batch)[0]._replace(attributes=codec)
+            batch = with_records(header, compress(codec, batch[HEADER_BYTES:]))
+        data = [producing.PartitionProduceData(0, batch)]
+        request = producing.ProduceRequest(
+            None, -1, 10_000, [producing.TopicProduceData(topic, NULL_TOPIC_ID, data)]
+        )
+        answer = await peer.ask(apis.PRODUCE, 11, request)
+        [part] = answer.responses[0].partition_responses
+        said.append((part.error_code, [error.batch_index for error in part.record_errors]))
+    return said
+
+
+async def topics_of_the_broker_itself(port: int) -> object:
+    codes = [
+        await new_topic(port, name, partitions)
+        for name, partitions in (
+            ("__cluster_metadata", 1),
+            ("__consumer_offsets", 3),
+            ("__consumer_offsets", 3),
+            ("__transaction_state", -1),
+            ("__share_group_state", 2),
+        )
+    ]
+    peer = await Peer.connect(port)
+    wanted = [asking.MetadataRequestTopic(name="__consumer_offsets")]
+    [topic] = (await peer.ask(apis.METADATA, 12, asking.MetadataRequest(wanted))).topics
+    return codes, topic.is_internal, len(topic.partitions)
+
+
+async def settings_of(
+    port: int, kind: int, name: str, keys: Sequence[str] | None = None
+) -> tuple[int, str, list[tuple[str, str | None, int, int, list[tuple[str, str | None, int]]]]]:
+    peer = await Peer.connect(port)
+    wanted = describing.DescribeConfigsResource(kind, name, keys)
+    request = describing.DescribeConfigsRequest([wanted], True, False)
+    [result] = (await peer.ask(apis.DESCRIBE_CONFIGS, 4, request)).results
+    configs = [
+        (
+            c.name,
+            c.value,
+            c.config_source,
+            c.config_type,
+            [(s.name, s.value, s.source) for s in c.synonyms],
+        )
+        for c in result.configs
+    ]
+    return result.error_code, result.error_message or "", sorted(configs)
+
+
+async def client_metrics(port: int) -> object:
+    return [await settings_of(port, METRICS, name) for name in ("", "some")]
+
+
+async def where_the_broker_stands(port: int) -> object:
+    peer = await Peer.connect(port)
+    answer = await peer.ask(apis.METADATA, 12, asking.MetadataRequest([]))
+    cluster = await peer.ask(apis.DESCRIBE_CLUSTER, 1, DescribeClusterRequest())
+    found = [*answer.brokers, *cluster.brokers]
+    return [broker.rack for broker in found]
+
+
 SCENARIOS: Final[tuple[Scenario, ...]] = (
     outside_a_transaction,
     a_topic_named_twice,
+    records_that_are_refused,
+    topics_of_the_broker_itself,
+    client_metrics,
+    where_the_broker_stands,
 )
 
 

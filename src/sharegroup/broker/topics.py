@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.broker.internal_topics import HIDDEN_TOPICS, INTERNAL_TOPICS
+from sharegroup.broker.internal_topics import CLUSTER_METADATA, HIDDEN_TOPICS, INTERNAL_TOPICS
 from sharegroup.broker.waiters import Waiters
 from sharegroup.groups.topics import TopicInfo, TopicsImage
 from sharegroup.keyed_locks import KeyedLocks
 from sharegroup.model.errors import (
     FencedLeaderEpoch,
     InvalidPartitions,
+    InvalidRequest,
     InvalidTopic,
     TopicAlreadyExists,
     UnknownLeaderEpoch,
@@ -63,6 +64,8 @@ class Topics:
         self._names: dict[UUID, str] = {}
         self._infos: dict[str, TopicInfo] = {}
         self._image = TopicsImage({})
+        self.internal_partitions: dict[str, int] = {}
+        """How many partitions each internal topic has, or will have."""
         self._changing = KeyedLocks()  # by folded name: two names that collide are one
         for name in store.topics:
             self._take_in(name)
@@ -153,7 +156,7 @@ class Topics:
 
     @staticmethod
     def is_internal(name: str) -> bool:
-        """Whether the topic is internal: clients may read but not write, create or delete it."""
+        """Whether the topic is internal: clients may read but not write or delete it."""
         return name in INTERNAL_TOPICS
 
     @staticmethod
@@ -179,11 +182,17 @@ class Topics:
         Raises:
             InvalidTopic, InvalidPartitions, TopicAlreadyExists, PolicyViolation,
             KafkaStorageError.
+            InvalidRequest: it is the log of Kafka's controllers.
         """
-        count = self._partitions_default() if partitions == -1 else partitions
         check_topic_name(name)
-        if self.is_internal(name):
+        if name == CLUSTER_METADATA:
+            raise InvalidRequest(f"Creation of internal topic {name} is prohibited.")
+        if name in HIDDEN_TOPICS:
             raise InvalidTopic(f"{name} is internal; the broker makes it when it needs it")
+        own = self.internal_partitions.get(name)
+        count = (own or self._partitions_default()) if partitions == -1 else partitions
+        if own not in (None, count):
+            raise InvalidPartitions(f"{name} is internal and has {own} partition(s) by a setting.")
         if not 1 <= count <= TOPIC_PARTITIONS_MAX:
             raise InvalidPartitions(
                 f"Number of partitions was set to an invalid value: {count}; "

@@ -12,7 +12,7 @@ _KAFKA: Final = """
     add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
     alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
     alter.log.dirs.replication.quota.window.size.seconds
-    auto.leader.rebalance.enable background.threads broker.heartbeat.interval.ms broker.rack
+    auto.leader.rebalance.enable background.threads broker.heartbeat.interval.ms
     broker.session.timeout.ms client.quota.callback.class config.providers
     controlled.shutdown.enable controller.performance.always.log.threshold.ms
     controller.performance.sample.period.ms controller.quorum.append.linger.ms
