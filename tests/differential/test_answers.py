@@ -43,7 +43,7 @@ OPTIONS = (
     "share.coordinator.state.topic.replication.factor=1",
 )
 TOPIC, BROKER, METRICS, GROUP = 2, 4, 16, 32
-SET, DELETE = 0, 1
+CONCURRENT_TRANSACTIONS = 51
 
 
 @pytest.fixture(scope="module")
@@ -71,17 +71,45 @@ async def new_topic(port: int, name: str, partitions: int = 1, **configs: str) -
     return code
 
 
+async def begun(port: int, transactional_id: str, *, older: bool) -> TransactionalProducer:
+    """A producer with an epoch, as soon as the coordinator answers."""
+    producer = TransactionalProducer(*await asyncio.open_connection("127.0.0.1", port))
+    producer.transactional_id, producer.older = transactional_id, older
+    wanted = FindCoordinatorRequest(key_type=1, coordinator_keys=[transactional_id])
+    while await producer.initialize():
+        await producer.ask(apis.FIND_COORDINATOR, 4, wanted)
+    return producer
+
+
+async def aborts_of_what_never_began(port: int) -> object:
+    """What a client asks whose request for the transaction's first partition was lost in a kill."""
+    await new_topic(port, "jobs", 2)
+    said: list[object] = []
+    for older in (True, False):
+        producer = await begun(port, f"lost-{older}", older=older)
+        for commit in (True, False):
+            said.append((older, "nothing before", commit, await settled(producer, commit=commit)))
+            while older and await producer.add(0) == [CONCURRENT_TRANSACTIONS]:
+                continue
+            while await producer.write({0: b"x"}) == [CONCURRENT_TRANSACTIONS]:
+                continue
+            assert await settled(producer, commit=commit) == 0
+            again = [await settled(producer, commit=other) for other in (True, False)]
+            said.append((older, commit, again))
+    return said
+
+
+async def settled(producer: TransactionalProducer, *, commit: bool) -> int:
+    """The answer to EndTxn, when the transaction before is complete."""
+    while (code := await producer.end(commit=commit)) == CONCURRENT_TRANSACTIONS:
+        continue
+    return code
+
+
 async def outside_a_transaction(port: int) -> object:
     """A batch without the mark, in a partition of the transaction: before and after one with it."""
     await new_topic(port, "jobs", 2)
-    producer = TransactionalProducer(*await asyncio.open_connection("127.0.0.1", port))
-    producer.transactional_id, producer.older = "outside", True
-    while await producer.initialize():  # the coordinator begins
-        await (await Peer.connect(port)).ask(
-            apis.FIND_COORDINATOR,
-            4,
-            FindCoordinatorRequest(key_type=1, coordinator_keys=["outside"]),
-        )
+    producer = await begun(port, "outside", older=True)
     while await producer.add(0, 1) != [0, 0]:  # CONCURRENT_TRANSACTIONS
         continue
     codes = []
@@ -202,6 +230,7 @@ async def where_the_broker_stands(port: int) -> object:
 
 SCENARIOS: Final[tuple[Scenario, ...]] = (
     outside_a_transaction,
+    aborts_of_what_never_began,
     a_topic_named_twice,
     records_that_are_refused,
     topics_of_the_broker_itself,
