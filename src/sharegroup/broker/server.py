@@ -172,6 +172,7 @@ class Broker:
         if not self._servers:
             self.parts.state.start(self.spawn)
             self._housekeep()
+            self._forget_producers()
             if self.parts.access_rules.file:
                 self._look_at_acl_file()
             Cleaning(self.parts, self.spawn).start()
@@ -340,6 +341,15 @@ class Broker:
         interval_ms = self.parts.configs.broker.integer("log.retention.check.interval.ms")
         asyncio.get_running_loop().call_later(interval_ms / 1000, self._housekeep)
         self.spawn(self._enforce_retention())
+
+    def _forget_producers(self) -> None:
+        """Forget producers that have been silent for long, at once and after each interval."""
+        if self.stopping:
+            return
+        parts = self.parts
+        interval_ms = parts.configs.broker.integer("producer.id.expiration.check.interval.ms")
+        asyncio.get_running_loop().call_later(interval_ms / 1000, self._forget_producers)
+        parts.store.expire_producers(parts.clock.wall_ms())
 
     async def _enforce_retention(self) -> None:
         parts = self.parts

@@ -395,7 +395,6 @@ class LocalPartitionLog:
         """
         if self._failure is not None:
             return False
-        self._producers.expire(now_ms - self.settings.producer_expiration_ms)
         try:
             count = retention.expired(self._segments, self.settings, now_ms)
             if count == len(self._segments):
