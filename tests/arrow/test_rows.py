@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from pyspark.sql.types import (
 from sharegroup.arrow.records import LOCKSTEP_BATCHES_MIN
 from sharegroup.arrow.rows import RowBuilder
 from sharegroup.arrow.schema import COLUMNS, arrow_schema, check_columns, column_names
+from sharegroup.model.dates import DATE_MAX_MS
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.records import walk
 from sharegroup.records.batches import end_offset
@@ -45,6 +47,7 @@ def in_use(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 Record = tuple[bytes | None, bytes | None, int, list[tuple[str, bytes | None]]]
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ALL = [Acquired(0, 2**40, 1)]
 ATTRIBUTES_AT, LAST_DELTA_AT, MAX_TIMESTAMP_AT = 22, 23, 35
 
@@ -196,6 +199,23 @@ def test_the_timestamp_type_of_a_record() -> None:
     for data, expected in ((by_producer, [0]), (by_producer + signed(appended), [0, 1, 1])):
         (batch,) = builder.rows(memoryview(data))
         assert batch.column("timestampType").to_pylist() == expected
+
+
+def test_a_time_that_no_date_can_hold_is_null() -> None:
+    wrapped = 18_448_444_073_709_552  # times 1,000 it is a day in 2023
+    times = [-1, 0, DATE_MAX_MS, DATE_MAX_MS + 1, 1_700_000_000_000_000, wrapped, 2**63 - 1]
+    for only in (times, times[:3], times[3:]):
+        data = b"".join(
+            encoded([(None, b"v", time, [])], base_offset=at) for at, time in enumerate(only)
+        )
+        found = []
+        for batch in RowBuilder(("timestamp",), "t", 0, ALL).rows(memoryview(data)):
+            batch.validate(full=True)
+            found += [row["timestamp"] for row in batch.to_pylist()]
+        right = [
+            EPOCH + timedelta(milliseconds=time) if time <= DATE_MAX_MS else None for time in only
+        ]
+        assert found == right
 
 
 def test_an_offset_outside_of_its_batch_is_damage() -> None:

@@ -98,3 +98,13 @@ def test_a_record_that_is_too_large_is_refused_with_kafkas_name(
     done = commands.run("produce", topic, stdin="x" * 2_000_000)
     assert done.status == 1
     assert done.stderr.startswith("sharegroup: MESSAGE_TOO_LARGE: ")
+
+
+def test_one_large_line_fails_alone_and_is_named(commands: Commands) -> None:
+    commands.ok("topics", "create", "limited", "-c", "max.message.bytes=10000")
+    lines = [f"small {number}" for number in range(8)]
+    lines.insert(3, "x" * 12_000)
+    done = commands.run("produce", "limited", stdin="\n".join(lines))
+    assert done.status == 1
+    assert "MESSAGE_TOO_LARGE: the record for limited-0 without a key is too large" in done.stderr
+    assert "(line 4 of the input)\n8 records sent to limited, 1 refused\n" in done.stderr

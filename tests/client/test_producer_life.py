@@ -215,7 +215,7 @@ def test_unawaited_errors_are_logged_once_and_raised_by_flush(
 def test_awaited_errors_are_not_raised_again(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with producing() as (server, producer):
-            server.errors = [MESSAGE_TOO_LARGE]
+            server.errors = [MESSAGE_TOO_LARGE] * 4  # of all three, and of each alone
             deliveries = [producer.send(TOPIC, b"x") for _ in range(3)]
             for delivery in deliveries:
                 with pytest.raises(MessageTooLarge):

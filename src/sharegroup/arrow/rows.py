@@ -29,6 +29,7 @@ from sharegroup.arrow.records import (
     whole_batches,
 )
 from sharegroup.arrow.schema import arrow_schema
+from sharegroup.model.dates import DATE_MAX_MS, DATE_MIN_MS
 
 Column: TypeAlias = Callable[[], Any]
 
@@ -124,9 +125,7 @@ class RowBuilder:
             "topic": lambda: pa.repeat(self._topic, rows),
             "partition": lambda: pa.repeat(self._partition, rows),
             "offset": lambda: pa.array(fields.offsets),
-            "timestamp": lambda: pa.array(fields.timestamps_ms * 1_000).view(
-                self._type("timestamp")
-            ),
+            "timestamp": lambda: _times(fields.timestamps_ms, self._type("timestamp")),
             "timestampType": lambda: _timestamp_types(fields),
             "headers": lambda: headers(fields, self._type("headers")),
             "delivery_count": lambda: pa.array(delivery_counts.astype(np.int16)),
@@ -168,6 +167,15 @@ def headers(fields: Fields, kind: Any) -> Any:
     pairs = pa.StructArray.from_arrays([keys, values], fields=list(kind.value_type))
     none = pa.array(ends[1:] == ends[:-1])
     return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pairs, type=kind, mask=none)
+
+
+def _times(timestamps_ms: Ints, kind: pa.DataType) -> Any:
+    """Null where no date can hold the time: a producer may have written microseconds, and a wrong
+    date would be believed.
+    """
+    undatable = (timestamps_ms < DATE_MIN_MS) | (timestamps_ms > DATE_MAX_MS)
+    mask = undatable if undatable.any() else None
+    return pa.array(timestamps_ms * 1_000, mask=mask).view(kind)
 
 
 def _timestamp_types(fields: Fields) -> Any:

@@ -16,7 +16,7 @@ from sharegroup.cli.csv_rows import CsvRows
 from sharegroup.cli.input import chunks, open_input, size_of
 from sharegroup.cli.lines import LineSplitter, Parse, parse_headers, parser
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, CommandConfig
-from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
+from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, explain, run
 from sharegroup.cli.reaching import reach
 from sharegroup.cli.record_json import parse_record_json
 from sharegroup.cli.stopping import Stopping
@@ -24,7 +24,7 @@ from sharegroup.cli.tables import count, print_json
 from sharegroup.client.producer.delivery import Delivery
 from sharegroup.client.producer.producer import Producer
 from sharegroup.client.records.record import Headers
-from sharegroup.model.errors import SharegroupError
+from sharegroup.model.errors import MessageTooLarge, RecordListTooLarge, SharegroupError
 from sharegroup.model.printable import printable
 
 if TYPE_CHECKING:
@@ -172,9 +172,10 @@ class Sending:
         self.delivered: Counter[int] = Counter()  # by partition
         self.refused = 0
         self.error: SharegroupError | None = None  # the first one
+        self.refused_line = 0  # where its record was read; 0: it is not about a record
         self._parse = parse
         self.lines = 0
-        self._on_their_way: deque[Delivery] = deque()
+        self._on_their_way: deque[tuple[int, Delivery]] = deque()
 
     async def send(self, producer: Producer, line: bytes) -> None:
         """Queue the record of a line; raises UsageError if the line is invalid."""
@@ -189,7 +190,7 @@ class Sending:
                 partition=parsed.partition if self._partition is None else self._partition,
                 timestamp_ms=parsed.timestamp_ms,
             )
-            self._on_their_way.append(sent)
+            self._on_their_way.append((self.lines, sent))
 
     def end(self) -> None:
         """Note the end of the input; raises UsageError if a row is incomplete."""
@@ -198,22 +199,23 @@ class Sending:
 
     async def settle(self) -> None:
         """Count the records that the broker has answered, the oldest first."""
-        while self._on_their_way and self._on_their_way[0].done():
-            await self._count(self._on_their_way.popleft())
+        while self._on_their_way and self._on_their_way[0][1].done():
+            await self._count(*self._on_their_way.popleft())
 
     async def settle_all(self, producer: Producer) -> None:
         """Wait for the answers of all records, and count them."""
         with suppress(SharegroupError):  # each record's future has the error too
             await producer.flush()
         while self._on_their_way:
-            await self._count(self._on_their_way.popleft())
+            await self._count(*self._on_their_way.popleft())
 
-    async def _count(self, sent: Delivery) -> None:
+    async def _count(self, line: int, sent: Delivery) -> None:
         try:
             self.delivered[(await sent).partition] += 1
         except SharegroupError as error:
             self.refused += 1
-            self.error = self.error or error
+            if self.error is None:
+                self.error, self.refused_line = error, line
 
 
 async def _produce(producer: Producer, sending: Sending, file: BinaryIO) -> int:
@@ -227,9 +229,15 @@ async def _produce(producer: Producer, sending: Sending, file: BinaryIO) -> int:
             await sending.settle_all(producer)
             await producer.close()
     if sending.error is not None:
-        complain(sending.error)
+        complain(_said_of(sending.error, sending.refused_line))
         return exit_code(sending.error)
     return stopping.exit_code or ExitCode.DONE
+
+
+def _said_of(error: SharegroupError, line: int) -> str:
+    """The error, and the line whose record is to blame, if it is this one alone."""
+    alone = isinstance(error, MessageTooLarge | RecordListTooLarge)
+    return explain(error) + (f" (line {line} of the input)" if alone and line else "")
 
 
 async def _send_all(

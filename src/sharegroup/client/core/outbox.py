@@ -8,7 +8,10 @@ answers a duplicate with the first outcome. So batches must arrive in order, eve
 * after a failure, nothing new is sent until all batches under way are answered; then the failed
   ones are sent again one at a time, in order, with their old numbers;
 * when a batch is given up, the numbers after it would leave a gap: the partition goes on with a new
-  producer id, from 0.
+  producer id, from 0;
+* a batch too large for the topic is split, and its parts go in its place, under its numbers;
+* a broker takes any number from a producer id that it does not know. So the first batch travels
+  alone: were it refused, a later one would have taken its place.
 
 Sans-IO. Times are in seconds, on whatever clock the caller uses.
 """
@@ -16,17 +19,20 @@ Sans-IO. Times are in seconds, on whatever clock the caller uses.
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 from crc32c import crc32c
 
-from sharegroup.client.core.compiled_batches import new_builder
+from sharegroup.client.core.compiled_batches import batches_in, new_builder
 from sharegroup.model.ids import TopicPartition
 
 IN_FLIGHT_MAX: Final = 5
 SEQUENCE_MASK: Final = 0x7FFFFFFF
+_RECORD_BYTES: Final = 8
 _CRC_AT: Final = 17
 _CRC_FROM: Final = 21
 _PRODUCER_AT: Final = 43
@@ -53,6 +59,7 @@ class Batch:
         awaited: how many of its records somebody awaits, or has awaited.
         dropped: how many of its records nobody can await any more.
         failures: is told when more are dropped; None until the batch has failed.
+        parts: what it was split into; then ``outcome`` says only that, and theirs are awaited.
     """
 
     __slots__ = (
@@ -65,6 +72,7 @@ class Batch:
         "failures",
         "made_s",
         "outcome",
+        "parts",
         "sequence",
         "size",
         "where",
@@ -83,6 +91,7 @@ class Batch:
         self.awaited = 0
         self.dropped = 0
         self.failures: Any = None
+        self.parts: Sequence[Batch] = ()
         self._builder = builder
         self._data: bytearray | None = None
 
@@ -101,6 +110,17 @@ class Batch:
         batch = cls(where, None, outcome, 0.0, 0.0)
         batch.count, batch.size = 1, size
         return batch
+
+    def part_of(self, index: int) -> tuple[Batch, int]:
+        """The part that has the record of this index, and its index there."""
+        ends = list(accumulate(part.count for part in self.parts))
+        at = bisect_right(ends, index)
+        return self.parts[at], index - (ends[at - 1] if at else 0)
+
+    def records(self) -> list[Any]:
+        """The records of a batch that was encoded."""
+        assert self._data is not None, "it was not sent"
+        return [record for batch in batches_in(bytes(self._data)) for record in batch]
 
     def release(self) -> None:
         """Drop the bytes, because the outcome is known: a kept delivery must not keep them."""
@@ -158,6 +178,7 @@ class Outbox:
         self._unanswered = 0
         self._repeating = False
         self._next_sequence = 0
+        self._accepted_id: int | None = None  # the producer id that the partition knows
 
     def __bool__(self) -> bool:
         return bool(self._open or self._closed or self._sent)
@@ -193,12 +214,13 @@ class Outbox:
             if batch.append(timestamp_ms, key, value, headers):
                 return batch, False
             self._closed.append(batch)
-        builder = new_builder(self._codec, self._batch_size, transactional=self._transactional)
-        batch = self._open = Batch(
-            self.where, builder, self._make_outcome(), now_s, now_s + self._delivery_timeout_s
-        )
+        batch = self._open = self._new_batch(now_s, now_s + self._delivery_timeout_s)
         batch.append(timestamp_ms, key, value, headers)
         return batch, True
+
+    def _new_batch(self, made_s: float, deadline_s: float) -> Batch:
+        builder = new_builder(self._codec, self._batch_size, transactional=self._transactional)
+        return Batch(self.where, builder, self._make_outcome(), made_s, deadline_s)
 
     # --- sending ----------------------------------------------------------------------------------
 
@@ -210,13 +232,18 @@ class Outbox:
         """
         if self._repeating:
             return self.not_before_s if self._unanswered == 0 else None
-        if len(self._sent) >= (IN_FLIGHT_MAX if self._idempotent else 1):
+        if len(self._sent) >= self._in_flight_max():
             return None
         if self._closed:
             return self.not_before_s
         if self._open is None or (linger_s == 0 and self._sent):
             return None
         return max(self.not_before_s, self._open.made_s + linger_s)
+
+    def _in_flight_max(self) -> int:
+        identity = self.identity
+        known = identity is not None and identity.producer_id == self._accepted_id
+        return IN_FLIGHT_MAX if self._idempotent and known else 1
 
     def take(self) -> Batch:
         """The next batch to send; the caller owes one of the three answers for it."""
@@ -254,6 +281,41 @@ class Outbox:
         """It is in the log."""
         self._answered(batch)
         self._remove(batch)
+        if self.identity is not None:
+            self._accepted_id = self.identity.producer_id
+
+    def split(self, batch: Batch) -> Sequence[Batch]:
+        """The batch has several records and is too large for the topic: its parts, which are sent
+        in its place. Later batches are made no larger.
+
+        Half of its bytes at most are in a part, or one record: so a few rounds find a size that
+        fits, and it is never less than half of what the topic takes.
+        """
+        self._answered(batch)
+        self._repeating = True
+        records = batch.records()
+        self._batch_size = min(self._batch_size, sum(map(_size, records)) // 2)
+        batch.parts = self._parts(batch, records)
+        at = self._sent.index(batch)
+        del self._sent[at]
+        for number, part in enumerate(batch.parts):
+            self._sent.insert(at + number, part)
+        return batch.parts
+
+    def _parts(self, batch: Batch, records: Sequence[Any]) -> list[Batch]:
+        parts: list[Batch] = []
+        for index, record in enumerate(records):
+            fields = (record.timestamp, record.key, record.value, record.headers)
+            if not parts or not parts[-1].append(*fields):
+                part = self._new_batch(batch.made_s, batch.deadline_s)
+                part.sequence = (batch.sequence + index) & SEQUENCE_MASK
+                part.append(*fields)
+                parts.append(part)
+        for part in parts:
+            part.size = batch.size * part.count // batch.count
+            part.dropped = min(part.count, batch.dropped)
+        parts[0].size += batch.size - sum(part.size for part in parts)
+        return parts
 
     def failed(self, batch: Batch) -> None:
         """The batch failed, but a retry may succeed."""
@@ -304,3 +366,9 @@ class Outbox:
         self._sent.remove(batch)
         if not self._sent:
             self._repeating = False
+
+
+def _size(record: Any) -> int:
+    """About what it takes in a batch; never more than twice that."""
+    own = len(record.key or b"") + len(record.value or b"")
+    return _RECORD_BYTES + own + sum(len(n.encode()) + len(v or b"") for n, v in record.headers)

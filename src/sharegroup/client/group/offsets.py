@@ -271,13 +271,17 @@ class OffsetCalls(ABC):
     async def committed(
         self, *partitions: tuple[str, int]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed for these partitions; None: nothing."""
+        """What the group has committed for these partitions, single records behind the offset among
+        it (``ranges``); None: nothing.
+        """
         self._check_usable()
         await self.start()
         wheres = [as_partition(one) for one in partitions] or sorted(self._positions.assigned)
         found = await retrying(
             self._cluster,
-            lambda: committed_offsets(self._cluster, self.group_metadata(), wheres),
+            lambda: committed_offsets(
+                self._cluster, self.group_metadata(), wheres, with_ranges=True
+            ),
             self._cluster.request_timeout_ms,
         )
         return {where: found.get(where) for where in wheres}

@@ -48,6 +48,7 @@ class Delivery:
 
     def done(self) -> bool:
         """The outcome is known: awaiting it will not wait."""
+        self._follow()
         batch = self._batch
         return batch is not None and bool(batch.outcome.done())
 
@@ -59,9 +60,14 @@ class Delivery:
         try:
             if self._batch is None:
                 yield from asyncio.shield(self.entered()).__await__()
-            batch = self._batch
-            assert batch is not None, "it has entered a batch"
-            base_offset, append_time_ms = yield from asyncio.shield(batch.outcome).__await__()
+            while True:
+                self._follow()
+                batch = self._batch
+                assert batch is not None, "it has entered a batch"
+                outcome = yield from asyncio.shield(batch.outcome).__await__()
+                if not batch.parts:
+                    break
+            base_offset, append_time_ms = outcome
         except asyncio.CancelledError:
             self._take_back()
             raise
@@ -70,11 +76,20 @@ class Delivery:
         return RecordMetadata(where.topic, where.partition, base_offset + self._index, timestamp)
 
     def __del__(self) -> None:
+        self._follow()
         batch = self._batch
         if batch is not None and not self._awaited:
             batch.dropped += 1
             if batch.failures is not None:
                 batch.failures.dropped(batch)
+
+    def _follow(self) -> None:
+        """If its batch was split: it is in a part of that."""
+        while self._batch is not None and self._batch.parts:
+            part, self._index = self._batch.part_of(self._index)
+            self._batch.awaited -= self._awaited
+            part.awaited += self._awaited
+            self._batch = part
 
     def _take_back(self) -> None:
         """The waiting task was cancelled, and has not seen the outcome."""

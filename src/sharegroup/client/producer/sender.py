@@ -20,11 +20,14 @@ from sharegroup.model.errors import (
     DuplicateSequenceNumber,
     KafkaError,
     LeaderNotAvailable,
+    MessageTooLarge,
     OutOfOrderSequenceNumber,
+    RecordListTooLarge,
     RequestTimedOut,
     RetriableError,
     SharegroupError,
     UnknownProducerId,
+    error_from_code,
 )
 from sharegroup.wire.apis import INIT_PRODUCER_ID, PRODUCE
 from sharegroup.wire.messages.init_producer_id import (
@@ -43,6 +46,8 @@ log = logging.getLogger("sharegroup.client")
 
 _TRANSACTION_TIMEOUT_MS: Final = 2**31 - 1
 """Ignored without a transactional id; Java's client sends this value."""
+_TOO_LARGE: Final = (MessageTooLarge, RecordListTooLarge)
+_KEY_SHOWN_MAX: Final = 40
 _LOST_PLACE: Final = (OutOfOrderSequenceNumber, UnknownProducerId)
 
 
@@ -119,8 +124,9 @@ class ProduceSender:
         """Wait until all present batches are delivered or have failed; see ``flushing``."""
         batches = [batch for outbox in self._outboxes for batch in outbox]
         self._woken.set()
-        if batches:
+        while batches:
             await asyncio.wait([batch.outcome for batch in batches])
+            batches = [part for batch in batches for part in batch.parts]
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -291,9 +297,19 @@ class ProduceSender:
             outbox.failed(batch)
             self._pause(outbox, error)
             self._begin(self._refresh())
+        elif isinstance(error, _TOO_LARGE) and batch.count > 1:
+            self._split(outbox, batch, error)
         else:
+            if isinstance(error, _TOO_LARGE):
+                error = _too_large(batch, error)
             outbox.gave_up(batch)
             self.complete(batch, error)
+
+    def _split(self, outbox: Outbox, batch: Batch, error: KafkaError) -> None:
+        parts = outbox.split(batch)
+        log.info("sending a batch again in %d parts: %s", len(parts), error)
+        batch.release()
+        batch.outcome.set_result(None)  # those who await a record go on to its part
 
     def complete(
         self,
@@ -384,3 +400,11 @@ class ProduceSender:
             if outbox.needs_identity:
                 for batch in outbox.expire(math.inf):
                     self.complete(batch, error)
+
+
+def _too_large(batch: Batch, error: KafkaError) -> KafkaError:
+    """The error of a batch of one record, which says what record that is."""
+    key = batch.records()[0].key
+    named = "without a key" if key is None else f"with the key {key[:_KEY_SHOWN_MAX]!r}"
+    text = f"the record for {batch.where} {named} is too large, even alone: {error}"
+    return error_from_code(error.code, text)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol
 
+from sharegroup.model.dates import DATE_MAX_MS, DATE_MIN_MS
 from sharegroup.model.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ else:
     V = TypeVar("V")
 
 Headers = list[tuple[str, bytes | None]]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Fields(Protocol):
@@ -100,8 +103,19 @@ class ReadRecord(Generic[O_co, K, V]):
 
     @property
     def time(self) -> datetime:
-        """The timestamp, in UTC."""
-        return datetime.fromtimestamp(self._fields.timestamp / 1000, UTC)
+        """The timestamp, in UTC.
+
+        Raises:
+            ValueError: no date can hold it: whoever wrote it used another unit.
+        """
+        timestamp = self._fields.timestamp
+        if not DATE_MIN_MS <= timestamp <= DATE_MAX_MS:
+            raise ValueError(
+                f"the timestamp {timestamp} of {self.topic}-{self.partition}@{self.offset} is "
+                "no date in milliseconds since 1970: did its producer write another unit, such "
+                "as microseconds? record.timestamp has the number"
+            )
+        return _EPOCH + timedelta(milliseconds=timestamp)
 
     @property
     def key(self) -> K | None:
