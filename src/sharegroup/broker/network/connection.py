@@ -329,7 +329,7 @@ class BrokerConnection(asyncio.Protocol):
             self.sasl.busy = True
             self._run(self._authenticate(self.sasl, frame, slot), frame)
         elif frame[:2] not in CARRIES_RECORDS:
-            self._start(frame, slot)
+            self._run(self._turns.owing(self, self._answer(frame, slot)), frame)
         elif self._records_slot is None:
             self._records_slot = slot
             self._start(frame, slot)
