@@ -66,8 +66,8 @@ def main() -> int:
     if chosen.write_docs:
         report.add_earlier(runner.results, DOCS / "benchmarks.json")
         report.write_json(DOCS / "benchmarks.json", runner.results, rounds)
-        table = report.markdown_table(*report.lines(BENCHMARKS, runner.results, tuple(SYSTEMS)))
-        report.write_page(DOCS / "benchmarks.md", table)
+        page = report.page(BENCHMARKS, tuple(SYSTEMS), DOCS / "benchmarks.json")
+        (DOCS / "benchmarks.md").write_text(page)
     return 1 if runner.results.failures else 0
 
 

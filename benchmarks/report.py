@@ -14,23 +14,31 @@ import confluent_kafka
 from rich.table import Table
 
 from benchmarks.benchmark import Benchmark, Row
+from benchmarks.reasons import reason
 from benchmarks.runner import Results
 from benchmarks.spark_jars import SPARK
-from benchmarks.systems import EARLIER_PEERS, PEER
+from benchmarks.systems import EARLIER_PEERS, OURS, PEER
 
 MISSING = "–"
+WORSE = " (worse)"
 PAGE = """# Benchmarks
 
-Written by `make bench ARGS="--write-docs"`: do not edit. Medians of alternating rounds, same
-clients, on {machine}, {when}, with {versions}.
+Written by `make bench ARGS="--write-docs"`, or from its samples by `make docs`: do not edit.
+Medians of alternating rounds, same clients, on {machine}, {when},
+with {versions}.
 The figures of one row are of one run (`--only` measures some rows anew and keeps the others).
 *Rounds*: how many were measured. *Spread*: half of what lies between the lowest and the highest, in
 per cent of the median, for each system. How each row is measured stands in the docstring of its
-file in `benchmarks/`; every sample is in [benchmarks.json](benchmarks.json). A version in brackets
-behind a value is that of the Apache Kafka which the row was measured on.
+file in `benchmarks/`, and why one is worse in `benchmarks/reasons.py`; every sample is in
+[benchmarks.json](benchmarks.json). A version in brackets behind a value is that of the Apache Kafka
+which the row was measured on.
 
 {table}
+
+{once}
 """
+ONCE = """Rows of one round say little. More rounds of all of them:
+`make bench ARGS="--write-docs {only}"`."""
 
 
 def machine() -> str:
@@ -56,12 +64,13 @@ def lines(
         "target",
         "rounds",
         "spread",
+        "why worse",
     ]
     table = [
         [row.title, row.unit]
         + [system_text(row, results, system) for system in systems]
         + [ratio_text(row, results, system) for system in ours]
-        + [row.target, *repeated(results.samples[row.key], systems)]
+        + [row.target, *repeated(results.samples[row.key], systems), why(row, results, ours)]
         for benchmark in benchmarks
         for row in benchmark.rows
     ]
@@ -107,7 +116,29 @@ def ratio_text(row: Row, results: Results, system: str) -> str:
         return MISSING
     ratio = mine / peer
     better = ratio >= 1 if row.higher_is_better else ratio <= 1
-    return f"{ratio:.2f} ×{'' if better else ' (worse)'}"
+    return f"{ratio:.2f} ×{'' if better else WORSE}"
+
+
+def why(row: Row, results: Results, ours: Sequence[str]) -> str:
+    """The reasons for what is worse in this row, in the order of the columns."""
+    reasons = [
+        reason(row.key, durable=system == OURS)
+        for system in ours
+        if WORSE in ratio_text(row, results, system)
+    ]
+    return "; ".join(dict.fromkeys(reasons))
+
+
+def once_only(
+    benchmarks: Sequence[Benchmark], results: Results, systems: Sequence[str]
+) -> list[str]:
+    """Names of the benchmarks whose rows are of one round, though more could be measured."""
+    return [
+        benchmark.name
+        for benchmark in benchmarks
+        if benchmark.rounds_max != 1
+        and any(repeated(results.samples[row.key], systems)[0] == "1" for row in benchmark.rows)
+    ]
 
 
 def rich_table(header: list[str], rows: list[list[str]], title: str) -> Table:
@@ -140,6 +171,7 @@ def write_json(path: Path, results: Results, rounds: int) -> None:
     content = {
         "machine": machine(),
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": versions(),
         "rounds": rounds,
         "samples": results.samples,
         "failures": results.failures,
@@ -153,8 +185,17 @@ def versions() -> str:
     return f"{PEER}, librdkafka {rdkafka}, PySpark {SPARK} in Spark's rows"
 
 
-def write_page(path: Path, table: str) -> None:
-    """The table as a page of the documentation."""
-    when = datetime.now(UTC).date().isoformat()
-    filled = PAGE.format(machine=machine(), when=when, versions=versions(), table=table)
-    path.write_text(filled)
+def page(benchmarks: Sequence[Benchmark], systems: Sequence[str], path: Path) -> str:
+    """The table of the samples in ``path``, as a page of the documentation."""
+    measured = json.loads(path.read_text())
+    results = Results()
+    add_earlier(results, path)
+    once = once_only(benchmarks, results, systems)
+    only = " ".join(f"--only {name}" for name in once)
+    return PAGE.format(
+        machine=measured["machine"],
+        when=measured["when"].partition("T")[0],
+        versions=measured["versions"],
+        table=markdown_table(*lines(benchmarks, results, systems)),
+        once=ONCE.format(only=only) if once else "Every row has several rounds.",
+    )

@@ -18,6 +18,7 @@ from benchmarks.spark_session import KAFKA, SHARE, drained
 
 RECORDS = 5_000_000
 BATCH = 100_000
+CORES = 2
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "noop": ("noop, whole", {"sink": "noop"}),
     "parquet": ("Parquet, whole", {"sink": "parquet"}),
@@ -30,7 +31,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 TARGET = "≥ 1.2 on ours, ≥ 0.8 on Kafka"
 
 
-def measure(bench: Bench, cores: int) -> dict[str, float]:
+def measure(bench: Bench) -> dict[str, float]:
     """Measure every case with both sources."""
     bench.server.prepare()
     bench.server.start()
@@ -39,33 +40,33 @@ def measure(bench: Bench, cores: int) -> dict[str, float]:
     rates: dict[str, float] = {}
     for kind in (SHARE, KAFKA):
         asked = [{"topic": topic, **case} for _, case in CASES.values()]
-        results = drained(bench, kind, asked, cores=cores)
+        results = drained(bench, kind, asked, cores=CORES)
         for name, result in zip(CASES, results, strict=True):
             if result["rows"] != records:
                 raise RuntimeError(f"{kind}, {name}: {result['rows']} rows")
-            rates[_key(kind, name, cores)] = records / result["seconds"]
+            rates[_key(kind, name)] = records / result["seconds"]
     for name in CASES:
-        ours, theirs = (rates[_key(kind, name, cores)] for kind in (SHARE, KAFKA))
-        rates[_key("ratio", name, cores)] = ours / theirs
+        ours, theirs = (rates[_key(kind, name)] for kind in (SHARE, KAFKA))
+        rates[_key("ratio", name)] = ours / theirs
     return rates
 
 
-def _key(kind: str, case: str, cores: int) -> str:
-    return f"spark-{kind.removeprefix('kafka-')}-{case}-{cores}"
+def _key(kind: str, case: str) -> str:
+    return f"spark-{kind.removeprefix('kafka-')}-{case}-{CORES}"
 
 
-def _rows(cores: int) -> tuple[Row, ...]:
+def _rows() -> tuple[Row, ...]:
     rows: list[Row] = []
     for name, (title, _) in CASES.items():
-        where = f"Spark local[{cores}], {title}"
+        where = f"Spark local[{CORES}], {title}"
         for kind, what in ((SHARE, "kafka-share"), (KAFKA, "Spark's own Kafka source")):
-            key = _key(kind, name, cores)
+            key = _key(kind, name)
             rows.append(
                 Row(key=key, title=f"{where}: {what}", unit="rows/s", higher_is_better=True)
             )
         rows.append(
             Row(
-                key=_key("ratio", name, cores),
+                key=_key("ratio", name),
                 title=f"{where}: ratio",
                 unit="times",
                 higher_is_better=True,
@@ -75,13 +76,4 @@ def _rows(cores: int) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-def _benchmark(cores: int) -> Benchmark:
-    return Benchmark(
-        name=f"spark-source-{cores}",
-        rows=_rows(cores),
-        run=lambda bench: measure(bench, cores),
-        fresh_server=True,
-    )
-
-
-ONE_CORE, TWO_CORES = _benchmark(1), _benchmark(2)
+BENCHMARK = Benchmark(name="spark-source", rows=_rows(), run=measure, fresh_server=True)

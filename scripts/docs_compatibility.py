@@ -63,6 +63,12 @@ DEFECTS = """
   The broker answers `INVALID_TXN_STATE`, and the producer must be closed. Ten producers on two busy
   cores met it about once in 10,000 transactions, on this broker and on Apache Kafka 4.4.0. Call
   `producer.flush()` before `producer.commitTransaction()`: with it we have not seen the error.
+* A client from before transaction version 2 (librdkafka, EndTxn up to version 4) that aborts a
+  transaction of which the coordinator has never heard gets `INVALID_TXN_STATE`, on this broker and
+  on Apache Kafka 4.4.0, and takes it as fatal. So it goes when a broker is killed before it has
+  kept the transaction's first AddPartitionsToTxn: for the coordinator the last transaction is the
+  one before, which is committed. Nothing is lost: open a new producer and do the work of that
+  transaction again. Clients with version 2 may abort then (`tests/differential/test_answers.py`).
 """
 
 

@@ -29,6 +29,7 @@ INPUTS = (
     "hatch_build.py",
     "src/sharegroup/records/key_hashes.c",
     "src/sharegroup/records/reader.h",
+    "src/sharegroup/records/syncs.c",
     "src/sharegroup/records/walk.c",
     "scripts/setup_environment.py",
     "scripts/setup_java.py",

@@ -4,7 +4,8 @@ Stages, in this order: unmarked (milliseconds each), ``process``, ``kafka``, ``s
 stage the order is random: ``--randomly-seed=N`` repeats a run, ``-p no:randomly`` keeps the
 order of the files. ``make test`` runs several workers (pytest-xdist) with ``--dist=loadgroup``:
 the tests of one file and stage stay together on one worker, so that they share their fixtures,
-unless they name a group of their own (`xdist_group`).
+unless they name a group of their own (`xdist_group`). The files of a folder follow each other,
+since they share its broker; all tests with the fixture ``spark`` are on one worker and share a JVM.
 """
 
 from __future__ import annotations
@@ -61,6 +62,12 @@ def stage_of(item: pytest.Item) -> int:
     return max((at for at, name in enumerate(STAGES, start=1) if name in marks), default=0)
 
 
+def group_of(item: pytest.Item) -> str:
+    """What the tests that stay together have in common: a JVM, or their file."""
+    has_session = "spark" in getattr(item, "fixturenames", ())
+    return "one JVM" if has_session else item.path.name
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
@@ -71,8 +78,9 @@ def pytest_collection_modifyitems(
     """
     shared = {item for item in items if item.get_closest_marker("xdist_group") is None}
     for item in shared:
-        item.add_marker(pytest.mark.xdist_group(f"{stage_of(item)}:{item.path.name}"))
+        item.add_marker(pytest.mark.xdist_group(f"{stage_of(item)}:{group_of(item)}"))
     yield
+    folders = list(dict.fromkeys(item.path.parent for item in items))  # in their random order
     if config.getoption("loadgroup", False) and not all("@" in item.nodeid for item in items):
         raise pytest.UsageError(
             "pytest-xdist does not group the tests with this pytest: every worker would start every"
@@ -85,6 +93,7 @@ def pytest_collection_modifyitems(
             stage_of(item),
             item in shared,
             item.get_closest_marker("kafka") is not None,
+            folders.index(item.path.parent),
         )
     )
     limits = [0, *STAGES.values()]

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import reasons
 from benchmarks.benchmark import Benchmark, Row
-from benchmarks.report import add_earlier, lines
+from benchmarks.registry import BENCHMARKS
+from benchmarks.report import MISSING, WORSE, add_earlier, lines, once_only
 from benchmarks.runner import Results
-from benchmarks.systems import EARLIER_PEERS, OURS, PEER
+from benchmarks.systems import EARLIER_PEERS, OURS, PEER, SYSTEMS
+from scripts import docs_benchmarks
 
 ROWS = (Row(key="old", title="old", unit="s"), Row(key="new", title="new", unit="s"))
 BENCHMARK = Benchmark(name="two rows", rows=ROWS, run=lambda _: {})
@@ -34,5 +37,32 @@ def test_a_row_from_an_earlier_run_shows_its_version(results: Results) -> None:
     header, (old, new) = lines([BENCHMARK], results, [OURS, PEER])
     assert header[2:5] == [OURS, PEER, "durable ÷ Kafka"]
     assert old[2:5] == ["2", f"4 ({VERSION})", "0.50 ×"]
-    assert old[-2:] == ["2", "50% / 0%"]
+    assert old[-3:] == ["2", "50% / 0%", ""]
     assert new[2:5] == ["5", "10", "0.50 ×"]
+
+
+def test_a_row_that_is_worse_says_why_and_one_that_is_not_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = Results()
+    found.samples["old"].update({OURS: [3.0], PEER: [2.0]})
+    found.samples["new"].update({OURS: [1.0], PEER: [2.0]})
+    monkeypatch.setattr(reasons, "REASONS", {"o*": ("it waits", ""), "new": ("it waits", "")})
+    _, (old, new) = lines([BENCHMARK], found, [OURS, PEER])
+    assert (old[4], old[-1]) == ("1.50 × (worse)", "it waits")
+    assert (new[4], new[-1]) == ("0.50 ×", "")
+    assert once_only([BENCHMARK], found, [OURS, PEER]) == ["two rows"]
+
+
+def test_the_page_is_that_of_the_samples_and_each_row_has_some() -> None:
+    page = docs_benchmarks.current()
+    assert docs_benchmarks.DOCS.joinpath("benchmarks.md").read_text() == page, "make docs"
+    rows = [line.split("|")[1:-1] for line in page.splitlines() if line.startswith("|")]
+    for title, _, *cells, why in rows[2:]:
+        assert {cell.strip() for cell in cells[: len(SYSTEMS)]} != {MISSING}, f"{title} is empty"
+        assert any(WORSE in cell for cell in cells) == bool(why.strip()), title
+
+
+def test_each_reason_is_about_a_row() -> None:
+    keys = {row.key for benchmark in BENCHMARKS for row in benchmark.rows}
+    assert list(reasons.without_row(keys)) == []

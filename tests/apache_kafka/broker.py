@@ -24,8 +24,8 @@ from tests.servers.process import (
     free_port,
 )
 
-START_SECONDS = 60
-FORMAT_SECONDS = 60
+START_SECONDS = 200
+FORMAT_SECONDS = 200
 CLUSTER_ID = base64.urlsafe_b64encode(b"sharegroup-test1").decode().rstrip("=")
 
 # What kafka-server-start.sh gives the JVM. Benchmarks run Kafka with it.
@@ -107,6 +107,8 @@ class KafkaBroker:
             "share.coordinator.state.topic.min.isr=1",
             "share.coordinator.state.topic.num.partitions=1",
             "group.initial.rebalance.delay.ms=0",
+            # Half a minute after its start it would delete records of 1970, which tests write.
+            "log.initial.task.delay.ms=3600000",
             # There is nobody to hand anything to, and asking for it has hung for over a minute.
             "controlled.shutdown.enable=false",
         ]

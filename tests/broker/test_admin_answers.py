@@ -6,19 +6,23 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from sharegroup.broker.network.api_table import API_TABLE
 from sharegroup.broker.server import Broker
+from sharegroup.client import Admin
 from sharegroup.model import errors
 from sharegroup.wire import apis
 from sharegroup.wire.codec import decode
 from sharegroup.wire.framing import request_frame, response_body
+from sharegroup.wire.messages import alter_configs as replacing
 from sharegroup.wire.messages import create_partitions as growing
 from sharegroup.wire.messages import create_topics as creating
 from sharegroup.wire.messages import incremental_alter_configs as altering
 from sharegroup.wire.messages import list_offsets as offsets
 from sharegroup.wire.messages.find_coordinator import FindCoordinatorRequest
-from tests.broker.running import run
-from tests.broker.share_wire import TOPIC, new_topic, produce
+from tests.broker.running import run, running
+from tests.broker.share_wire import TOPIC, new_group, new_topic, produce
 
 BROKER, SET = 4, 0
 
@@ -121,5 +125,71 @@ def test_the_nameless_group_has_a_coordinator(tmp_path: Path) -> None:
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=[""])
         [found] = (await ask(port, apis.FIND_COORDINATOR, request)).coordinators
         assert (found.error_code, found.node_id) == (0, 1)
+
+    run(tmp_path, scenario)
+
+
+def test_a_resource_that_is_named_twice_changes_nothing(tmp_path: Path) -> None:
+    """Apache Kafka 4.4 means to answer so, and does not answer at all."""
+
+    async def scenario(broker: Broker, port: int) -> None:
+        await new_topic(broker, port, 1)
+        own = altering.AlterableConfig("retention.ms", SET, "99999")
+        replaced = replacing.AlterableConfig("retention.ms", "99999")
+        for api, request in (
+            (
+                apis.INCREMENTAL_ALTER_CONFIGS,
+                altering.IncrementalAlterConfigsRequest(
+                    [altering.AlterConfigsResource(2, TOPIC, [own])] * 2
+                ),
+            ),
+            (
+                apis.ALTER_CONFIGS,
+                replacing.AlterConfigsRequest(
+                    [replacing.AlterConfigsResource(2, TOPIC, [replaced])] * 2
+                ),
+            ),
+        ):
+            answer = await ask(port, api, request)
+            codes = [result.error_code for result in answer.responses]
+            assert codes == [errors.InvalidRequest.code] * 2
+        assert broker.parts.configs.of_topic(TOPIC) == {}
+
+    run(tmp_path, scenario)
+
+
+def test_topics_of_the_broker_that_a_client_makes(tmp_path: Path) -> None:
+    """Kafka's test harnesses make __consumer_offsets first."""
+    internal = ("__consumer_offsets", "__share_group_state")
+
+    async def main() -> None:
+        async with running(tmp_path) as (broker, port):
+            async with Admin(f"127.0.0.1:{port}") as admin:
+                for name in internal:
+                    with pytest.raises(errors.InvalidPartitions, match="by a setting"):
+                        await admin.create_topics(name, partitions=2)
+                    await admin.create_topics(name, partitions=1)
+                    with pytest.raises(errors.TopicAlreadyExists):
+                        await admin.create_topics(name)
+                with pytest.raises(errors.InvalidRequest):
+                    await admin.create_topics("__cluster_metadata")
+                with pytest.raises(errors.InvalidTopic):
+                    await admin.create_topics("__sharegroup_security")
+            await new_topic(broker, port, 1)
+            await new_group(broker, port)
+        async with running(tmp_path) as (_, port), Admin(f"127.0.0.1:{port}") as admin:
+            described = await admin.describe_share_groups(["workers"])
+            assert [member.member_id for member in described["workers"].members] == ["starter"]
+
+    asyncio.run(main())
+
+
+def test_a_setting_without_effect_here_is_named_as_such(tmp_path: Path) -> None:
+    name = "sasl.kerberos.min.time.before.relogin"
+
+    async def scenario(_: Broker, port: int) -> None:
+        async with Admin(f"127.0.0.1:{port}") as admin:
+            with pytest.raises(errors.InvalidConfig, match=f"{name} does nothing here: "):
+                await admin.alter_configs("broker", "1", {name: 5000})
 
     run(tmp_path, scenario)

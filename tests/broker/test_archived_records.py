@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -109,3 +110,48 @@ def test_groups_beyond_the_limit_of_labels_are_summed(
         assert groups == {GROUP, "other"}
 
     run(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("loaded", [True, False])
+@pytest.mark.parametrize("reason", ["retention", "DeleteRecords"])
+def test_records_that_are_deleted_unfinished_are_logged(
+    reason: str, loaded: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of a group without members too, whose share partition is not in memory (issue 27)."""
+
+    async def worked(broker: Broker, port: int) -> None:
+        session = await started(broker, port, records=20, **{"share.delivery.count.limit": "2"})
+        await session.fetch(0)
+        assert codes(await session.acknowledge({0: [(0, 3, [ACCEPT])]})) == {0: 0}
+        if loaded:
+            await deleted(broker, port)
+
+    async def deleted(broker: Broker, port: int) -> None:
+        async with Admin(f"127.0.0.1:{port}") as admin:
+            if reason == "retention":
+                broker.parts.store.set_topic_config(TOPIC, {"retention.ms": "0"})
+                log = broker.parts.store.log(TOPIC, 0)
+                while log.log_start_offset < 20:  # the first round may only close the segment
+                    await broker._enforce_retention()
+                    await asyncio.sleep(0)
+            else:
+                await admin.delete_records({FIRST: 15})
+            end = 20 if reason == "retention" else 15
+            expected = (
+                f"share group {GROUP} has lost {end - 4} records of {TOPIC}-0 that it had not "
+                f"finished, of the offsets 4 to {end - 1}: they were deleted by {reason}"
+            )
+            assert [each for each in caplog.messages if each.startswith("share group")] == [
+                expected
+            ]
+            assert await count(broker, "deleted") == end - 4
+            told = (await admin.describe_record_states(GROUP, [FIRST]))[FIRST]
+            assert told.start_offset == end
+            assert {(each[2], each[0] >= 4) for each in archived(told.given_up)} == {
+                ("deleted", True)
+            }
+
+    run(tmp_path, worked)
+    if not loaded:
+        caplog.clear()
+        run(tmp_path, deleted)

@@ -109,8 +109,9 @@ def test_it_waits_after_a_restart(tmp_path: Path, first_fetches: bool) -> None:
                 await admin.archive_blocked_record(GROUP, AT, 0)
                 assert await a.fetch() == [(1, 2, 1)]
 
-    run(tmp_path, before)
-    run(tmp_path, after)
+    kept = "log.retention.ms=-1"  # the records are old
+    run(tmp_path, before, kept)
+    run(tmp_path, after, kept)
     if not first_fetches:
 
         async def at_last(broker: Broker, port: int) -> None:
@@ -118,7 +119,7 @@ def test_it_waits_after_a_restart(tmp_path: Path, first_fetches: bool) -> None:
                 found = (await admin.describe_record_states(GROUP))[AT]
                 assert found.start_offset == 1, "an archive by hand is durable"
 
-        run(tmp_path, at_last)
+        run(tmp_path, at_last, kept)
 
 
 def test_a_record_that_is_not_its_keys_first(tmp_path: Path) -> None:

@@ -143,7 +143,9 @@ def test_a_regular_expression_follows_topics() -> None:
     simulate(scenario)
 
 
-@pytest.mark.parametrize("regex", ["(", "(?=a)", "a{100000}", "((((a{100}){100}){100}){100})"])
+@pytest.mark.parametrize(
+    "regex", ["(", "(?=a)", "a{100000}", "((((a{100}){100}){100}){100})", ".{0,1000}" * 50]
+)
 def test_what_re2_refuses_is_no_regular_expression(regex: str) -> None:
     async def scenario(world: World) -> None:
         answer = await join(world, "a", None, subscribed_topic_regex=regex)

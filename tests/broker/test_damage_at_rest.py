@@ -142,6 +142,8 @@ def test_new_records_never_get_offsets_seen_by_a_group(
     size = file.stat().st_size
     os.truncate(file, size // 60 * 54 + (0 if clean else 7))
     next(tmp_path.glob("**/recovery-point-offset-checkpoint")).unlink()
+    for snapshot in file.parent.glob("*.snapshot"):
+        snapshot.unlink()
     if not clean:
         next(tmp_path.glob("**/.kafka_cleanshutdown")).unlink()
 
@@ -284,5 +286,23 @@ def test_a_group_whose_metadata_is_lost_keeps_its_delivery_state(tmp_path: Path)
         assert broker.parts.groups.groups.group_ids() == []
         await share_wire.new_group(broker, port)
         assert await drained(await resumed(port, topic_id)) == list(range(10, 20))
+
+    running.run(tmp_path, after)
+
+
+def test_half_of_the_delivery_state_zeroed_names_the_group(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is delivered again, and nothing is lost (issue 27)."""
+    topic_id = produced(tmp_path, 4, accepted=10)
+    file = log_file(tmp_path, SHARE_GROUP_STATE)
+    size = file.stat().st_size
+    os.truncate(file, size // 2)
+    os.truncate(file, size)
+
+    async def after(broker: Broker, port: int) -> None:
+        (said,) = [each for each in caplog.messages if "may be delivered again" in each]
+        assert said.endswith(f": {share_wire.GROUP}")
+        assert await drained(await resumed(port, topic_id)) == list(range(20))
 
     running.run(tmp_path, after)

@@ -28,8 +28,10 @@ Owned = dict[tuple[UUID, int], Intervals]
 class Sharer:
     """A member that does what it is told: it gives up at once what it must give back."""
 
-    def __init__(self, world: World, name: str, *, takes: bool = True) -> None:
-        self.world, self.name, self.takes = world, name, takes
+    def __init__(
+        self, world: World, name: str, *, takes: bool = True, assignor: str | None = None
+    ) -> None:
+        self.world, self.name, self.takes, self.assignor = world, name, takes, assignor
         self.epoch = 0
         self.owned: Owned = {}
 
@@ -49,6 +51,7 @@ class Sharer:
             self.epoch,
             rebalance_timeout_ms=60_000,
             subscribed_topic_names=["foo"],
+            server_assignor=self.assignor,
             topic_partitions=owned,
             takes_key_ranges=self.takes,
         )
@@ -99,6 +102,27 @@ def test_members_that_outnumber_the_partitions_share_them() -> None:
         )
         assert moved == 0, "the new one gets what others give up, and nothing else moves"
         assert size(*members[-1].owned.values()) == (HASH_MAX + 1) // 3
+
+    simulate(scenario, EAGER)
+
+
+@pytest.mark.parametrize("assignor", ["uniform", "range"])
+def test_a_join_changes_one_partition_only(assignor: str) -> None:
+    """The new one's name comes before, between and behind those of the others."""
+
+    async def scenario(world: World) -> None:
+        foo = await world.create_topic("foo", 2)
+        members = [Sharer(world, name, assignor=assignor) for name in ("d", "h", "l", "p")]
+        await settle(members)
+        for name in ("a", "f", "z"):
+            before = {member.name: member.owned for member in members}
+            members.append(Sharer(world, name, assignor=assignor))
+            await settle(members)
+            [joined] = members[-1].owned
+            assert joined in ((foo, 0), (foo, 1))
+            for member in members[:-1]:
+                assert member.owned.keys() == before[member.name].keys()
+                assert joined in member.owned or member.owned == before[member.name]
 
     simulate(scenario, EAGER)
 

@@ -16,6 +16,7 @@ from sharegroup.model.errors import KafkaStorageError
 from sharegroup.sasl.scram_keys import ScramMechanism, credential
 from sharegroup.wire.batch import encode_batch
 from sharegroup.wire.internal.security import ScramChange
+from tests.app.checked import check as checked
 from tests.broker.running import run
 from tests.broker.share_wire import until
 from tests.broker.test_damage import damage, positions
@@ -95,6 +96,10 @@ def test_what_is_lost_keeps_the_broker_from_starting(
         kill(tmp_path)
     harm(tmp_path)
     for _ in range(2):  # the damage is known at the second start
+        outcome = checked(tmp_path / "data")
+        (finding,) = [each for each in outcome.findings if each.topic == SECURITY and each.records]
+        assert finding.open
+        assert f"-o security.damage.accepted.before={end}," in (finding.action or "")
         with pytest.raises(KafkaStorageError) as refused:
             run(tmp_path, never)
         assert f"offsets {ranges})" in str(refused.value)

@@ -464,3 +464,25 @@ def test_ids_and_open_transactions_are_there_after_a_restart(tmp_path: Path) -> 
 
     run(tmp_path, before)
     run(tmp_path, after)
+
+
+def test_silent_producers_are_forgotten_as_often_as_asked_for(tmp_path: Path) -> None:
+    """One with an open transaction is kept."""
+
+    async def scenario(broker: Broker, port: int) -> None:
+        await topic(port)
+        producer = await TransactionalProducer.start(port)
+        assert await producer.write({0: b"open", 1: b"ended"}) == [OK, OK]
+        assert await producer.end(commit=True) == OK
+        await complete(broker)
+        assert await producer.write({0: b"open"}) == [OK]
+        states = [broker.parts.topics.log(TOPIC, at).producer_states for at in (0, 1)]
+        await until(lambda: not states[1].active())
+        assert [state.transaction_start for state in states[0].active()] == [2]
+
+    run(
+        tmp_path,
+        scenario,
+        "producer.id.expiration.ms=1",
+        "producer.id.expiration.check.interval.ms=1",
+    )

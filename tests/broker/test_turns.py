@@ -113,6 +113,43 @@ def test_a_constantly_busy_connection_counts_as_another_for_a_recurring_one() ->
         runner.run(scenario())
 
 
+def test_a_connection_that_waits_for_its_answer_is_company_however_long() -> None:
+    """Its answer is ready between two steps of the other one's requests: they stay small."""
+
+    async def scenario() -> None:
+        started: list[str] = []
+        turns = Turns()
+        greedy, victim = Player("greedy", 1_000_000, started), Player("victim", 1, started)
+        loop = asyncio.get_running_loop()
+        answers = [loop.create_future() for _ in range(2)]
+        waits = [
+            asyncio.ensure_future(turns.owing(player, answer))
+            for player, answer in zip((greedy, victim), answers, strict=True)
+        ]
+        turns.enter(greedy)
+        turns.enter(victim)
+        assert await largest_step(started, loop.time() + 5 * COMPANY_S) == TURN_REQUESTS
+        answers[1].set_result(None)
+        await waits[1]
+        after = await largest_step(started, loop.time() + 5 * COMPANY_S)
+        assert after == STEP_REQUESTS_ALONE, "and large again when it has gone"
+        answers[0].set_result(None)
+        await waits[0]
+
+    with asyncio.Runner(loop_factory=SteadyLoop) as runner:
+        runner.run(scenario())
+
+
+async def largest_step(started: list[str], until_s: float) -> int:
+    """The most requests that one step of the loop starts until then."""
+    largest = 0
+    while asyncio.get_running_loop().time() < until_s:
+        before = len(started)
+        await asyncio.sleep(0)
+        largest = max(largest, len(started) - before)
+    return largest
+
+
 def test_turns_are_round_robin() -> None:
     async def scenario() -> None:
         started: list[str] = []

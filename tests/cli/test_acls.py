@@ -16,6 +16,7 @@ from tests.servers.sharegroup_server import SharegroupServer
 
 pytestmark = pytest.mark.process
 
+ODD_NAMES = ('a,b"c', "c=d", "=2C", "#x", "é€", "tab\tin it")
 IN_FILE = "ALLOW,User:ANONYMOUS,*,DESCRIBE,TOPIC,seen,LITERAL"
 
 
@@ -70,6 +71,23 @@ def test_rights_are_given_shown_and_taken(guarded: tuple[Commands, Commands]) ->
     partly = admin.run("acls", "list", "--csv")
     assert (partly.status, partly.stdout) == (1, shown), "eve's rights are not another's"
     assert partly.stderr.count("left out 'User:e") == 2
+    unusual = (
+        ("--host", "worker.example.org", "-o", "read", "-t", "jobs"),
+        ("--host", "::0:1", "-o", "read", "-t", "jobs"),
+        ("-o", "write", "-g", "workers"),
+    )
+    made = [way for way in unusual if not admin.run("acls", "add", "User:mallory", *way).status]
+    assert len(made) >= 2, "Kafka takes hosts that never match"
+    partly = admin.run("acls", "list", "--csv")
+    assert (partly.status, partly.stdout) == (1, shown), "a file takes all that is printed"
+    assert partly.stderr.count("left out 'User:mallory'") == len(made)
+    admin.ok("acls", "remove", "--principal", "User:mallory", "--yes")
+    for text in ODD_NAMES:
+        admin.ok("acls", "add", f"User:{text}", "-o", "read", "-g", text)
+    read = parse_acls(admin.run("acls", "list", "--csv").stdout, "the list")
+    assert {one.resource.name for one in read} >= {*ODD_NAMES}
+    for text in ODD_NAMES:
+        admin.ok("acls", "remove", "--principal", f"User:{text}", "--yes")
     admin.ok("acls", "remove", "--principal", "User:eve ", "--yes")
     admin.ok("acls", "remove", "--principal", "User:e\u2028ve", "--yes")
 

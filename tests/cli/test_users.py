@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from sharegroup.sasl.users_file import parse_users
 from tests.cli.command import Commands
 from tests.cli.test_serve_addresses import refused, serving
 from tests.servers.admin import SILENT
@@ -64,6 +65,23 @@ def test_users_of_a_file(tmp_path: Path) -> None:
     assert refusal.status == 2
     assert other.read_text() == "this is something else\n"
     assert "line 1" in refusal.stderr
+
+
+def test_names_and_passwords_with_odd_characters(own_commands: Commands, tmp_path: Path) -> None:
+    """What other programs and files would read as something else is kept as it is written."""
+    names, password = ["a,=2C", "%41"], " ; \" ' \\ = "
+    file = tmp_path / "users"
+    for name in names:
+        NO_BROKER.ok("users", "create", name, "--file", str(file), stdin=f"{password}\n")
+    found = parse_users(file.read_text(), "it")
+    assert found.names == sorted(names)
+    assert all(found.passwords[name].matches(password) for name in names)
+    for name in names:
+        own_commands.ok("users", "create", name, stdin=f"{password}\n")
+    assert [row["user"] for row in own_commands.ok("users", "list", "--json").json] == sorted(names)
+    for name in names:
+        own_commands.ok("users", "delete", name, "--yes")
+    assert own_commands.ok("users", "list", "--json").json == []
 
 
 def produce(port: int, folder: Path, user: str, password: str) -> int:

@@ -42,11 +42,11 @@ def server_tls(known: Identity, *, client_auth: str = "none") -> ssl.SSLContext:
 async def metadata_of(server: ScriptedServer, access: Access) -> int:
     """How many brokers a new connection sees."""
     connection = await Connection.open(
-        "127.0.0.1", server.port, client_id="test", timeout_ms=5_000, access=access
+        "127.0.0.1", server.port, client_id="test", timeout_ms=60_000, access=access
     )
     try:
         request = MetadataRequest(topics=[])
-        response: MetadataResponse = await connection.send(METADATA, request, timeout_ms=5_000)
+        response: MetadataResponse = await connection.send(METADATA, request, timeout_ms=60_000)
         return len(response.brokers)
     finally:
         connection.close()
@@ -54,7 +54,7 @@ async def metadata_of(server: ScriptedServer, access: Access) -> int:
 
 def ask_blocking(port: int, access: Access) -> int:
     connection = BlockingConnection(
-        Address("127.0.0.1", port), client_id="test", timeout_ms=5_000, access=access
+        Address("127.0.0.1", port), client_id="test", timeout_ms=60_000, access=access
     )
     try:
         response = connection.call(METADATA, MetadataRequest(topics=[]), MetadataResponse)
@@ -155,7 +155,7 @@ def test_a_strange_bootstrap_server_does_not_end_a_client_of_another(known: Iden
         async with ScriptedServer(tls=strange) as other:
             async with right:
                 servers = [other.address, right.address]
-                cluster = Cluster(servers, security=security, bootstrap_timeout_ms=5_000)
+                cluster = Cluster(servers, security=security, bootstrap_timeout_ms=60_000)
                 await cluster.start()
             with pytest.raises(NetworkException, match=right.address):
                 await cluster.refresh()
@@ -192,7 +192,7 @@ def test_a_port_that_nobody_listens_on_is_told_in_the_systems_words() -> None:
             port = server.port
         for host, shown in (("127.0.0.1", "127.0.0.1"), ("::1", r"\[::1\]")):
             with pytest.raises(NetworkException, match=f"^{shown}:{port} cannot be reached: [A-Z]"):
-                await Connection.open(host, port, client_id="test", timeout_ms=5_000)
+                await Connection.open(host, port, client_id="test", timeout_ms=60_000)
 
     asyncio.run(scenario())
 

@@ -38,6 +38,6 @@ def test_it_fetches_from_all_nodes(version: int, caplog: pytest.LogCaptureFixtur
     run(scenario)
     assert [done.count(partition) for partition in range(3)] == [30, 30, 30]
     assert ("a fetch may bring more records than there are slots" in caplog.text) == (version == 1)
-    assert "the delivery limit of g is not known" in caplog.text
+    assert "the settings of g are not known" in caplog.text
     if version == 2:
         assert max(held) <= 4

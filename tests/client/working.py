@@ -11,7 +11,8 @@ from sharegroup.client import Admin, Producer, Record, ShareConsumer
 
 T = TypeVar("T")
 _numbers = itertools.count(1)
-WAIT_S = 30.0
+WAIT_S = 100.0
+"""Enough on a machine with much other work. A test that hangs is ended by its stage's limit."""
 
 
 def fresh(word: str) -> str:
@@ -53,10 +54,13 @@ async def until(holds: Callable[[], bool]) -> None:
 async def topic_with(
     bootstrap: str, count: int, *, partitions: int = 1, group: str | None = None
 ) -> tuple[str, str]:
-    """A new topic with the values ``0`` … ``count - 1``, and a group that begins at its start."""
+    """A new topic with the values ``0`` … ``count - 1``, and a group that begins at its start.
+
+    Nothing is deleted by age: a test's records may have times of 1970.
+    """
     topic, group = fresh("topic"), group or fresh("group")
     async with Admin(bootstrap) as admin:
-        await admin.create_topics(topic, partitions=partitions)
+        await admin.create_topics(topic, partitions=partitions, configs={"retention.ms": "-1"})
         await admin.alter_configs("group", group, {"share.auto.offset.reset": "earliest"})
     await produce(bootstrap, topic, count)
     return topic, group

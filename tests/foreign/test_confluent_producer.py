@@ -119,3 +119,20 @@ def test_offsets_and_watermarks(broker: RunningServer, topic: str) -> None:
         assert consumer.offsets_for_times([past], timeout=20)[0].offset == 0
     finally:
         consumer.close()
+
+
+def test_first_messages_of_producers_that_make_one_topic_at_once(
+    broker: RunningServer, name: str
+) -> None:
+    producers = [
+        Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 0, **SILENT})
+        for _ in range(8)
+    ]
+    for producer in producers:
+        producer.list_topics("no-such-topic-to-be-connected-with")
+    failed: list[object] = []
+    for producer in producers:
+        producer.produce(name, b"first", on_delivery=lambda error, _: failed.append(error))
+    for producer in producers:
+        assert producer.flush(30) == 0
+    assert failed == [None] * len(producers)

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.foreign.tool_shell import Printed, Tool
+from tests.servers.process import HOST
+from tests.servers.running import RunningServer
 
 pytestmark = pytest.mark.kafka
 
@@ -111,3 +113,49 @@ def test_features_are_described(printed: Printed) -> None:
     levels = {line.split()[1]: line.split("FinalizedVersionLevel: ")[1][0] for line in lines}
     assert levels["group.version"] == levels["share.version"] == "1"
     assert levels["transaction.version"] == "2"
+
+
+def test_the_cluster_is_described(printed: Printed) -> None:
+    assert printed("kafka-cluster", "cluster-id").startswith("Cluster ID: ")
+    for more in ((), ("--include-fenced-brokers",)):
+        head, row = printed("kafka-cluster", "list-endpoints", *more).splitlines()
+        assert head.split() == ["ID", "HOST", "PORT", "RACK", "STATE", "ENDPOINT_TYPE"]
+        assert row.split()[:2] == ["1", HOST]
+        assert row.split()[3:] == ["null", "unfenced", "broker"]
+
+
+def test_what_is_fixed_is_said_to_be_so(run: Tool, broker: RunningServer) -> None:
+    """There are no levels to change and one node; Kafka changes the first, and knows the second."""
+    upgrade = run("kafka-features", "upgrade", "--feature", "group.version=9")
+    assert upgrade.status == 1
+    assert "Could not upgrade group.version to 9. " in upgrade.stdout
+    unregister = run("kafka-cluster", "unregister", "--id", "7")
+    if broker.name == "Apache Kafka":
+        assert "Broker ID 7 is not currently registered" in unregister.stderr
+    else:
+        assert "does not support the broker unregistration API" in unregister.stdout
+
+
+def configs_of(text: str) -> dict[str, str]:
+    """Setting → value, of what kafka-configs prints."""
+    lines = [line.strip() for line in text.splitlines() if " sensitive=" in line]
+    return dict(line.partition(" sensitive=")[0].split("=", 1) for line in lines)
+
+
+def test_all_settings_are_shown(printed: Printed, run: Tool, topic: str, name: str) -> None:
+    every = ("kafka-configs", "--describe", "--all", "--entity-type")
+    topics = configs_of(printed(*every, "topics", "--entity-name", topic))
+    assert topics["cleanup.policy"] == "delete"
+    assert topics["max.message.bytes"] == "1048588"
+    assert {"min.insync.replicas", "remote.storage.enable", "segment.bytes"} <= topics.keys()
+    brokers = configs_of(printed(*every, "brokers", "--entity-name", "1"))
+    assert brokers["node.id"] == "1"
+    assert len(brokers) > 150
+    groups = configs_of(printed(*every, "groups", "--entity-name", name))
+    assert groups["share.isolation.level"] == "read_uncommitted"
+    assert groups["consumer.heartbeat.interval.ms"] == "5000"
+    for kind in ("users", "ips"):
+        ran = run(*every, kind, "--entity-name", "10.0.0.1")
+        assert (ran.status, ran.stdout) == (0, ""), ran
+    nobody = run(*every, "topics", "--entity-name", f"not-{name}")
+    assert "UnknownTopicOrPartitionException" in nobody.stderr

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from sharegroup import sync
+from sharegroup.cli.connecting import broker_of
 from tests.apache_kafka.tools import KafkaTools, dump_log
 from tests.foreign.tool_shell import ToolShell
 from tests.secured.cells import FILE_USER, PASSWORD, Credentials
@@ -46,6 +48,13 @@ def login(mechanism: str, user: str, password: str) -> dict[str, str]:
     }
 
 
+def topics(bootstrap: str, config: str) -> None:
+    """Our client's, by the same file."""
+    broker = broker_of(bootstrap, config)
+    with sync.Admin(broker.servers, **broker.arguments) as admin:
+        admin.list_topics()
+
+
 def test_the_life_of_a_user(secured: SecuredServer, shell: ToolShell, tmp_path: Path) -> None:
     admin = secured.at("PLAINTEXT")
     bob = ("--entity-type", "users", "--entity-name", "bob")
@@ -70,6 +79,31 @@ def test_the_life_of_a_user(secured: SecuredServer, shell: ToolShell, tmp_path: 
     ran = shell.run("kafka-topics", secured.at("SASL_SSL"), "--list", "--command-config", config)
     assert ran.status
     assert "invalid credentials with SASL mechanism SCRAM-SHA-256" in ran.stdout + ran.stderr
+
+
+def test_odd_names_and_passwords(secured: SecuredServer, shell: ToolShell, tmp_path: Path) -> None:
+    """Made by Kafka's tool, they log in to ours by our client; and Kafka's client by its JAAS line.
+    (The tool itself takes no comma and no bracket in a password.)"""
+    admin, password = secured.at("PLAINTEXT"), "; \" ' \\ ="
+    quoted = password.replace("\\", "\\\\").replace('"', '\\"')
+    for name in ("a,b", "c=d", "=2C"):
+        user = ("--entity-type", "users", "--entity-name", name)
+        added = f"SCRAM-SHA-512=[iterations=4096,password={password}]"
+        ran = shell.run("kafka-configs", admin, "--alter", *user, "--add-config", added)
+        assert ran.status == 0, ran
+        config = properties(
+            secured,
+            tmp_path,
+            **{
+                key: value.replace("\\", "\\\\")
+                for key, value in login("SCRAM-SHA-512", name, quoted).items()
+            },
+        )
+        ran = shell.run(
+            "kafka-topics", secured.at("SASL_SSL"), "--list", "--command-config", config
+        )
+        assert ran.status == 0, ran
+        topics(secured.at("SASL_SSL"), config)
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])

@@ -44,7 +44,10 @@ MAIN_CLASSES = {
     "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "kafka-acls": "org.apache.kafka.tools.AclCommand",
     "kafka-features": "org.apache.kafka.tools.FeatureCommand",
+    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
 }
+VERB_FIRST = ("kafka-cluster",)
+"""Tools whose options stand behind the word for what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +86,9 @@ class ToolShell:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         typed = base64.b64encode(stdin.encode()).decode()
-        words = (typed, MAIN_CLASSES[tool], "--bootstrap-server", bootstrap, *arguments)
+        verb = arguments[: tool in VERB_FIRST]
+        rest = ("--bootstrap-server", bootstrap, *arguments[len(verb) :])
+        words = (typed, MAIN_CLASSES[tool], *verb, *rest)
         self._process.stdin.write(UNIT_SEPARATOR.join(words) + "\n")
         self._process.stdin.flush()
         limit = threading.Timer(TOOL_SECONDS, self._process.kill)

@@ -52,7 +52,7 @@ def fsck(data: Path) -> dict[str, object]:
         cwd=ROOT / "src",
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     found: dict[str, object] = json.loads(done.stdout)

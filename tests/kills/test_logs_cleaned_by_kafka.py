@@ -20,10 +20,11 @@ from tests.servers.admin import SILENT, Admin
 from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 CLEANED = "cleaner-offset-checkpoint"
 CLEANER = ("log.cleaner.backoff.ms=50", "log.cleaner.delete.retention.ms=1000")
-WAIT_S = 60
+WAIT_S = 200
+"""Enough on a machine with much other work: JVMs start one after the other there."""
 LOOK_S = 0.02
 
 

@@ -11,6 +11,7 @@ told of its grandparent's death.
 
 from __future__ import annotations
 
+import atexit
 import os
 import secrets
 import signal
@@ -42,12 +43,9 @@ def begin() -> None:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    _kept.append(keeper)
+    atexit.register(keeper.communicate)  # the pipe is closed, and nothing is left when we are gone
     os.environ[VARIABLE] = name
     sys.addaudithook(_name_those_with_an_environment_of_their_own)
-
-
-_kept: list[subprocess.Popen[bytes]] = []
 
 
 def _name_those_with_an_environment_of_their_own(event: str, arguments: tuple[object, ...]) -> None:

@@ -95,7 +95,7 @@ class ServerProcess:
             self._forget()
             raise ServerFailed(f"ended with status {status}\n{self.log_tail()}")
 
-    def stop(self, *, timeout_s: float = 30) -> int:
+    def stop(self, *, timeout_s: float = 120) -> int:
         """SIGTERM, wait, and return the exit status; a server that does not end is killed."""
         assert self._process is not None, "not running"
         self._process.terminate()

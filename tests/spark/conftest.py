@@ -21,6 +21,8 @@ from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer
 from tests.spark import session
 
+LONG_LOCKS = "group.share.max.record.lock.duration.ms=3600000"
+"""Which a group may have: no test may fail because it was slow."""
 BROKEN = pytest.StashKey[bool]()
 _numbers = itertools.count(1)
 
@@ -33,7 +35,7 @@ def idle_connections_closed() -> Iterator[None]:
 
 
 @pytest.fixture(
-    scope="module",
+    scope="package",
     params=[
         pytest.param(SharegroupServer, id="sharegroup"),
         pytest.param(KafkaBroker, id="kafka", marks=pytest.mark.kafka),
@@ -43,11 +45,11 @@ def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningServer]:
     """A running broker: ours, and Apache Kafka."""
-    with request.param(tmp_path_factory.mktemp("broker")) as running:
+    with request.param(tmp_path_factory.mktemp("broker"), LONG_LOCKS) as running:
         yield running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def spark() -> Iterator[SparkSession]:
     running = session.start()
     yield running

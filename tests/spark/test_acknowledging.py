@@ -30,6 +30,8 @@ def acks(tmp_path: Path) -> str:
 
 @pytest.fixture
 def start(server: RunningServer, topic: str, acks: str) -> Iterator[Start]:
+    # No lock may end because the machine is busy.
+    admin.Admin(server.bootstrap).set_group(topic, share_record_lock_duration_ms="600000")
     made: list[Query] = []
 
     def started(**more: str) -> Query:

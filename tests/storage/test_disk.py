@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from sharegroup.records.compiled import sync_with
+from sharegroup.records.walk import LIBRARY
 from sharegroup.storage import LocalDisk, SyncFailed
 from tests.storage.support import run
 
@@ -61,6 +66,29 @@ def test_sync_names_the_files_that_fail_and_syncs_the_others(
             file.close()
 
     run(main())
+
+
+@pytest.mark.skipif(sync_with(LIBRARY) is None, reason="in Python the lock's wait is in the time")
+def test_a_disk_is_not_slow_because_the_loop_is_busy(tmp_path: Path) -> None:
+    """A thread that syncs waits for the interpreter's lock twice: before, and after. Neither is
+    the disk's time, by which it is decided whether a sync may be done on the loop's thread."""
+    file = LocalDisk().open(str(tmp_path / "a"))
+    file.sync()
+    file.append(b"x")
+    held_s, ended = 0.2, []
+    usual_s = sys.getswitchinterval()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(int).result()
+        sys.setswitchinterval(held_s)
+        try:
+            begun_s = time.perf_counter()
+            pool.submit(lambda: (file.sync(), ended.append(time.perf_counter())))
+            while not ended:
+                pass  # never lets go of the lock by itself
+        finally:
+            sys.setswitchinterval(usual_s)
+    assert (ended[0] - begun_s) - file.sync_s > 1.5 * held_s
+    file.close()
 
 
 def test_files_and_folders(disk: LocalDisk, tmp_path: Path) -> None:

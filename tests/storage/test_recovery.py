@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from sharegroup.app.environment import local_environment
 from sharegroup.model.errors import CorruptMessage, OutOfOrderSequenceNumber
 from sharegroup.storage import LogSettings
+from sharegroup.storage.checkup.folder_check import FolderCheck
 from tests.storage.support import (
     NOW_MS,
     abandon,
@@ -300,3 +302,98 @@ def test_records_that_a_killed_process_called_durable_survive(tmp_path: Path) ->
             await abandon(folder)
 
         run(check())
+
+
+def check_folder(path: Path) -> set[tuple[str, int | None, int | None]]:
+    """What fsck finds: (kind, first offset, last offset)."""
+    environment = local_environment()
+    check = FolderCheck(environment.disk, str(path), environment.new_id)
+    check.lock()
+    try:
+        check.run(lambda _: None)
+    finally:
+        check.unlock()
+    return {(each.kind, each.first_offset, each.last_offset) for each in check.findings}
+
+
+async def _crashed_in_segments(path: Path) -> list[int]:
+    """A folder without checkpoints of its log, and the base offsets of its segments."""
+    await crashed_with(path, *(batch(b"v" * 100) for _ in range(40)), settings=SMALL)
+    bases = sorted(int(file.stem) for file in (path / "t-0").glob("*.log"))
+    assert len(bases) >= 4
+    return bases
+
+
+def _log_of(path: Path, base: int) -> Path:
+    return path / "t-0" / f"{base:020d}.log"
+
+
+@pytest.mark.parametrize("sealed", [1, 2])
+def test_deleted_last_segments_are_reported_after_a_crash(sealed: int, tmp_path: Path) -> None:
+    """Their snapshots and indexes are there, so their offsets are not used again (issue 27)."""
+
+    async def main() -> None:
+        bases = await _crashed_in_segments(tmp_path)
+        for base in bases[-1 - sealed :]:
+            _log_of(tmp_path, base).unlink()
+        found = check_folder(tmp_path)
+        assert ("missing-records", bases[-1 - sealed], bases[-1] - 1) in found
+        async with opened(tmp_path, SMALL) as folder:
+            log = await one_log(folder)
+            assert "data is missing" in "".join(folder.recovered.problems)
+            assert log.log_end_offset == bases[-1]
+            lost = [(damage.first, damage.last) for damage in log.damages()]
+            assert lost == [(bases[-1 - sealed], bases[-1] - 1)]
+        async with opened(tmp_path, SMALL) as folder:
+            assert folder.recovered.problems == [], "said once"
+
+    run(main())
+
+
+def test_a_deleted_active_segment_is_reported_after_a_crash(tmp_path: Path) -> None:
+    async def main() -> None:
+        bases = await _crashed_in_segments(tmp_path)
+        _log_of(tmp_path, bases[-1]).unlink()
+        assert "missing-segment" in {kind for kind, _, _ in check_folder(tmp_path)}
+        async with opened(tmp_path, SMALL) as folder:
+            (problem,) = folder.recovered.problems
+            assert f"{bases[-1]:020d}.log is missing" in problem
+            assert (await one_log(folder)).log_end_offset == bases[-1]
+        async with opened(tmp_path, SMALL) as folder:
+            assert folder.recovered.problems == []
+
+    run(main())
+
+
+def test_a_deleted_first_segment_is_reported_without_checkpoints(tmp_path: Path) -> None:
+    async def main() -> None:
+        bases = await _crashed_in_segments(tmp_path)
+        (tmp_path / "log-start-offset-checkpoint").unlink(missing_ok=True)
+        _log_of(tmp_path, 0).unlink()
+        assert ("missing-records", 0, bases[1] - 1) in check_folder(tmp_path)
+        async with opened(tmp_path, SMALL) as folder:
+            assert folder.recovered.damaged_batches == 1
+            lost = [(damage.first, damage.last) for damage in (await one_log(folder)).damages()]
+            assert lost == [(0, bases[1] - 1)]
+
+    run(main())
+
+
+def test_indexes_of_segments_that_retention_deleted_are_no_damage(tmp_path: Path) -> None:
+    """A kill may come after a log file is removed and before its indexes are."""
+
+    async def main() -> None:
+        async with opened(tmp_path, SMALL) as folder:
+            log = await one_log(folder)
+            await append_durably(log, *(batch(b"v" * 100) for _ in range(40)))
+            index = (tmp_path / "t-0" / f"{0:020d}.index").read_bytes()
+            await log.delete_records(20)
+        (tmp_path / "t-0" / f"{0:020d}.index").write_bytes(index)
+        for _ in range(2):
+            (tmp_path / ".kafka_cleanshutdown").unlink()
+            assert {kind for kind, _, _ in check_folder(tmp_path)} <= {"not-clean"}
+            async with opened(tmp_path, SMALL) as folder:
+                assert folder.recovered.problems == []
+        assert not (tmp_path / "t-0" / f"{0:020d}.index").exists()
+
+    run(main())

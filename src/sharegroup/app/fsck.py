@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sharegroup.broker.checkup.affected import add_affected_groups
+from sharegroup.broker.checkup.affected import add_affected_groups, add_security_advice
 from sharegroup.broker.checkup.durable_state import DurableState
 from sharegroup.model.environment import Environment
 from sharegroup.storage.checkup.findings import Finding, Severity
@@ -91,6 +91,7 @@ async def fsck(
         state = DurableState(check)
         state.run()
         add_affected_groups(check, state.windows)
+        add_security_advice(check)
         if repair:
             await FolderRepair(check, environment.new_id).run(state.beyond)
     finally:

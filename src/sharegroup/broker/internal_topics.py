@@ -15,6 +15,8 @@ SECURITY: Final = "__sharegroup_security"
 INTERNAL_TOPICS: Final = frozenset(
     {SHARE_GROUP_STATE, CONSUMER_OFFSETS, TRANSACTION_STATE, INDIVIDUAL_COMMITS, SECURITY}
 )
+CLUSTER_METADATA: Final = "__cluster_metadata"
+"""Kafka's log of its controllers, which nobody may make."""
 HIDDEN_TOPICS: Final = frozenset({SECURITY})
 """Topics with secrets: no request finds them."""
 

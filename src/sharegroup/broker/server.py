@@ -86,6 +86,8 @@ class Broker:
             counters,
         )
         self.parts.configs.prepare = self.security.prepare
+        self.security.installed = self._close_deleted_soon
+        self._users_seen: tuple[object, int] = (None, 0)
 
     @classmethod
     async def open(cls, config: BrokerConfig, environment: Environment, data: str) -> Broker:
@@ -125,6 +127,7 @@ class Broker:
         lost_before = parts.configs.broker.integer(DAMAGE_ACCEPTED)
         await parts.security.load(lost_before=lost_before)
         parts.security.changed.append(self._note_soon)
+        parts.security.changed.append(self._look_at_users)
         await self.security.load(parts.security)
         parts.security.start(self.spawn)
         await self._load_groups()
@@ -169,6 +172,7 @@ class Broker:
         if not self._servers:
             self.parts.state.start(self.spawn)
             self._housekeep()
+            self._forget_producers()
             if self.parts.access_rules.file:
                 self._look_at_acl_file()
             Cleaning(self.parts, self.spawn).start()
@@ -233,6 +237,26 @@ class Broker:
     def _take_stored_acls(self) -> None:
         state = self.parts.security.state
         self.parts.access_rules.take_stored(state.acls, (state, state.acl_version))
+
+    def _look_at_users(self) -> None:
+        state = self.parts.security.state
+        seen, self._users_seen = self._users_seen, (state, state.users_lost)
+        if seen != self._users_seen:
+            self._close_deleted_soon()
+
+    def _close_deleted_soon(self) -> None:
+        """When the answer to who deleted the user is ready, which may be the user itself."""
+        asyncio.get_running_loop().call_soon(self._close_deleted)
+
+    def _close_deleted(self) -> None:
+        """Close the connections of users that there are no more."""
+        open_now = self.connections.all()
+        closed = [each for each in open_now if each.sasl is not None and each.sasl.is_deleted]
+        for connection in closed:
+            connection.close()
+        if closed:
+            users = ", ".join(sorted({connection.principal for connection in closed}))
+            logger.info("closed %d connections of deleted users: %s", len(closed), users)
 
     def _note_soon(self) -> None:
         """Write how far the logs go soon after users, ACLs or quotas have changed: a start after a
@@ -318,6 +342,15 @@ class Broker:
         asyncio.get_running_loop().call_later(interval_ms / 1000, self._housekeep)
         self.spawn(self._enforce_retention())
 
+    def _forget_producers(self) -> None:
+        """Forget producers that have been silent for long, at once and after each interval."""
+        if self.stopping:
+            return
+        parts = self.parts
+        interval_ms = parts.configs.broker.integer("producer.id.expiration.check.interval.ms")
+        asyncio.get_running_loop().call_later(interval_ms / 1000, self._forget_producers)
+        parts.store.expire_producers(parts.clock.wall_ms())
+
     async def _enforce_retention(self) -> None:
         parts = self.parts
         before = {log: log.log_start_offset for log in parts.store.logs}
@@ -325,8 +358,5 @@ class Broker:
         await parts.store.remove_leftovers()
         parts.forget_meters()
         parts.quotas.forget_idle()
-        for log, start in before.items():
-            if log.log_start_offset > start:
-                parts.share_partitions.log_start_moved(
-                    log.topic_id, log.topic_partition.partition, log.log_start_offset
-                )
+        moved = [log for log, start in before.items() if log.log_start_offset > start]
+        await parts.share_partitions.log_starts_moved(moved, "retention")

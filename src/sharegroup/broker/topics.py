@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.broker.internal_topics import HIDDEN_TOPICS, INTERNAL_TOPICS
+from sharegroup.broker.internal_topics import CLUSTER_METADATA, HIDDEN_TOPICS, INTERNAL_TOPICS
 from sharegroup.broker.waiters import Waiters
 from sharegroup.groups.topics import TopicInfo, TopicsImage
+from sharegroup.keyed_locks import KeyedLocks
 from sharegroup.model.errors import (
     FencedLeaderEpoch,
     InvalidPartitions,
+    InvalidRequest,
     InvalidTopic,
     TopicAlreadyExists,
     UnknownLeaderEpoch,
@@ -37,7 +39,8 @@ class Topic:
 
 
 class Topics:
-    """All topics of one broker, over its store.
+    """All topics of one broker, over its store. Whoever asks for a change of a topic that is being
+    changed waits, and is answered by what became of it: an answer never names what is half done.
 
     Args:
         new_id: makes topic ids.
@@ -61,6 +64,9 @@ class Topics:
         self._names: dict[UUID, str] = {}
         self._infos: dict[str, TopicInfo] = {}
         self._image = TopicsImage({})
+        self.internal_partitions: dict[str, int] = {}
+        """How many partitions each internal topic has, or will have."""
+        self._changing = KeyedLocks()  # by folded name: two names that collide are one
         for name in store.topics:
             self._take_in(name)
         self._image = TopicsImage(dict(self._infos))
@@ -150,7 +156,7 @@ class Topics:
 
     @staticmethod
     def is_internal(name: str) -> bool:
-        """Whether the topic is internal: clients may read but not write, create or delete it."""
+        """Whether the topic is internal: clients may read but not write or delete it."""
         return name in INTERNAL_TOPICS
 
     @staticmethod
@@ -176,31 +182,37 @@ class Topics:
         Raises:
             InvalidTopic, InvalidPartitions, TopicAlreadyExists, PolicyViolation,
             KafkaStorageError.
+            InvalidRequest: it is the log of Kafka's controllers.
         """
-        count = self._partitions_default() if partitions == -1 else partitions
         check_topic_name(name)
-        if self.is_internal(name):
+        if name == CLUSTER_METADATA:
+            raise InvalidRequest(f"Creation of internal topic {name} is prohibited.")
+        if name in HIDDEN_TOPICS:
             raise InvalidTopic(f"{name} is internal; the broker makes it when it needs it")
+        own = self.internal_partitions.get(name)
+        count = (own or self._partitions_default()) if partitions == -1 else partitions
+        if own not in (None, count):
+            raise InvalidPartitions(f"{name} is internal and has {own} partition(s) by a setting.")
         if not 1 <= count <= TOPIC_PARTITIONS_MAX:
             raise InvalidPartitions(
                 f"Number of partitions was set to an invalid value: {count}; "
                 f"1 to {TOPIC_PARTITIONS_MAX} is possible."
             )
-        if name in self._store.topics:
-            raise TopicAlreadyExists(f"Topic '{name}' already exists.")
-        self._check_collision(name)
-        self._check_more(count)
-        if validate_only:
-            return Topic(name, UUID(int=0), count, configs)
-        return await self._create(name, count, configs)
+        async with self._changing.holding(_folded(name)):
+            if name in self._store.topics:
+                raise TopicAlreadyExists(f"Topic '{name}' already exists.")
+            self._check_collision(name)
+            self._check_more(count)
+            if validate_only:
+                return Topic(name, UUID(int=0), count, configs)
+            await self._store.create_topic(name, self._new_id(), count, configs)
+            return _topic(name, self._store.topics[name])
 
     async def create_internal(self, name: str, partitions: int) -> None:
         """Create an internal topic, unless another task has just created it."""
-        if name not in self._store.topics:
-            try:
-                await self._create(name, partitions, {})
-            except TopicAlreadyExists:
-                return
+        async with self._changing.holding(_folded(name)):
+            if name not in self._store.topics:
+                await self._store.create_topic(name, self._new_id(), partitions, {})
 
     async def auto_create(self, name: str) -> Topic:
         """Create a topic that a client has asked for."""
@@ -223,17 +235,18 @@ class Topics:
         Raises:
             UnknownTopicOrPartition, InvalidPartitions, PolicyViolation, KafkaStorageError.
         """
-        topic = self.find(name)
-        if topic is None:
-            raise UnknownTopicOrPartition
-        if partitions > TOPIC_PARTITIONS_MAX or partitions <= topic.partition_count:
-            raise InvalidPartitions(
-                f"The topic {name} currently has {topic.partition_count} partition(s); "
-                f"{partitions} would not be an increase, or is over {TOPIC_PARTITIONS_MAX}."
-            )
-        self._check_more(partitions - topic.partition_count)
-        if not validate_only:
-            await self._store.add_partitions(name, partitions)
+        async with self._changing.holding(_folded(name)):
+            topic = self.find(name)
+            if topic is None:
+                raise UnknownTopicOrPartition
+            if partitions > TOPIC_PARTITIONS_MAX or partitions <= topic.partition_count:
+                raise InvalidPartitions(
+                    f"The topic {name} currently has {topic.partition_count} partition(s); "
+                    f"{partitions} would not be an increase, or is over {TOPIC_PARTITIONS_MAX}."
+                )
+            self._check_more(partitions - topic.partition_count)
+            if not validate_only:
+                await self._store.add_partitions(name, partitions)
 
     async def delete(self, topic: Topic) -> None:
         """Delete a topic and its records, and wake its waiting fetches.
@@ -241,17 +254,16 @@ class Topics:
         Raises:
             UnknownTopicOrPartition, KafkaStorageError.
         """
-        await self._store.delete_topic(topic.name)
-
-    async def _create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
-        await self._store.create_topic(name, self._new_id(), partitions, configs)
-        return _topic(name, self._store.topics[name])
+        async with self._changing.holding(_folded(topic.name)):
+            now = self.find(topic.name)
+            if now is None or now.topic_id != topic.topic_id:  # made anew while this one waited
+                raise UnknownTopicOrPartition
+            await self._store.delete_topic(topic.name)
 
     def _check_collision(self, name: str) -> None:
         """Kafka's rule: names that differ only in '.' and '_' collide in metric names."""
-        folded = name.replace(".", "_")
-        for other in self._store.facts.topics:  # also topics being created
-            if other.replace(".", "_") == folded:
+        for other in self._store.facts.topics:
+            if _folded(other) == _folded(name):
                 raise InvalidTopic(f"Topic '{name}' collides with existing topic: {other}")
 
     def _refresh(self, name: str) -> None:
@@ -283,3 +295,7 @@ class Topics:
 
 def _topic(name: str, facts: TopicFacts) -> Topic:
     return Topic(name, facts.topic_id, facts.partitions, facts.configs)
+
+
+def _folded(name: str) -> str:
+    return name.replace(".", "_")

@@ -8,6 +8,7 @@ from typing import Any, Final
 from sharegroup.cli.outcome import UsageError
 from sharegroup.client.admin.acls import Acl
 from sharegroup.model.acl import CLUSTER_NAME, AclOperation, AclResource, with_a_meaning
+from sharegroup.model.errors import ConfigError
 
 COLUMNS: Final = (
     "permission",
@@ -77,6 +78,21 @@ def row_of(acl: Acl) -> dict[str, Any]:
         "name": acl.name,
         "pattern": acl.pattern.name,
     }
+
+
+def unreadable(line: str, row: dict[str, Any]) -> str | None:
+    """Why a line of ``authorizer.acl.file`` does not say what ``row`` says; None: it does."""
+    from sharegroup.broker.authorization.acl_file import parse_acls
+
+    if any(cell != cell.strip() or len(cell.splitlines()) != 1 for cell in row.values()):
+        return "in a file, names cannot have line breaks or outer blanks"
+    try:
+        [read] = parse_acls(f"{','.join(COLUMNS)}\n{line}", "it")
+    except ConfigError as error:
+        return f"a file cannot have it: {str(error).partition(': ')[2]}"
+    if read.host != row["host"]:
+        return f"a file would read its host {row['host']} as {read.host}"
+    return None
 
 
 def _operation(word: str) -> AclOperation:

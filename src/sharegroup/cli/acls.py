@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import sys
 from collections.abc import Iterable
 from itertools import product
@@ -15,6 +16,7 @@ from sharegroup.cli.acl_words import (
     ChosenResources,
     parse_operations,
     row_of,
+    unreadable,
 )
 from sharegroup.cli.completion import complete_groups, complete_topics
 from sharegroup.cli.confirmation import Yes, confirm
@@ -303,16 +305,18 @@ def _checked(principal: str) -> str:
 
 
 def _print_csv(rows: Iterable[dict[str, Any]]) -> ExitCode:
-    """Print the rows. One that the broker would read from a file as another user's right is left
+    """Print the rows. One that the broker would refuse in a file, or read as another right, is left
     out, with an error."""
-    writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
-    writer.writeheader()
+    sys.stdout.write(",".join(COLUMNS) + "\n")
     status = ExitCode.DONE
     for row in rows:
-        if all(cell == cell.strip() and len(cell.splitlines()) == 1 for cell in row.values()):
-            writer.writerow(row)
+        text = io.StringIO()
+        csv.DictWriter(text, COLUMNS, lineterminator="").writerow(row)
+        why = unreadable(text.getvalue(), row)
+        if why is None:
+            sys.stdout.write(text.getvalue() + "\n")  # as it is: control characters belong to names
             continue
         names = f"{row['principal']!r} on {row['name']!r}"
-        complain(f"left out {names}: in a file, names cannot have line breaks or outer blanks")
+        complain(f"left out {names}: {why}")
         status = ExitCode.REFUSED
     return status

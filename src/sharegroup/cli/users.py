@@ -126,7 +126,7 @@ def delete(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
 ) -> None:
-    """Delete a user. Connections that are open stay open."""
+    """Delete a user. A running broker closes its open connections; with --file at SIGHUP."""
 
     async def command() -> None:
         if file is not None:

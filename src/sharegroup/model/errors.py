@@ -17,6 +17,7 @@ Codes and names: Kafka class ``Errors``. A code that appears twice fails at impo
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import ClassVar
 
@@ -77,6 +78,9 @@ class KafkaError(SharegroupError):
         cls.name = name or _WORD_STARTS.sub("_", cls.__name__).upper()
         # Python drops docstrings under -OO: the name is what remains.
         cls.description = " ".join((cls.__doc__ or cls.name).split())
+
+    records: Sequence[tuple[int, str]] = ()
+    """Of a refused batch: which of its records are at fault, from 0, and why."""
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or self.description)

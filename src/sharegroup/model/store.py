@@ -247,6 +247,12 @@ class Store(TopicStore, ConfigStore, Protocol):
         """
         ...
 
+    def expire_producers(self, now_wall_ms: int) -> None:
+        """Forget the idempotent producers that have written nothing for
+        ``producer.id.expiration.ms``, in each partition. Call it every
+        ``producer.id.expiration.check.interval.ms``."""
+        ...
+
     def cleaning(self, now_wall_ms: int) -> CleaningFacts:
         """What the log cleaner has done, and what there is to do."""
         ...

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from mmap import mmap
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from sharegroup.records import pure
 from sharegroup.records.verdict import Verdict, Walked
@@ -74,6 +74,18 @@ def load(path: Path = LIBRARY) -> ctypes.CDLL | None:
         *[_POINTER] * 2,
     ]  # fmt: skip
     return library
+
+
+def sync_with(library: ctypes.CDLL | None) -> Callable[[int], int] | None:
+    """``fdatasync`` of a descriptor that returns its nanoseconds, the wait for the interpreter's
+    lock not among them, or -errno. None where the library has none."""
+    try:
+        sync: Any = library.sharegroup_sync  # type: ignore[union-attr]
+    except AttributeError:  # no library, another system's, or one of an earlier build
+        return None
+    sync.argtypes = [ctypes.c_int32]
+    sync.restype = _INT64
+    return cast(Callable[[int], int], sync)
 
 
 def walk_with(library: ctypes.CDLL) -> Callable[..., Walked]:

@@ -80,11 +80,16 @@ def user_lines(name: str, password: str, salt: bytes, iterations: int) -> list[s
 
 
 def without(text: str, name: str) -> str:
-    """A file's text without the lines of a user."""
-    start = quote(name, safe="") + ":"
-    return "".join(
-        line for line in text.splitlines(keepends=True) if not line.strip().startswith(start)
-    )
+    """A file's text without the lines of a user, however its name is written there."""
+    return "".join(line for line in text.splitlines(keepends=True) if _user_of(line) != name)
+
+
+def _user_of(line: str) -> str | None:
+    """Whose line it is; None: nobody's."""
+    line = line.strip()
+    if line.startswith("#"):
+        return None
+    return unquote(line.partition(":")[0])
 
 
 def _credential(text: str) -> ScramCredential:

@@ -9,7 +9,7 @@ away and replay the log into a new one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -175,6 +175,16 @@ class ShareCoordinator:
         """All keys that have a state, sorted."""
         return sorted(self._states)
 
+    def keys_before(self, starts: Mapping[TopicIdPartition, int]) -> list[SharePartitionKey]:
+        """Keys that have begun before the offset that ``starts`` has for their partition."""
+        return [
+            key
+            for key, state in self._states.items()
+            if 0
+            <= state.start_offset
+            < starts.get(TopicIdPartition(key.topic_id, key.partition), 0)
+        ]
+
     def keys_of_other_topics(self, exists: Callable[[UUID], bool]) -> list[SharePartitionKey]:
         """Keys whose topic does not exist (any more)."""
         known = {topic_id: exists(topic_id) for topic_id in {key.topic_id for key in self._states}}
@@ -230,6 +240,12 @@ class ShareCoordinator:
         offsets = [state.snapshot_offset for state in self._states.values()]
         known = [offset for offset in offsets if offset is not None]
         return min(known, default=end_offset) if len(known) == len(offsets) else None
+
+    def keys_without_snapshot_since(self, offset: int) -> list[SharePartitionKey]:
+        """Keys whose state depends on records at or before ``offset``, sorted."""
+        return sorted(
+            key for key, state in self._states.items() if (state.snapshot_offset or 0) <= offset
+        )
 
     def cold_keys(self, now_ms: int, interval_ms: int) -> list[SharePartitionKey]:
         """Keys that had no snapshot for ``interval_ms``; none when every key is cold already."""

@@ -13,6 +13,7 @@ from crc32c import crc32c
 
 from sharegroup.model.environment import Disk
 from sharegroup.model.ids import TopicPartition, parse_topic_id, topic_id_text
+from sharegroup.model.offsets import OFFSET_MAX
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
@@ -38,7 +39,11 @@ LEADER_EPOCHS_CONTENT: Final = b"0\n1\n0 0\n"
 
 
 class DamagedCheckpoint(ValueError):
-    """A checkpoint file is not what was written."""
+    """A checkpoint file is not what was written; ``reason`` does not name the file."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path} is damaged: {reason}")
+        self.reason = reason
 
 
 def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, int]:
@@ -52,16 +57,25 @@ def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, int]:
     except FileNotFoundError:
         return {}
     known = _checksums(disk, path)
-    if known and crc32c(content) not in known:
-        raise DamagedCheckpoint(f"{path} is damaged: its checksum does not match")
     try:
-        version, _, *lines = content.decode().splitlines()
+        if known and crc32c(content) not in known:
+            raise ValueError("its checksum does not match")
+        version, count, *lines = content.decode().splitlines()
         if version != "0":
-            raise DamagedCheckpoint(f"{path} is of version {version}")
-        rows = [line.split() for line in lines]
-        return {TopicPartition(topic, int(number)): int(offset) for topic, number, offset in rows}
+            raise ValueError(f"version {version!r}, not 0")
+        if int(count) != len(lines):
+            raise ValueError(f"{len(lines)} lines, not {count}")
+        return dict(map(_row, lines))
     except ValueError as error:
-        raise DamagedCheckpoint(f"{path} is damaged: {error}") from error
+        raise DamagedCheckpoint(path, str(error)) from error
+
+
+def _row(line: str) -> tuple[TopicPartition, int]:
+    topic, number, text = line.split()
+    partition, offset = int(number), int(text)
+    if not 0 <= offset <= OFFSET_MAX or partition < 0:
+        raise ValueError(f"invalid partition or offset in {line!r}")
+    return TopicPartition(topic, partition), offset
 
 
 def write_offsets(disk: Disk, path: str, offsets: Mapping[TopicPartition, int]) -> None:

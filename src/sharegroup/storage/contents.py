@@ -31,6 +31,8 @@ class LogContents:
     log_start_offset: int = 0
     recovery_point: int = 0
     """All records below this offset are durable once ``unsynced`` is synced."""
+    reached: int = 0
+    """The log had all offsets below this one, as files of lost segments tell; 0: none tells."""
     cleaned_offset: int = 0
     """Offsets below it may be missing."""
     first_dirty_offset: int = 0

@@ -383,6 +383,11 @@ class DataFolder:
         self.checkpoint()
         return removed
 
+    def expire_producers(self, now_wall_ms: int) -> None:
+        """Let all logs forget producers that have been silent for long. See ``model.store``."""
+        for log in self._logs.values():
+            log.producer_states.expire(now_wall_ms - log.settings.producer_expiration_ms)
+
     def cleaning(self, now_wall_ms: int) -> CleaningFacts:
         """What the log cleaner has done, and what there is to do."""
         return self._cleaner.facts(now_wall_ms)

@@ -1,4 +1,5 @@
-"""The real disk: only this module, ``local_file`` and ``local_range`` call ``os`` in the shell.
+"""The real disk: only this module, ``local_file``, ``local_range`` and ``timed_sync`` call ``os``
+in the shell.
 
 A sync runs off the loop's thread, several files in parallel, and also syncs the folder of a file
 that this process has created, once for all files of a folder.
@@ -15,7 +16,6 @@ import fcntl
 import os
 import shutil
 import stat
-import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -278,7 +278,7 @@ def _hop(pool: ThreadPoolExecutor, work: Callable[[_A], _T], of: _A) -> asyncio.
 
 
 class Synced(NamedTuple):
-    """The result of one thread's syncs."""
+    """The result of one thread's syncs, and what the disk took for a file."""
 
     failures: dict[str, OSError]
     seconds_per_file: float
@@ -287,11 +287,12 @@ class Synced(NamedTuple):
 def _sync_files(files: Sequence[DiskFile]) -> Synced:
     failures = {}
     folders: dict[str, OSError | None] = {}
-    started_s = time.perf_counter()
+    seconds = 0.0
     for file in files:
         assert isinstance(file, LocalFile), "a disk syncs its own files only"
         try:
             file.sync(folders)
+            seconds += file.sync_s
         except OSError as error:
             failures[file.path] = error
-    return Synced(failures, (time.perf_counter() - started_s) / max(1, len(files)))
+    return Synced(failures, seconds / max(1, len(files)))

@@ -16,6 +16,7 @@ from weakref import WeakSet
 from sharegroup.storage.descriptors import CACHED_MAX, Descriptors
 from sharegroup.storage.failures import lack_of
 from sharegroup.storage.local_range import CAN_SEND, LocalRange, Orphan
+from sharegroup.storage.timed_sync import timed_sync
 
 _BUFFERS_MAX: Final = 512
 """Buffers of one writev; the system's own limit is 1,024."""
@@ -95,6 +96,7 @@ class LocalFile:
         self.path = path
         self.folder_dirty = False
         self.used = True
+        self.sync_s = 0.0  # what the disk took for the last sync
         self._home = home or Home(CACHED_MAX)
         self._lock = threading.Lock()
         self._closed = False
@@ -211,7 +213,7 @@ class LocalFile:
             fd = started(self.path, self._descriptor)
             self._syncs += 1
         try:
-            os.fdatasync(fd)
+            self.sync_s = timed_sync(fd)
             self._synced = max(self._synced, written)
         finally:
             with self._lock:

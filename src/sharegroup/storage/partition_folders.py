@@ -137,7 +137,8 @@ class PartitionFolders:
 
     def _skip_lost(self, wanted: Wanted, contents: LogContents, recovered: Recovered) -> None:
         """If records that were durable are missing, never use their offsets again."""
-        end, durable = contents.segments[-1].next_offset, wanted.known.recovery_point
+        end = contents.segments[-1].next_offset
+        durable = max(wanted.known.recovery_point, contents.reached)
         if end >= durable:
             return
         skipping.report(recovered, wanted.key, end, skipping.DURABLE, durable)

@@ -175,7 +175,7 @@ class LocalPartitionLog:
         by_log = self.settings.timestamp_type is TimestampType.LOG_APPEND_TIME
         append_time = now_ms if by_log else -1
         try:
-            segment = self._segment_for(len(batches), headers)
+            segment = self._segment_for(len(batches), headers, now_ms)
             segment.file.append(
                 stamped(batches, headers, self._end, self.leader_epoch, append_time)
             )
@@ -203,10 +203,11 @@ class LocalPartitionLog:
             self._flush_later = True
         return Appended(base_offset, self._end - 1, append_time)
 
-    def _segment_for(self, size: int, headers: Sequence[BatchHeader]) -> Segment:
+    def _segment_for(self, size: int, headers: Sequence[BatchHeader], now_ms: int) -> Segment:
         segment = self._segments[-1]
-        if rolling.is_full(segment, size, headers, self._end, self.settings):
-            return self._roll()
+        if rolling.is_full(segment, size, headers, self._end, self.settings, now_ms):
+            segment = self._roll()
+        segment.begun_ms = segment.begun_ms or now_ms
         return segment
 
     def _roll(self) -> Segment:
@@ -394,7 +395,6 @@ class LocalPartitionLog:
         """
         if self._failure is not None:
             return False
-        self._producers.expire(now_ms - self.settings.producer_expiration_ms)
         try:
             count = retention.expired(self._segments, self.settings, now_ms)
             if count == len(self._segments):
@@ -458,7 +458,7 @@ class LocalPartitionLog:
         files: list[DiskFile] = []
         self._segments[-1].write_indexes(files)
         disk, producers = self._environment.disk, self._producers
-        rolling.write_snapshot(disk, self.folder, self._end, producers, files)
+        rolling.write_snapshot(disk, self.folder, self._end, producers, files, final=True)
         return files
 
     def close(self) -> None:

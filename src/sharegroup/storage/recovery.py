@@ -8,8 +8,9 @@
 * **Damage**: valid batches follow, or the bytes were durable. Nothing is truncated. The range is
   saved beside the segment, counted and logged. Reads of it raise CorruptMessage; reads before and
   after it succeed (see ``segment``).
-* **Missing files**: each sealed segment must reach to the next one, and the first one to the log
-  start. A gap is damage without bytes, unless another broker's cleaner left it (see ``gaps``).
+* **Missing files**: each sealed segment must reach to the next one, the first one to the log
+  start, and the last one to where side files of a lost one lie (see ``traces``). A gap is damage
+  without bytes, unless another broker's cleaner left it (see ``gaps``).
 * **A sync that failed** before the shutdown: the data that it left in the system's cache is written
   again (see ``rewrite``).
 
@@ -29,7 +30,7 @@ from typing import Final
 from sharegroup.model.environment import Disk
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.offsets import OFFSET_MAX
-from sharegroup.storage import gaps, producer_snapshot, rewrite, swapping
+from sharegroup.storage import gaps, producer_snapshot, rewrite, swapping, traces
 from sharegroup.storage.contents import LogContents
 from sharegroup.storage.damage import Damage, merged
 from sharegroup.storage.producers import note
@@ -82,6 +83,8 @@ class LastKnown:
     """Offsets below it may be missing after compaction."""
     first_dirty_offset: int = 0
     """The cleaner has cleaned up to here (Kafka's cleaner-offset-checkpoint)."""
+    durable_end: int = 0
+    """Offsets below it were durable. It may be beyond the recovery point, where a scan begins."""
     gaps_below: int = 0
     """If the log is compacted, another broker may have left gaps between segments below it."""
 
@@ -98,6 +101,9 @@ def open_partition(
     disk.make_folder(folder)
     names = swapping.recover(disk, folder, known.cleaned_offset)
     bases = sorted(int(name.removesuffix(_LOG)) for name in names if _is_log(name))
+    reached = traces.reached(names, bases[-1] if bases else -1)
+    if bases:
+        known = _with_traces(disk, folder, known, names, bases[0])
     interval, cleaned = settings.index_interval_bytes, known.cleaned_offset
     segments = [
         Segment(disk, folder, base, interval, cleaned)
@@ -110,7 +116,10 @@ def open_partition(
     if not settings.compacted:
         known = replace(known, gaps_below=0)
     closed: list[Segment] = []
+    known = replace(known, durable_end=max(known.recovery_point, reached))
     scanned = _find_ends(segments, known, recovered, closed, trusted=unsynced_from is None)
+    if traces.is_lost(disk, folder, known.recovery_point, reached):
+        recovered.report(logging.ERROR, f"{folder}/{reached:020d}.log {traces.lost(reached)}")
     if unsynced_from is not None:
         rewrite.rewrite(disk, segments, unsynced_from)
     contents = LogContents(
@@ -118,6 +127,7 @@ def open_partition(
         segments=segments,
         log_start_offset=_log_start(segments, known, recovered),
         recovery_point=segments[-1].next_offset,
+        reached=reached,
         cleaned_offset=cleaned,
         first_dirty_offset=known.first_dirty_offset,
     )
@@ -131,6 +141,19 @@ def open_partition(
     for segment in segments:
         recovered.found(segment, known_damages[segment])
     return contents
+
+
+def _with_traces(
+    disk: Disk, folder: str, known: LastKnown, names: list[str], first_base: int
+) -> LastKnown:
+    """Find an unknown log start by the files of lost segments; remove files of deleted ones."""
+    start = known.log_start_offset
+    if start is None:
+        begun = traces.begun(names, first_base)
+        return known if begun == first_base else replace(known, log_start_offset=begun)
+    for name in traces.stale(names, first_base, start):
+        disk.remove(f"{folder}/{name}")
+    return known
 
 
 def _find_ends(
@@ -257,7 +280,7 @@ def _recover(
         default=0,
     )
     given = max((d.last_offset + 1 for s in segments for d in s.quarantine.damages), default=0)
-    durable = max(recovery_point, given)
+    durable = max(known.durable_end, given)
     scans = []
     for segment in segments[first:]:
         end_offset = OFFSET_MAX if segment is segments[-1] else segment.next_offset
@@ -267,6 +290,7 @@ def _recover(
     # offsets stays: its name is what keeps them from being used again.
     while len(scans) > 1 and not scans[-1].batches and segments[-1].base_offset > durable:
         _cut_tail(segments[-1], scans.pop(), recovered)
+        segments[-1].remove_sides()
         segments.pop().remove()
     for segment, scan in zip(segments[first:], scans, strict=True):
         if segment is not segments[-1]:

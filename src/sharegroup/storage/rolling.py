@@ -10,7 +10,7 @@ from sharegroup.storage.batch_reader import RELATIVE_OFFSET_MAX
 from sharegroup.storage.failures import remove_half_made
 from sharegroup.storage.files import write_unsynced
 from sharegroup.storage.segment import Segment
-from sharegroup.storage.settings import LogSettings
+from sharegroup.storage.settings import LogSettings, TimestampType
 from sharegroup.transactions.producers import ProducerTable
 from sharegroup.wire.batch import BatchHeader
 
@@ -21,10 +21,16 @@ def is_full(
     headers: Sequence[BatchHeader],
     next_offset: int,
     settings: LogSettings,
+    now_ms: int,
 ) -> bool:
     """Whether batches with these headers, to be appended at ``next_offset``, need a new segment.
+    ``now_ms``: wall clock.
 
     An empty segment is never full: it takes even a batch that exceeds ``segment.bytes``.
+
+    ``segment.ms`` counts by the times in the log, as in Kafka, so that old records that are copied
+    lie in segments as those of their source do. It also counts by the clock, which Kafka does only
+    for batches without times: records whose time stands still would never be deleted or compacted.
     """
     if not segment.size:
         return False
@@ -32,15 +38,32 @@ def is_full(
     return (
         segment.size + added_bytes > settings.segment_bytes
         or next_offset + records - segment.base_offset > RELATIVE_OFFSET_MAX
-        or headers[0].max_timestamp - segment.first_timestamp > settings.segment_ms
+        or _passed_ms(segment, headers, settings, now_ms) > settings.segment_ms
     )
 
 
+def _passed_ms(
+    segment: Segment, headers: Sequence[BatchHeader], settings: LogSettings, now_ms: int
+) -> int:
+    by_clock = now_ms - segment.begun_ms if segment.begun_ms else 0
+    if segment.first_timestamp < 0:
+        return by_clock
+    by_log = settings.timestamp_type is TimestampType.LOG_APPEND_TIME
+    newest = now_ms if by_log else max(header.max_timestamp for header in headers)
+    return max(by_clock, newest - segment.first_timestamp)
+
+
 def write_snapshot(
-    disk: Disk, folder: str, offset: int, producers: ProducerTable, files: list[DiskFile]
+    disk: Disk,
+    folder: str,
+    offset: int,
+    producers: ProducerTable,
+    files: list[DiskFile],
+    *,
+    final: bool = False,
 ) -> None:
     """Write the snapshot of the producers at ``offset`` without a sync. Raises OSError."""
-    data = producer_snapshot.encode(producers.snapshot())
+    data = producer_snapshot.encode(producers.snapshot(), final=final)
     write_unsynced(disk, f"{folder}/{offset:020d}.snapshot", data, files)
 
 
@@ -59,12 +82,12 @@ def roll(
     Raises:
         OSError: the disk refused something; the files written so far are removed.
     """
-    try:
+    segment = Segment(disk, folder, next_offset, index_interval_bytes)
+    segment.durable = False
+    try:  # after the segment: a snapshot without one means that it was lost (``traces``)
         sealed.write_indexes(files)
         write_snapshot(disk, folder, next_offset, producers, files)
-        segment = Segment(disk, folder, next_offset, index_interval_bytes)
     except OSError:
-        remove_half_made(disk, files)
+        remove_half_made(disk, [segment.file, *files])
         raise
-    segment.durable = False
     return segment

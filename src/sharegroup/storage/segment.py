@@ -78,6 +78,8 @@ class Segment:
         self.size = self.file.size()
         self.next_offset = base_offset
         self.first_timestamp = -1
+        self.begun_ms = 0
+        """Wall clock of the first append by this process; 0 before it."""
         self.durable = True
         """Whether the file's name is on stable storage; the log tracks that of its content."""
         self.quarantine = Quarantine(disk, self.path)
@@ -416,6 +418,10 @@ class Segment:
         """
         self._disk.remove(self.path + ".log")
         self.close()
+        self.remove_sides()
+
+    def remove_sides(self) -> None:
+        """Delete all files of the segment but its log; one that cannot be deleted is logged."""
         for suffix in SIDE_SUFFIXES:
             try:
                 self._disk.remove(self.path + suffix)

@@ -20,6 +20,7 @@ from sharegroup.model.limits import DECOMPRESSED_BATCH_BYTES_MAX
 from sharegroup.model.log import Recompression
 from sharegroup.records.check import plain_records, walk_records
 from sharegroup.records.verdict import TIMELESS, Walked
+from sharegroup.storage.faulty_records import RefusedRecord, naming
 from sharegroup.storage.settings import LogSettings, TimestampType
 from sharegroup.wire.batch import (
     COMPRESSION_MASK,
@@ -147,14 +148,14 @@ def _checked(
     if walked is None:
         walked = walk_records(header, batch)
     if walked.keyless and settings.compacted:
-        raise InvalidRecord(
-            f"Compacted topic cannot accept message without key: {walked.keyless} records have none"
-        )
+        why = "Compacted topic cannot accept message without key"
+        error = InvalidRecord(f"{why}: {walked.keyless} records have none")
+        raise naming(error, header, batch, lambda record: None if record.has_key else why)
     if settings.timestamp_type is TimestampType.LOG_APPEND_TIME:
         return header
     timeless = (walked.earliest_ms, walked.latest_ms) == TIMELESS
     if not timeless:
-        _check_times(walked, settings, now_ms)
+        _check_times(header, batch, walked, settings, now_ms)
     latest = NO_TIMESTAMP if timeless else max(NO_TIMESTAMP, walked.latest_ms)
     return header if latest == header.max_timestamp else header._replace(max_timestamp=latest)
 
@@ -193,12 +194,21 @@ def _check_header(header: BatchHeader, settings: LogSettings) -> None:
         raise InvalidTimestamp("Producer should not set timestamp type to LogAppendTime")
 
 
-def _check_times(walked: Walked, settings: LogSettings, now_ms: int) -> None:
+def _check_times(
+    header: BatchHeader, batch: Buffer, walked: Walked, settings: LogSettings, now_ms: int
+) -> None:
     earliest = now_ms - settings.timestamp_before_max_ms
     latest = now_ms + settings.timestamp_after_max_ms
+
+    def fault(record: RefusedRecord) -> str | None:
+        if record.timestamp_ms == NO_TIMESTAMP or earliest <= record.timestamp_ms <= latest:
+            return None
+        return (
+            f"Timestamp {record.timestamp_ms} of a record is out of range: it should be within "
+            f"[{earliest}, {latest}]"
+        )
+
     for timestamp in (walked.earliest_ms, walked.latest_ms):
-        if not earliest <= timestamp <= latest:
-            raise InvalidTimestamp(
-                f"Timestamp {timestamp} of a record is out of range: it should be within "
-                f"[{earliest}, {latest}]"
-            )
+        why = fault(RefusedRecord(0, timestamp, has_key=True))
+        if why is not None:
+            raise naming(InvalidTimestamp(why), header, batch, fault)

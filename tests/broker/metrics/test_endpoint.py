@@ -16,7 +16,14 @@ from sharegroup.broker.metrics.metric import Kind
 from sharegroup.broker.metrics.reader import MetricsReader
 from sharegroup.broker.server import Broker
 from sharegroup.wire import apis
-from sharegroup.wire.batch import encode_batch
+from sharegroup.wire.batch import (
+    DELETE_HORIZON,
+    HEADER_BYTES,
+    LOG_APPEND_TIME,
+    encode_batch,
+    parse_header,
+    with_records,
+)
 from sharegroup.wire.messages.delete_groups import DeleteGroupsRequest
 from sharegroup.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from sharegroup.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
@@ -196,6 +203,34 @@ def test_the_age_of_the_oldest_record_follows_the_start_offset(tmp_path: Path) -
         assert await ages(endpoint) == (one, 0)
         assert await member.acknowledge(topic_id, 2, 2, ACCEPT) == 0
         assert await ages(endpoint) == (0, 0)
+
+    measured(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("attribute", [LOG_APPEND_TIME, DELETE_HORIZON])
+def test_an_age_is_that_of_the_record(attribute: int, tmp_path: Path) -> None:
+    """With log append time the first timestamp of a batch is the producer's, in a cleaned batch it
+    says when its deletions may go (issue 27)."""
+
+    async def scenario(broker: Broker, port: int) -> None:
+        topic_id = await topic_with_records(broker, port, 1)
+        member = await Member.join(port, "m1")
+        assert await member.fetch(topic_id) == [(0, 0, 1)]
+        assert await member.acknowledge(topic_id, 0, 0, ACCEPT) == 0
+        now_ms = broker.parts.clock.wall_ms()
+        data = encode_batch([(b"k", b"v")], timestamp_ms=0)
+        month_ms = 30 * 86_400_000
+        header = parse_header(data)
+        header = header._replace(
+            attributes=header.attributes | attribute,
+            base_timestamp=now_ms + (month_ms if attribute == DELETE_HORIZON else -month_ms),
+            max_timestamp=now_ms - 600_000,
+        )
+        log = broker.parts.store.internal_log("jobs", 0)
+        log.append_trusted(with_records(header, data[HEADER_BYTES:]))
+        await log.wait_durable(2)
+        ten = pytest.approx(600, abs=30)
+        assert await ages(MetricsReader(broker.parts)) == (ten, ten)
 
     measured(tmp_path, scenario)
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from sharegroup.broker.authentication.password_checks import PasswordChecks
 from sharegroup.model.limits import USERS_COMPARED_MAX
+from sharegroup.sasl.mechanisms import PLAIN
 from sharegroup.sasl.password_hash import PasswordHash
 from sharegroup.sasl.scram_keys import ITERATIONS_MIN, ScramCredential, ScramMechanism
 from sharegroup.sasl.users_file import FileUsers
@@ -79,6 +80,15 @@ class Credentials:
             self._digest(self._jaas().get(user, "")), self._digest(password)
         )
         return in_file or (in_jaas and user in self._jaas())
+
+    def knows(self, user: str, mechanism: str) -> bool:
+        """Whether there is such a user of PLAIN or of SCRAM; of tokens nothing is known here."""
+        if mechanism == PLAIN:
+            return user in self._file().passwords or user in self._jaas()
+        for scram in ScramMechanism:
+            if scram.sasl_name == mechanism:
+                return (user, scram) in self._stored() or (user, scram) in self._file().credentials
+        return True
 
     def scram(self, user: str, mechanism: ScramMechanism) -> ScramCredential:
         """The credential of a user; a false one of an unknown user."""

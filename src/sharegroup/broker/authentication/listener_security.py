@@ -122,6 +122,10 @@ class ListenerSecurity:
         """A new exchange of an offered mechanism."""
         return begin(mechanism, self._credentials, self._tokens, client)
 
+    def knows(self, user: str, mechanism: str) -> bool:
+        """Whether a user that has logged in by ``mechanism`` could do so still."""
+        return self._credentials.knows(user, mechanism)
+
     def session_ms(self, mechanism: str) -> int:
         """How long an authentication holds; 0: for ever."""
         return self._settings.integer(REAUTH, mechanism)

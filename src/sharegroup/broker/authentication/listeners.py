@@ -46,6 +46,8 @@ class ListenersSecurity:
         self._secret = environment.entropy(_SECRET_BYTES)
         self._checks = PasswordChecks()
         self._listeners: dict[str, ListenerSecurity] = {}
+        self.installed: Callable[[], None] = lambda: None
+        """Called when other files hold; users may be gone."""
         self.guessing = Guessing(
             environment.clock,
             lambda: config().integer("connection.failed.authentication.delay.ms"),
@@ -121,6 +123,7 @@ class ListenersSecurity:
             for listener, material in read:
                 listener.install(material)
             self._say({listener.name: material for listener, material in read})
+            self.installed()
 
         return install
 

@@ -1,13 +1,15 @@
-"""How damage in a topic affects each share group, by the group's durable state."""
+"""How damage in a topic affects each share group, by the group's durable state, and a start."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sharegroup.broker.configs.access import DAMAGE_ACCEPTED
+from sharegroup.broker.internal_topics import SECURITY
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.share.partition import SharePartition
 from sharegroup.share.record_state import TERMINAL
-from sharegroup.storage.checkup.findings import Affected
+from sharegroup.storage.checkup.findings import Affected, Severity
 from sharegroup.storage.checkup.folder_check import FolderCheck
 
 
@@ -26,6 +28,22 @@ def add_affected_groups(
         first, last = finding.first_offset or 0, finding.last_offset or 0
         for group, window in by_place.get((finding.topic, finding.partition), ()):
             finding.groups.append(affected(group, window, first, last))
+
+
+def add_security_advice(check: FolderCheck) -> None:
+    """Say how a broker starts although records of users, ACLs or quotas are lost: it refuses until
+    the operator accepts the loss, however often it has met it.
+    """
+    lost = [each for each in check.findings if each.topic == SECURITY and each.records]
+    end = max((each.last_offset or 0 for each in lost), default=0) + 1
+    for finding in lost:
+        if finding.severity in (Severity.ERROR, Severity.KNOWN):
+            finding.severity = Severity.ERROR
+            finding.action = (
+                "restore the folder from a backup; or start once with "
+                f"-o {DAMAGE_ACCEPTED}={end}, on an address that nobody else reaches, and put "
+                "right what `sharegroup users list`, `acls list` and `quotas list` show"
+            )
 
 
 def affected(group: str, window: SharePartition, first: int, last: int) -> Affected:

@@ -469,6 +469,8 @@ def definition_of(name: str) -> ConfigDef | None:
 
 
 def _unknown(name: str) -> str:
+    if name in KAFKA_NAMES:
+        return f"{name} does nothing here: {why_meaningless(name)}"
     near = nearest_name(name, (*BROKER_CONFIGS, *KAFKA_NAMES))
     return f"there is no setting {name}" + (f"; did you mean {near}?" if near else "")
 

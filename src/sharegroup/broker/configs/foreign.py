@@ -12,7 +12,7 @@ _KAFKA: Final = """
     add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
     alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
     alter.log.dirs.replication.quota.window.size.seconds
-    auto.leader.rebalance.enable background.threads broker.heartbeat.interval.ms broker.rack
+    auto.leader.rebalance.enable background.threads broker.heartbeat.interval.ms
     broker.session.timeout.ms client.quota.callback.class config.providers
     controlled.shutdown.enable controller.performance.always.log.threshold.ms
     controller.performance.sample.period.ms controller.quorum.append.linger.ms
@@ -61,7 +61,7 @@ _KAFKA: Final = """
     metrics.recording.level metrics.sample.window.ms num.io.threads num.network.threads
     num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads num.replica.fetchers
     offsets.commit.timeout.ms offsets.load.buffer.size offsets.topic.compression.codec
-    principal.builder.class process.roles producer.id.expiration.check.interval.ms
+    principal.builder.class process.roles
     producer.purgatory.purge.interval.requests queued.max.requests remote.fetch.max.wait.ms
     remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes
     remote.log.index.file.cache.ttl.ms remote.log.manager.copier.thread.pool.size

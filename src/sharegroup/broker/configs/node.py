@@ -19,6 +19,12 @@ NODE_CONFIGS: Final = (
         departs="a single node needs no id of its user (Kafka: required)",
     ),
     integer("broker.id", -1, -1, "The old name of node.id; -1 means not set."),
+    text(
+        "broker.rack",
+        None,
+        "Where this broker stands: told to clients, which may prefer what is near. There are no "
+        "copies to place by it.",
+    ),
     names(
         "listeners",
         ("PLAINTEXT://127.0.0.1:9092",),
@@ -176,6 +182,13 @@ NODE_CONFIGS: Final = (
         1,
         "An idempotent producer that has written nothing for this long is forgotten.",
         dynamic=True,
+    ),
+    integer(
+        "producer.id.expiration.check.interval.ms",
+        600_000,
+        1,
+        "How often producers that have written nothing for producer.id.expiration.ms are "
+        "looked for.",
     ),
     integer(
         "offsets.topic.num.partitions",

@@ -47,7 +47,7 @@ class InternalTopic:
 
     def __init__(self, name: str, partitions: int, topics: Topics, clock: Clock) -> None:
         self.name = name
-        self._partitions_wanted = partitions
+        self._partitions_wanted = topics.internal_partitions[name] = partitions
         self._topics = topics
         self._clock = clock
         self._making = asyncio.Lock()

@@ -30,6 +30,8 @@ class SecurityMachine:
         self._quotas: dict[tuple[Entity, str], float] = {}
         self.acl_version = 0
         """Grows with each change of an ACL."""
+        self.users_lost = 0
+        """Grows with each credential that is deleted."""
 
     @property
     def credentials(self) -> Mapping[tuple[str, ScramMechanism], ScramCredential]:
@@ -56,6 +58,7 @@ class SecurityMachine:
         match record:
             case ScramChange(user, mechanism, credential):
                 _set(self._scram, (user, mechanism), credential)
+                self.users_lost += credential is None
             case AclChange(acl_id, acl):
                 before = self._acls.get(acl_id)
                 if before is not None:

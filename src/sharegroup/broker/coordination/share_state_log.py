@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -81,6 +81,14 @@ class ShareStateLog:
             for where, end in (await shard.machine()).offsets_seen().items():
                 seen[where] = max(seen.get(where, 0), end)
         return seen
+
+    async def keys_before(self, starts: Mapping[TopicIdPartition, int]) -> list[SharePartitionKey]:
+        """The share partitions whose start offset lies before that of their log, of these logs.
+
+        Raises:
+            KafkaStorageError: the disk failed.
+        """
+        return [key for shard in self.shards for key in (await shard.machine()).keys_before(starts)]
 
     # -- the persister ------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from sharegroup.broker.coordination.runtime import Growth, Runtime, Spawn
 from sharegroup.broker.coordination.share_state_machine import ShareStateMachine
 from sharegroup.model.environment import Clock
 from sharegroup.model.histogram import Histogram
+from sharegroup.model.ids import SharePartitionKey
 from sharegroup.share_state.coordinator import ShareCoordinator
 from sharegroup.share_state.records import KeyedRecord
 
@@ -53,7 +54,7 @@ class StateShard:
         self.partition = partition
         self._settings = settings
         self._clock = clock
-        log = topic.partition(partition)
+        log = self._log = topic.partition(partition)
         self._runtime = Runtime(
             log,
             [lambda: ShareStateMachine(settings.updates_per_snapshot, clock, log.leave_out)],
@@ -89,6 +90,17 @@ class StateShard:
         """
         await self._runtime.load()
         return self._runtime.machine(ShareStateMachine).states
+
+    async def behind(self) -> list[SharePartitionKey]:
+        """Share partitions whose state may be older than the last that was durable: the replay had
+        to leave out damaged records after their last snapshot.
+
+        Raises:
+            KafkaError: the log cannot be read.
+        """
+        machine = await self.machine()
+        damaged = max((last for _, last in self._log.left_out), default=-1)
+        return machine.keys_without_snapshot_since(damaged) if damaged >= 0 else []
 
     async def commit(self, decide: Decide[_Result]) -> _Result:
         """Decide, and return the result once its records are durable; without records, once all

@@ -51,11 +51,21 @@ async def give_up_seen_offsets(store: TopicStore, topics: Topics, state: ShareSt
 
 
 async def say_lost_state(groups: ShareGroupsView, state: ShareStateLog) -> None:
-    """Log each group that has lost its delivery state of some partitions, and how to repair it.
+    """Log each group that has lost its delivery state of some partitions, and how to repair it;
+    and those that have lost only the last changes of it.
 
     Raises:
         KafkaStorageError: the state cannot be read.
     """
+    for shard in state.shards:
+        behind = sorted({key.group_id for key in await shard.behind()})
+        if behind:
+            logger.error(
+                "records of the delivery state of share groups are damaged (state partition %d): "
+                "what these groups have finished since then may be delivered again: %s",
+                shard.partition,
+                ", ".join(behind),
+            )
     for group_id in groups.group_ids():
         lost = [
             str(TopicPartition(topic.name, partition))

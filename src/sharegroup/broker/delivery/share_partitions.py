@@ -37,7 +37,7 @@ from sharegroup.model.errors import (
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.model.log import PartitionLog
 from sharegroup.model.offsets import UNKNOWN_OFFSET
-from sharegroup.share.archived import Archived
+from sharegroup.share.archived import Archived, Reason
 from sharegroup.share.changes import StateChange
 from sharegroup.share.ordered import OrderedSharePartition
 from sharegroup.share.partition import SharePartition
@@ -120,6 +120,8 @@ class SharePartitions:
         self._led: dict[SharePartitionKey, LedSharePartition] = {}
         self._delivery_settings: dict[str, tuple[GroupSettings, DeliverySettings]] = {}
         self._loading: dict[SharePartitionKey, asyncio.Future[LedSharePartition]] = {}
+        self._deleting: dict[TopicIdPartition, str] = {}
+        """What is deleting records of a partition now."""
 
     def find(self, key: SharePartitionKey) -> LedSharePartition | None:
         """The share partition, or None if it is not loaded."""
@@ -210,9 +212,7 @@ class SharePartitions:
             led.fenced = True  # the state was changed while it was read
             return led
         self._led[key] = led
-        change = core.log_start_moved(log.log_start_offset)
-        if change is not None:
-            await self.persist([(led, change)])
+        await self.follow_log_start(led)
         return led
 
     async def _reading_epoch(self, key: SharePartitionKey, log: PartitionLog) -> int:
@@ -334,16 +334,43 @@ class SharePartitions:
         except KafkaError as error:
             logger.warning("a change of %s is not durable: %s", led.key, error)
 
-    def log_start_moved(self, topic_id: UUID, partition: int, log_start: int) -> None:
-        """Retention or DeleteRecords moved the log start: records below are gone."""
-        for led in self._of_partition(topic_id, partition):
-            self.persist_soon(led, led.core.log_start_moved(log_start))
+    async def log_starts_moved(self, logs: Sequence[PartitionLog], reason: str) -> None:
+        """Records below the log starts were deleted. Every group moves on, those without members
+        too: a share partition that has lost records is loaded, so that it is said and counted.
+        """
+        moved = {TopicIdPartition(log.topic_id, log.topic_partition.partition): log for log in logs}
+        starts = {where: log.log_start_offset for where, log in moved.items()}
+        self._deleting |= dict.fromkeys(moved, reason)
+        for key in await self._state.keys_before(starts) if moved else ():
+            log = moved[TopicIdPartition(key.topic_id, key.partition)]
+            try:
+                await self.follow_log_start(await self.get(key, log))
+            except KafkaError as error:  # a later read or start does it
+                logger.warning("%s does not follow the start of its log: %s", key, error)
+        for where in moved:
+            self._deleting.pop(where, None)
 
     async def follow_log_start(self, led: LedSharePartition) -> None:
-        """A read found that the log starts after the start of the window: move the window."""
+        """Move the window if the log starts after its start; log what the group has lost by it."""
+        start, deleted = led.core.start_offset, led.core.archived.counts[Reason.DELETED]
         change = led.core.log_start_moved(led.log.log_start_offset)
-        if change is not None:
-            await self.persist([(led, change)])
+        if change is None:
+            return
+        lost = led.core.archived.counts[Reason.DELETED] - deleted
+        if lost:
+            where = TopicIdPartition(led.key.topic_id, led.key.partition)
+            logger.warning(
+                "share group %s has lost %d records of %s that it had not finished, of the offsets "
+                "%d to %d: they were deleted by %s",
+                led.key.group_id,
+                lost,
+                led.log.topic_partition,
+                start,
+                led.log.log_start_offset - 1,
+                self._deleting.get(where, "retention or DeleteRecords"),
+            )
+        self.wake(led)
+        await self.persist([(led, change)])
 
     def forget(self, group_id: str, topic_id: UUID, partition: int) -> None:
         """Discard the state in memory with its locks, and let waiting fetches see the new state.

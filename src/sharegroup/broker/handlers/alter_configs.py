@@ -11,7 +11,9 @@ from collections.abc import Mapping
 
 from sharegroup.broker.handlers.incremental_alter_configs import (
     TABLES,
+    TWICE,
     alter_resource,
+    named_once,
     names_of_today,
 )
 from sharegroup.broker.parts import BrokerParts
@@ -29,8 +31,12 @@ async def alter_configs(
     parts: BrokerParts, request: AlterConfigsRequest, context: RequestContext
 ) -> AlterConfigsResponse:
     """Each resource on its own; a resource changes wholly or not at all."""
+    once = named_once(request.resources)
     return AlterConfigsResponse(
-        responses=[_alter(parts, r, context, request.validate_only) for r in request.resources]
+        responses=[
+            _alter(parts, r, context, request.validate_only) if once(r) else _response(r, TWICE)
+            for r in request.resources
+        ]
     )
 
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
-from sharegroup.model.errors import InvalidReplicaAssignment, InvalidTopic, KafkaError
+from sharegroup.model.errors import (
+    InvalidReplicaAssignment,
+    InvalidRequest,
+    InvalidTopic,
+    KafkaError,
+)
 from sharegroup.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -17,10 +24,17 @@ from sharegroup.wire.messages.create_partitions import (
 async def create_partitions(
     parts: BrokerParts, request: CreatePartitionsRequest, context: RequestContext
 ) -> CreatePartitionsResponse:
-    """Each topic on its own."""
+    """Each topic on its own; one that is named twice is refused, with one result, as in Kafka."""
+    named = Counter(topic.name for topic in request.topics)
+    twice = InvalidRequest("Duplicate topic name.")
     return CreatePartitionsResponse(
         results=[
-            await _grow(parts, topic, context, request.validate_only) for topic in request.topics
+            *(_refused(name, twice) for name, times in named.items() if times > 1),
+            *[
+                await _grow(parts, topic, context, request.validate_only)
+                for topic in request.topics
+                if named[topic.name] == 1
+            ],
         ]
     )
 

@@ -3,6 +3,8 @@ node."""
 
 from __future__ import annotations
 
+from collections import Counter
+
 from sharegroup.broker.authorization.resources import CLUSTER, Operation
 from sharegroup.broker.configs.topic import check_topic_configs, describe_topic_configs
 from sharegroup.broker.parts import BrokerParts
@@ -26,13 +28,14 @@ from sharegroup.wire.messages.create_topics import (
 async def create_topics(
     parts: BrokerParts, request: CreateTopicsRequest, context: RequestContext
 ) -> CreateTopicsResponse:
-    """Each topic on its own; a name that occurs twice in the request is refused, as in Kafka."""
-    names = [topic.name for topic in request.topics]
-    results = []
+    """Each topic on its own; one that is named twice is refused, with one result, as in Kafka."""
+    named = Counter(topic.name for topic in request.topics)
+    twice = InvalidRequest("Duplicate topic name.")
+    results = [_refused(name, twice) for name, times in named.items() if times > 1]
     for topic in request.topics:
+        if named[topic.name] > 1:
+            continue
         try:
-            if names.count(topic.name) > 1:
-                raise InvalidRequest(f"Duplicate topic name {topic.name} in the request.")
             if not context.access.allows(Operation.CREATE, CLUSTER):
                 context.access.require_topic(Operation.CREATE, topic.name)
             made = await _create(parts, topic, context, request.validate_only)

@@ -57,5 +57,5 @@ async def _delete(
         low_watermark = await log.delete_records(wanted.offset)
     except KafkaError as error:
         return DeleteRecordsPartitionResult(wanted.partition_index, -1, error.code)
-    parts.share_partitions.log_start_moved(log.topic_id, wanted.partition_index, low_watermark)
+    await parts.share_partitions.log_starts_moved([log], "DeleteRecords")
     return DeleteRecordsPartitionResult(wanted.partition_index, low_watermark)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from sharegroup.broker.authorization.resources import CLUSTER, Operation
 from sharegroup.broker.parts import BrokerParts
@@ -24,16 +27,31 @@ from sharegroup.wire.messages.delete_topics import (
     DeleteTopicState,
 )
 
+NAME_OF_AN_ID: Final = "The provided topic name maps to an ID that was already supplied."
+
 logger = logging.getLogger("sharegroup.broker")
 
 
 async def delete_topics(
     parts: BrokerParts, request: DeleteTopicsRequest, context: RequestContext
 ) -> DeleteTopicsResponse:
-    """Each topic on its own."""
-    return DeleteTopicsResponse(
-        responses=[await _delete(parts, wanted, context) for wanted in _wanted(request)]
-    )
+    """Each topic on its own; one that is named twice is refused, with one result, as in Kafka."""
+    named = Counter((wanted.name, wanted.topic_id) for wanted in _wanted(request))
+    refused = [
+        _refused(DeleteTopicState(name, topic_id), InvalidRequest(f"Duplicate topic {which}."))
+        for (name, topic_id), times in named.items()
+        for which in ["id" if name is None else "name"]
+        if times > 1
+    ]
+    once = [wanted for wanted in _wanted(request) if named[wanted.name, wanted.topic_id] == 1]
+    both = _by_name_and_id(parts, once, context)
+    refused += [_refused(wanted, InvalidRequest(NAME_OF_AN_ID)) for wanted in both.values()]
+    responses = [
+        await _delete(parts, wanted, context)
+        for wanted in once
+        if (parts.topics.name_of(wanted.topic_id) or wanted.name) not in both
+    ]
+    return DeleteTopicsResponse(responses=refused + responses)
 
 
 def failure(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:
@@ -43,6 +61,20 @@ def failure(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResp
 
 def _wanted(request: DeleteTopicsRequest) -> list[DeleteTopicState]:
     return [*request.topics, *(DeleteTopicState(name=name) for name in request.topic_names)]
+
+
+def _by_name_and_id(
+    parts: BrokerParts, once: Sequence[DeleteTopicState], context: RequestContext
+) -> dict[str, DeleteTopicState]:
+    """The topics that are named by their name, and once more by their id."""
+    ids = {parts.topics.name_of(wanted.topic_id): wanted for wanted in once if wanted.name is None}
+    return {
+        wanted.name: replace(wanted, topic_id=ids[wanted.name].topic_id)
+        for wanted in once
+        if wanted.name is not None
+        and wanted.name in ids
+        and context.access.allows_topic(Operation.DESCRIBE, wanted.name)
+    }
 
 
 def _refused(wanted: DeleteTopicState, error: KafkaError) -> DeletableTopicResult:
@@ -72,7 +104,11 @@ async def _delete(
             raise InvalidTopic(f"{topic.name} is internal; it cannot be deleted")
         if context.mutations is not None:
             context.mutations.charge(topic.partition_count)
-        await parts.topics.delete(topic)
+        try:
+            await parts.topics.delete(topic)
+        except UnknownTopicOrPartition:  # somebody else has just deleted it
+            _find(parts, replace(wanted, name=None) if wanted.topic_id.int else wanted)
+            raise
     except KafkaError as error:
         return _refused(wanted, error)
     await _forget(parts, topic)

@@ -22,6 +22,7 @@ async def describe_cluster(
     if context.version >= 1 and request.endpoint_type != BROKERS:
         raise InvalidRequest("only brokers (endpoint type 1) can be described here")
     host, port = context.advertised
+    rack = parts.configs.broker.static.get("broker.rack")
     operations = OPERATIONS_NOT_ASKED
     if request.include_cluster_authorized_operations:
         allowed = context.access.allows(Operation.DESCRIBE, CLUSTER)
@@ -30,6 +31,6 @@ async def describe_cluster(
         endpoint_type=BROKERS,
         cluster_id=parts.topics.cluster_id,
         controller_id=parts.node_id,
-        brokers=[DescribeClusterBroker(parts.node_id, host, port)],
+        brokers=[DescribeClusterBroker(parts.node_id, host, port, rack)],
         cluster_authorized_operations=operations,
     )

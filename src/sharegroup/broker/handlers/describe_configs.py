@@ -13,7 +13,7 @@ from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.slices import sliced
 from sharegroup.groups.config import describe_group_configs
-from sharegroup.model.config import ConfigEntry
+from sharegroup.model.config import ConfigEntry, ConfigSource, ConfigType
 from sharegroup.model.errors import InvalidRequest, KafkaError, UnknownTopicOrPartition
 from sharegroup.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -27,7 +27,18 @@ from sharegroup.wire.messages.describe_configs import (
 TOPIC: Final = 2
 BROKER: Final = 4
 BROKER_LOGGER: Final = 8
+CLIENT_METRICS: Final = 16
 GROUP: Final = 32
+
+NO_SUBSCRIPTION: Final = tuple(
+    ConfigEntry(name=name, value=value, source=ConfigSource.DEFAULT, type=kind, doc=doc)
+    for name, value, kind, doc in (
+        ("interval.ms", "300000", ConfigType.INT, "How often clients send metrics."),
+        ("match", "", ConfigType.LIST, "The clients that are asked for metrics."),
+        ("metrics", "", ConfigType.LIST, "The metrics that are asked for; none: nothing is."),
+    )
+)
+"""What Kafka says of a subscription of clients' metrics that does not exist; here none can."""
 
 
 async def describe_configs(
@@ -94,6 +105,10 @@ def entries_of(parts: BrokerParts, resource_type: int, name: str) -> Sequence[Co
         return live.broker.describe() if name else live.broker.describe_altered()
     if resource_type == BROKER_LOGGER:
         return []
+    if resource_type == CLIENT_METRICS:
+        if not name:
+            raise InvalidRequest("Client metrics subscription name must not be empty")
+        return NO_SUBSCRIPTION
     if resource_type == GROUP:
         if not name:
             raise InvalidRequest("Group name must not be empty")

@@ -4,6 +4,7 @@ groups."""
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
@@ -40,6 +41,10 @@ from sharegroup.wire.messages.incremental_alter_configs import (
 
 NamedConfig = TypeVar("NamedConfig", AlterableConfig, alter_configs.AlterableConfig)
 
+NamedResource = TypeVar("NamedResource", AlterConfigsResource, alter_configs.AlterConfigsResource)
+
+TWICE: Final = InvalidRequest("Each resource must appear at most once.")
+
 SET: Final = 0
 DELETE: Final = 1
 APPEND: Final = 2
@@ -56,8 +61,12 @@ async def incremental_alter_configs(
     parts: BrokerParts, request: IncrementalAlterConfigsRequest, context: RequestContext
 ) -> IncrementalAlterConfigsResponse:
     """Each resource on its own; a resource changes wholly or not at all."""
+    once = named_once(request.resources)
     return IncrementalAlterConfigsResponse(
-        responses=[_alter(parts, r, context, request.validate_only) for r in request.resources]
+        responses=[
+            _alter(parts, r, context, request.validate_only) if once(r) else _response(r, TWICE)
+            for r in request.resources
+        ]
     )
 
 
@@ -97,6 +106,12 @@ def _alter(
     except KafkaError as error:
         return _response(resource, error)
     return _response(resource, None)
+
+
+def named_once(resources: Sequence[NamedResource]) -> Callable[[NamedResource], bool]:
+    """Whether a resource is named once. One that is named twice is refused, as in Kafka."""
+    named = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+    return lambda r: named[r.resource_type, r.resource_name] == 1
 
 
 def alter_resource(

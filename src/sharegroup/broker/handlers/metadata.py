@@ -62,8 +62,9 @@ async def metadata(
         allowed = access.allows(Operation.DESCRIBE, CLUSTER)
         operations = access.operations(CLUSTER) if allowed else 0
     host, port = context.advertised
+    rack = parts.configs.broker.static.get("broker.rack")
     return MetadataResponse(
-        brokers=[MetadataResponseBroker(parts.node_id, host, port)],
+        brokers=[MetadataResponseBroker(parts.node_id, host, port, rack)],
         cluster_id=parts.topics.cluster_id,
         controller_id=parts.node_id,
         cluster_authorized_operations=operations,

@@ -23,6 +23,7 @@ from sharegroup.model.limits import PRODUCED_PARTITIONS_MAX
 from sharegroup.model.log import PartitionLog
 from sharegroup.wire.batch import HEADER_BYTES, TRANSACTIONAL, parse_headers
 from sharegroup.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -217,6 +218,7 @@ def _refuse(parts: BrokerParts, part: PartitionProduceResponse, error: KafkaErro
     """Set the error; an older client reads only the code."""
     parts.counters.trouble("produce_errors", error.name, str(error))
     part.error_code = error.code
+    part.record_errors = [BatchIndexAndErrorMessage(at, why) for at, why in error.records]
     part.error_message = None if isinstance(error, UnknownServerError) else error.message
     part.base_offset = -1
     part.log_append_time_ms = -1

@@ -3,8 +3,9 @@
 It covers every group and every partition with delivery state, even if no member reads it. Times
 come from the header of the record batch at an offset, which is read once and kept until the offset
 moves. If the offset begins the batch, the time is the batch's first timestamp, else its largest.
-The largest is exact for batches with log append time; for others it is too young by at most the
-time span of the batch.
+The largest is exact for batches with log append time, whose first timestamp is the producer's; for
+others it is too young by at most the time span of the batch. A cleaned batch has the largest only:
+where the first one was, it keeps when its deletions may go.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from sharegroup.broker.parts import BrokerParts
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.log import PartitionLog
-from sharegroup.wire.batch import parse_header
+from sharegroup.wire.batch import DELETE_HORIZON, LOG_APPEND_TIME, parse_header
 
 _OF_PARTITION: Final = ("group", "topic", "partition")
 
@@ -118,5 +119,6 @@ async def _timestamp(log: PartitionLog, offset: int) -> int:
     if not data:
         return _NO_TIME
     header = parse_header(data)
-    exact = header.base_offset >= offset
-    return header.base_timestamp if exact else header.max_timestamp
+    stated = not header.attributes & (LOG_APPEND_TIME | DELETE_HORIZON)
+    first = stated and header.base_offset >= offset
+    return header.base_timestamp if first else header.max_timestamp

@@ -64,7 +64,7 @@ class BrokerConnection(asyncio.Protocol):
         self._turns = connections.turns
         self._requests = connections.requests
         self._answers = connections.answers
-        self._sasl = sasl
+        self.sasl = sasl
         self._lengths = FrameLengths(frame_bytes_max, connections.first_bytes_max, sasl)
         self._splitter = FrameSplitter(self._lengths.most(), self._lengths.check)
         self._slots: deque[Slot] = deque()
@@ -100,7 +100,7 @@ class BrokerConnection(asyncio.Protocol):
     @property
     def authenticated(self) -> bool:
         """Whether the client is known, or needs not to be."""
-        return self._sasl is None or self._sasl.authenticated
+        return self.sasl is None or self.sasl.authenticated
 
     @property
     def client_host(self) -> str:
@@ -146,9 +146,9 @@ class BrokerConnection(asyncio.Protocol):
         self._active_s = self._loop.time()
         if self._connections.admit(self) and self._knows_certificate(transport):
             self.access = self._dispatcher.access(self.principal, self.host)
-            if self._sasl is not None:
-                self._sasl.host = self.host
-                self._sasl.left = lambda: self._closing
+            if self.sasl is not None:
+                self.sasl.host = self.host
+                self.sasl.left = lambda: self._closing
             self._adjust_reading()
             self._begin_in_turn()
         else:
@@ -208,7 +208,7 @@ class BrokerConnection(asyncio.Protocol):
         return (
             self._splitter.pending
             and not (self._closing or self._full or self._peer_slow or self._muted)
-            and not (self._sasl is not None and self._sasl.busy)
+            and not (self.sasl is not None and self.sasl.busy)
             and self._ready_bytes < ANSWERS_AHEAD_BYTES_MAX
         )
 
@@ -325,11 +325,11 @@ class BrokerConnection(asyncio.Protocol):
         """Queue a slot for the frame's answer, and start the request if it may start now."""
         slot = Slot()
         self._slots.append(slot)
-        if self._sasl is not None and self._sasl.takes(frame):
-            self._sasl.busy = True
-            self._run(self._authenticate(self._sasl, frame, slot), frame)
+        if self.sasl is not None and self.sasl.takes(frame):
+            self.sasl.busy = True
+            self._run(self._authenticate(self.sasl, frame, slot), frame)
         elif frame[:2] not in CARRIES_RECORDS:
-            self._start(frame, slot)
+            self._run(self._turns.owing(self, self._answer(frame, slot)), frame)
         elif self._records_slot is None:
             self._records_slot = slot
             self._start(frame, slot)
@@ -408,7 +408,7 @@ class BrokerConnection(asyncio.Protocol):
 
     def _knows_certificate(self, transport: asyncio.BaseTransport) -> bool:
         """Take the principal from the client's certificate. False: nobody may have this one."""
-        if self._sasl is None:
+        if self.sasl is None:
             principal = self.endpoint.principal_by_certificate(transport)
             if principal is None:
                 self._connections.nobody(self.host, self.endpoint.name)

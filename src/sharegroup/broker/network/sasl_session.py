@@ -129,6 +129,12 @@ class SaslSession:
         return bool(self.principal)
 
     @property
+    def is_deleted(self) -> bool:
+        """Whether the client is known as a user that there is no more."""
+        user = self.principal.partition(":")[2]
+        return self.authenticated and not self._security.knows(user, self._mechanism)
+
+    @property
     def settled(self) -> bool:
         """Whether no authentication is in progress, neither the first nor a later one."""
         return self._state is _State.DONE
@@ -262,6 +268,8 @@ class SaslSession:
     def _complete(self, step: Step) -> int:
         """The client is known; returns for how long, 0: for ever."""
         principal = f"User:{step.user}"
+        if not self._security.knows(step.user or "", self._mechanism):
+            raise Refused("the user was deleted meanwhile")
         if self.principal and principal != self.principal:
             told = (
                 "Cannot change principals during re-authentication from "

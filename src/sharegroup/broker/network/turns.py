@@ -4,19 +4,21 @@ A request costs processor time when it is started; waiting for a disk or for rec
 costs nothing. So each step of the event loop starts a few requests, spread over the connections
 that have some. A connection that has sent thousands of requests waits in the same line as one that
 has sent a single one. A lone request on an idle broker is started at once. A connection that has
-been alone for a while gets larger steps: they cost less, and no other connection waits.
+been alone for a while gets larger steps: they cost less, and no other connection waits. One whose
+answer is outstanding is company: what it waits for, a disk, is seen only between two steps.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable
 from typing import Final, Protocol
 
 from sharegroup.model.limits import STEP_REQUESTS, STEP_REQUESTS_ALONE, TURN_REQUESTS
 
 COMPANY_S: Final = 0.1
-"""Steps stay small for this long after another connection had a turn."""
+"""Steps stay small for this long after another connection had a turn or an answer."""
 
 
 class Player(Protocol):
@@ -45,6 +47,7 @@ class Turns:
         self._started: dict[Player, int] = {}
         self._latest: Player | None = None
         self._company_until_s = 0.0
+        self._owed: dict[Player, int] = {}  # answers outstanding
         self._each = self._size  # what one player may start in this step
         self._next_step: asyncio.Handle | None = None
 
@@ -68,6 +71,17 @@ class Turns:
             (self._resting if full else self._line).append(player)
             self._play()
 
+    async def owing(self, player: Player, answering: Awaitable[None]) -> None:
+        """Await ``answering``; until then ``player`` is company for others. Not meant for requests
+        that wait for records: a consumer without work would make everybody's steps small."""
+        self._owed[player] = self._owed.get(player, 0) + 1
+        try:
+            await answering
+        finally:
+            left = self._owed.pop(player) - 1
+            if left:
+                self._owed[player] = left
+
     def _play(self) -> None:
         """Start requests of the players in line until the budget of this loop step is spent."""
         while self._line and self._left > 0:
@@ -87,10 +101,18 @@ class Turns:
     def _step(self) -> None:
         self._next_step = None
         self._started.clear()
-        if self._size < STEP_REQUESTS_ALONE and self._loop.time() > self._company_until_s:
-            self._size = self._each = STEP_REQUESTS_ALONE
+        if self._size < STEP_REQUESTS_ALONE:
+            self._look_for_company()
         self._left = self._size
         if self._line or self._resting:
             self._line += self._resting
             self._resting.clear()
             self._play()
+
+    def _look_for_company(self) -> None:
+        """Make the steps large again if no other connection has been here for a while."""
+        now_s = self._loop.time()
+        if len(self._owed) > 1:
+            self._company_until_s = now_s + COMPANY_S
+        elif now_s > self._company_until_s:
+            self._size = self._each = STEP_REQUESTS_ALONE

@@ -57,6 +57,7 @@ class Delivery:
         error: why the record here cannot be read; its acknowledgement is decided, but the
             application may change it.
         held: the application holds it, or held it.
+        request: the number of the fetch that brought it, among the requests of this process.
     """
 
     __slots__ = (
@@ -68,6 +69,7 @@ class Delivery:
         "lease",
         "partition",
         "records",
+        "request",
         "topic_partition",
         "types",
     )
@@ -80,6 +82,7 @@ class Delivery:
         delivery_count: int,
         lease: LeaseView,
         deadline: float,
+        request: int = 0,
     ) -> None:
         self.partition = partition
         self.topic_partition = topic_partition
@@ -87,6 +90,7 @@ class Delivery:
         self.delivery_count = delivery_count
         self.lease = lease
         self.deadline = deadline
+        self.request = request
         self.types = bytearray(offsets.size)
         self.records: list[Record[Any, Any]] = []
         self.error: SharegroupError | None = None
@@ -117,6 +121,7 @@ class Delivery:
             self.delivery_count,
             self.lease,
             self.deadline,
+            self.request,
         )
 
     def within(self, offsets: OffsetRange) -> list[Record[Any, Any]]:

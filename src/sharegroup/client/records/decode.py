@@ -136,7 +136,13 @@ def _empty_deliveries(fetched: FetchedPartition) -> list[Delivery]:
     lease, deadline = fetched.lease, fetched.lock_deadline
     return [
         Delivery(
-            partition, name, OffsetRange(one.first, one.last), one.delivery_count, lease, deadline
+            partition,
+            name,
+            OffsetRange(one.first, one.last),
+            one.delivery_count,
+            lease,
+            deadline,
+            fetched.request,
         )
         for one in sorted(fetched.acquired)
     ]

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from sharegroup.client.security.jaas import parse_jaas
 from sharegroup.client.security.settings import (
     FIELD_NAMES,
     NO_SECURITY,
@@ -17,6 +16,7 @@ from sharegroup.client.security.settings import (
     check_mechanism,
 )
 from sharegroup.model.errors import ConfigError
+from sharegroup.sasl.login_module import parse_jaas
 from sharegroup.sasl.mechanisms import OAUTHBEARER, PLAIN
 from sharegroup.tls.stores import PEM, PKCS12, KeyStore, TrustStore, check_type
 

@@ -5,6 +5,7 @@ epochs.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -35,6 +36,7 @@ log = logging.getLogger("sharegroup.client")
 
 WITHOUT_RECORDS_FEATURE: Final = "share.acquire.without.records"
 _NO_ANSWER: Final = InvalidRecordState("the broker's response has no result for these records")
+_NUMBERS: Final = itertools.count(1)
 _NOTHING: Final = FetchLimits(max_records=0, max_bytes=0, max_wait_ms=0, min_bytes=0)
 
 
@@ -69,6 +71,7 @@ class FetchedPartition:
     ``error``: why there is nothing; None mostly.
     ``lease``: tells whether the locks are still there; ``lock_deadline`` (the loop's time, seconds)
     when they expire.
+    ``request``: the number of the request among those of this process.
     """
 
     topic: str
@@ -79,14 +82,20 @@ class FetchedPartition:
     error: KafkaError | None
     lease: Lease
     lock_deadline: float
+    request: int = 0
 
 
 class Acknowledged(NamedTuple):
-    """The outcome of acknowledgements of one partition: all of ``ranges``, or none (``error``)."""
+    """The outcome of acknowledgements of one partition: all of ``ranges``, or none (``error``).
+
+    ``request``: the number of the request that carried them, as in :class:`FetchedPartition`; 0:
+    none was answered.
+    """
 
     partition: TopicIdPartition
     ranges: Sequence[AcknowledgedRange]
     error: KafkaError | None
+    request: int = 0
 
 
 class NodeSession:
@@ -118,6 +127,7 @@ class NodeSession:
         self._turn = asyncio.Lock()
         self._displaced = displaced
         self._retired = False
+        self._request = 0
 
     def retire(self) -> None:
         """Another process has the member's id: nothing is sent in its name any more, and its locks
@@ -175,7 +185,7 @@ class NodeSession:
                 for p in topic.partitions
             }
             return [
-                Acknowledged(partition, ranges, _outcome(answers.get(partition)))
+                Acknowledged(partition, ranges, _outcome(answers.get(partition)), self._request)
                 for partition, ranges in acknowledgements.items()
             ]
 
@@ -216,7 +226,7 @@ class NodeSession:
                 if data.acquired_records or data.error_code:
                     fetched.append(self._fetched(name, partition, data, deadline))
         acknowledged = [
-            Acknowledged(partition, ranges, errors.get(partition, _NO_ANSWER))
+            Acknowledged(partition, ranges, errors.get(partition, _NO_ANSWER), self._request)
             for partition, ranges in acknowledgements.items()
         ]
         return fetched, acknowledged
@@ -236,6 +246,7 @@ class NodeSession:
             error=_error(data.error_code, data.error_message, topic),
             lease=self._lease,
             lock_deadline=deadline,
+            request=self._request,
         )
 
     async def _send(
@@ -249,6 +260,7 @@ class NodeSession:
             raise NotLeaderOrFollower("the share session was taken over by another process")
         now = asyncio.get_running_loop().time
         began = now()
+        self._request = next(_NUMBERS)
         try:
             response = await self._cluster.send(
                 self.node_id, api, request, timeout_ms=self._cluster.request_timeout_ms + wait_ms

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from sharegroup.client.core.acknowledgements import SENT, AckType
@@ -27,9 +27,16 @@ class Answers:
     For each partition, Kafka takes all acknowledgements of a request or none. So when one lock is
     gone, the other acknowledgements are sent again, each alone.
 
+    With order per key, what can be done is done in part, so nothing is sent again: a second answer
+    could meet a later delivery of its record.
+
     Args:
         holdings, member, committer: the consumer's.
         on_late: called with the number of answers that came too late.
+
+    Attributes:
+        ordered: the group has order per key.
+        on_answered: called with each outcome.
     """
 
     def __init__(
@@ -43,6 +50,8 @@ class Answers:
         self._member = member
         self._committer = committer
         self._on_late = on_late
+        self.ordered = False
+        self.on_answered: Callable[[Iterable[Acknowledged]], None] = lambda _outcomes: None
         self._timer: asyncio.TimerHandle | None = None
         self._again: set[asyncio.Task[None]] = set()
 
@@ -66,10 +75,13 @@ class Answers:
 
     def outcome(self, outcome: Acknowledged) -> None:
         """What the broker said of some answers."""
+        self.on_answered([outcome])
         if outcome.error is None:
             return
         said = _each(outcome)
-        if isinstance(outcome.error, InvalidRecordState) and len(said) > 1:
+        if isinstance(outcome.error, InvalidRecordState) and len(said) > 1 and self.ordered:
+            log.info("some of %d acknowledgements came too late", len(said))
+        elif isinstance(outcome.error, InvalidRecordState) and len(said) > 1:
             task = asyncio.create_task(self._say_again(outcome, said))
             self._again.add(task)
             task.add_done_callback(self._again.discard)

@@ -14,6 +14,8 @@ from sharegroup.model.errors import ConfigError, KafkaError
 log = logging.getLogger("sharegroup.worker")
 
 _LIMIT_DEFAULT: Final = 5
+_KNOWS_ORDER: Final = "share.blocked.records"
+"""The feature of a broker whose groups may have order per key."""
 _EXPONENT_MAX: Final = 60  # beyond it every pause is the longest one, and floats may overflow
 
 
@@ -70,11 +72,13 @@ class Deliveries(NamedTuple):
     ``limit``: at this delivery count the broker archives a record that is not accepted.
     ``attempts``: a record that fails at this delivery count is given up.
     ``renewable``: locks may be renewed.
+    ``ordered``: the records of a key are to be handled in order (``share.ordering=key``).
     """
 
     limit: int
     attempts: int
     renewable: bool
+    ordered: bool = False
 
 
 async def deliveries_of(
@@ -86,7 +90,7 @@ async def deliveries_of(
     acknowledgement, for instance because the worker is killed, the broker archives the record
     silently.
     """
-    limit, renewable = await _group_settings(Admin(cluster=cluster), group_id)
+    limit, renewable, ordered = await _group_settings(cluster, group_id)
     usable = max(1, limit - 1) if dead_letters else limit
     attempts = usable if retry.attempts is None else retry.attempts
     if attempts > usable:
@@ -100,11 +104,16 @@ async def deliveries_of(
             reserve,
             usable,
         )
-    return Deliveries(limit, min(attempts, usable), renewable)
+    return Deliveries(limit, min(attempts, usable), renewable, ordered)
 
 
-async def _group_settings(admin: Admin, group_id: str) -> tuple[int, bool]:
-    """The delivery limit, and whether locks may be renewed."""
+async def _group_settings(cluster: Cluster, group_id: str) -> tuple[int, bool, bool]:
+    """The delivery limit, whether locks may be renewed, and whether there is order per key.
+
+    A client that may not read this of the group keeps the order where the broker knows any: that
+    is never wrong, and costs only that records of one key are not handled at once.
+    """
+    admin = Admin(cluster=cluster)
     try:
         group = await admin.describe_configs("group", group_id)
         limit = group.get("share.delivery.count.limit")
@@ -113,13 +122,17 @@ async def _group_settings(admin: Admin, group_id: str) -> tuple[int, bool]:
             broker = await admin.describe_configs("broker", str(nodes[0].node_id))
             limit = broker.get("group.share.delivery.count.limit")
     except KafkaError as error:
+        ordered = _KNOWS_ORDER in cluster.features
         log.warning(
-            "the delivery limit of %s is not known (%s): assuming %d",
+            "the settings of %s are not known (%s): assuming a delivery limit of %d%s",
             group_id,
             error,
             _LIMIT_DEFAULT,
+            ", and handling the records of a key in order" if ordered else "",
         )
-        return _LIMIT_DEFAULT, True
+        return _LIMIT_DEFAULT, True, ordered
     renew = group.get("share.renew.acknowledge.enable")
     count = int(limit.value) if limit is not None and limit.value else _LIMIT_DEFAULT
-    return count, renew is None or renew.value != "false"
+    ordering = group.get("share.ordering")
+    ordered = ordering is not None and ordering.value == "key"
+    return count, renew is None or renew.value != "false", ordered

@@ -26,6 +26,7 @@ from sharegroup.client.records.record import Record
 from sharegroup.client.worker.answers import Answers
 from sharegroup.client.worker.dead_letters import DeadLetters
 from sharegroup.client.worker.failures import FailureLog
+from sharegroup.client.worker.lines import BEHIND_MAX, Lines
 from sharegroup.client.worker.metrics import WorkerMetrics
 from sharegroup.client.worker.retry import Backoff, Deliveries
 from sharegroup.client.worker.settings import Handler, WorkerSettings
@@ -132,6 +133,7 @@ class Slots:
         self._held_back = self._draining = self._closed = False
         self._works: dict[tuple[TopicIdPartition, int], Work] = {}
         self._waiting: deque[Work] = deque()
+        self.lines = Lines(ordered=deliveries.ordered)
         self._running: set[Work] = set()
         self._resting: set[Work] = set()
 
@@ -145,7 +147,7 @@ class Slots:
     @property
     def waiting(self) -> int:
         """Records without a slot."""
-        return len(self._waiting)
+        return len(self._waiting) + self.lines.behind_count
 
     @property
     def resting(self) -> int:
@@ -154,10 +156,13 @@ class Slots:
 
     def room(self) -> int:
         """How many records to fetch now. 0 until half of the waiting records have a slot, so that
-        a fetch brings several records.
+        a fetch brings several records. Those that wait for an earlier one of their key do not count
+        here, so that a key whose record rests holds up no other.
         """
         settings = self._settings
         if len(self._resting) >= RESTING_MAX or len(self._waiting) > settings.ahead // 2:
+            return 0
+        if self.lines.behind_count >= BEHIND_MAX:
             return 0
         return max(0, settings.concurrency + settings.ahead - self.busy - len(self._waiting))
 
@@ -167,8 +172,14 @@ class Slots:
             work, place = Work(record), _place(record)
             if place in self._works:
                 self._lose(self._works[place])  # else it would not have come again
+            if self.lines.is_stale(record):
+                self._answers.forget(record)
+                continue
+            for later in self.lines.behind(record):
+                self._lose(later)  # else this one would not have come
             self._works[place] = work
-            self._waiting.append(work)
+            if self.lines.add(work):
+                self._waiting.append(work)
         self.fill()
 
     def fill(self) -> None:
@@ -331,13 +342,26 @@ class Slots:
         if not self._answers.give(work.record, kind):
             self._lose(work)
             return False
+        if kind is AckType.RELEASE:
+            self.lines.released(work.record)
+            self._drop_behind(work)
         self._forget(work)
         return True
+
+    def _drop_behind(self, work: Work) -> None:
+        """The broker takes these back, uncharged, with the one before them."""
+        for later in self.lines.behind(work.record):
+            later.lost = True
+            self._answers.forget(later.record)
+            self._forget(later)
 
     def _forget(self, work: Work) -> None:
         place = _place(work.record)
         if self._works.get(place) is work:
             del self._works[place]
+        following = self.lines.remove(work)
+        if following is not None:
+            self._waiting.append(following)
 
     def look_for_lost(self) -> None:
         """Lose what was locked in sessions that are gone."""
@@ -366,6 +390,7 @@ class Slots:
         work.lost = True
         self._metrics.lost += 1
         self._answers.forget(work.record)
+        self._drop_behind(work)
         self._forget(work)
         if work in self._waiting:
             self._waiting.remove(work)
@@ -387,6 +412,9 @@ class Slots:
         """Release all waiting and resting records. Those on their last delivery stay."""
         self._draining = True
         self._held_back = False
+        for first, *_ in self.lines.waiting():
+            if first.record.delivery_count < self._deliveries.limit:
+                self._give_back(first)  # and with it those behind it
         staying = deque[Work]()
         while self._waiting:
             work = self._waiting.popleft()

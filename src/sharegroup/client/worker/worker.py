@@ -187,6 +187,8 @@ class Worker:
             interruptible=self._interruptible,
         )
         self._slots.overdue = self._overdue
+        self._answers.ordered = deliveries.ordered
+        self._answers.on_answered = self._slots.lines.answered
         return self._slots, keeper
 
     async def _work(

@@ -115,13 +115,14 @@ def to_json(offset: BatchOffset) -> dict[str, Any]:
     }
 
 
-def from_json(value: Mapping[str, Any]) -> BatchOffset:
-    """The offset that :func:`to_json` wrote.
+def from_json(value: Any) -> BatchOffset:
+    """The offset that :func:`to_json` wrote. Spark gives whatever the checkpoint has.
 
     Raises:
         ConfigError: the checkpoint was written by another source or a newer version.
     """
-    if value.get("v") not in (VERSION, PACKED_VERSION) or "e" not in value:
+    is_ours = isinstance(value, Mapping) and "e" in value
+    if not is_ours or value.get("v") not in (VERSION, PACKED_VERSION):
         raise ConfigError(
             f"the checkpoint holds no offset of kafka-share that is known: {str(value)[:80]}; use "
             "another checkpointLocation, or the version of sharegroup that wrote it"

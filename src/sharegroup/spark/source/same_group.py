@@ -1,9 +1,9 @@
 """Notices another source of the same Spark program that reads the same group.
 
-Somebody who comes from Spark's own Kafka source may use one DataFrame in two queries, or twice in
-one (a union, a join with itself). There each use gets all records. Here each use is a member of the
-group, and the group shares its records out. That is what a group is for, so it is no error; but
-where it is not meant, results are wrong in silence. So it is said.
+Somebody who comes from Spark's own Kafka source may use one DataFrame in two queries, join it with
+itself, or load the same twice. Spark makes a source of each. Of its own each has all records. Here
+each is a member of the group, and the group shares its records out. That is what a group is for, so
+it is no error; but where it is not meant, results are wrong in silence. So it is said.
 """
 
 from __future__ import annotations
@@ -62,10 +62,11 @@ class SameGroup:
     def _warn(self) -> None:
         if self._names:
             log.warning(
-                "another query of this program, or the same DataFrame once more in this query (a "
-                "union, a join), reads the group %s: each record goes to one of them, where "
-                "Spark's own Kafka source gives all records to each. If each is to have all, give "
-                "each a load() with a kafka.group.id of its own: see docs/spark-from-kafka.md",
+                "another query of this program, or another source of this query (a join of a "
+                "DataFrame with itself, a second load()), reads the group %s: each record goes to "
+                "one of them, where Spark's own Kafka source gives all records to each. If each is "
+                "to have all, give each a load() with a kafka.group.id of its own: see "
+                "docs/spark-from-kafka.md",
                 self._group_id,
             )
 

@@ -214,14 +214,18 @@ class FolderCheck:
 
     def _checkpoint(self, name: str) -> dict[TopicPartition, int]:
         path = f"{self.root}/{name}"
-        found = small_files.read_offsets(self.disk, path)
-        problem = found.problem
+        found: dict[TopicPartition, int] = {}
+        problem = None
+        try:
+            found = checkpoints.read_offsets(self.disk, path)
+        except checkpoints.DamagedCheckpoint as error:
+            problem = f"cannot be used: {error.reason}"
         missed = name not in checkpoints.OF_CLEANER and self.clean and bool(self.facts.topics)
         if missed and not self.disk.exists(path):
             problem = "is missing"
         if problem is not None:
             self._bad_checkpoint(name, problem)
-        return found.offsets
+        return found
 
     def _bad_checkpoint(self, name: str, problem: str) -> None:
         self.rewrite[name] = problem

@@ -5,7 +5,7 @@ their indexes, the joins between them, snapshots, and the lists of known damages
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from typing import Final
@@ -14,7 +14,7 @@ from sharegroup.model.environment import Disk, DiskFile
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.offsets import OFFSET_MAX
-from sharegroup.storage import gaps, producer_snapshot, rewrite, swapping
+from sharegroup.storage import gaps, producer_snapshot, rewrite, swapping, traces
 from sharegroup.storage.batch_reader import RELATIVE_OFFSET_MAX, Offsets
 from sharegroup.storage.checkup.findings import Finding, Severity
 from sharegroup.storage.checkup.segment_check import OnBytes, SegmentCheck, SegmentReport
@@ -101,6 +101,7 @@ class PartitionCheck:
         self._scan_from(bases)
         self._load_snapshots(names, bases)
         self._durable = max(self._durable, self._clean_end(names, bases))
+        self._look_for_traces(names)
         for base in bases:
             self._known_damages[base] = self._load_damages(base)
         ends = [*bases[1:], OFFSET_MAX]
@@ -108,7 +109,8 @@ class PartitionCheck:
             self._walk(base, end_offset, on_bytes)
         self._find_end()
         if report.end_offset in report.snapshots:
-            snapshot = producer_snapshot.encode(self._producers.snapshot())
+            final = report.end_offset not in report.on_disk
+            snapshot = producer_snapshot.encode(self._producers.snapshot(), final=final)
             report.snapshots[report.end_offset] = snapshot
         for segment in report.segments:
             self._judge(segment)
@@ -143,6 +145,24 @@ class PartitionCheck:
         offsets = [base_of(name, SNAPSHOT) or 0 for name in names] if self._known.clean else []
         believed = [offset for offset in offsets if offset <= bases[-1] + RELATIVE_OFFSET_MAX]
         return max(believed, default=0)
+
+    def _look_for_traces(self, names: Sequence[str]) -> None:
+        """Find lost segments by their other files, as a start does."""
+        on_disk = self.report.on_disk
+        reached = traces.reached(names, max(on_disk, default=-1))
+        self._durable = max(self._durable, reached)
+        if on_disk and self._known.log_start_offset is None:
+            begun = traces.begun(names, min(on_disk))
+            if begun < min(on_disk):
+                self._known = replace(self._known, log_start_offset=begun)
+        if traces.is_lost(self._disk, self.report.folder, self._known.recovery_point, reached):
+            self._say(
+                Severity.ERROR,
+                "missing-segment",
+                self._place(reached, ".log"),
+                traces.lost(reached),
+                action="restore the file from a backup",
+            )
 
     def _load_damages(self, base: int) -> list[Damage]:
         path = f"{self.report.folder}/{base:020d}"

@@ -1,48 +1,14 @@
-"""Strict readers of Kafka's small text files in a data folder. A start uses whatever it can read
-(``storage.checkpoints``); a check reports what is wrong.
+"""Strict readers of Kafka's small text files in a data folder. A start uses whatever it can read;
+a check reports what is wrong. Checkpoints of offsets have one reader, ``storage.checkpoints``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from uuid import UUID
 
 from sharegroup.model.environment import Disk
-from sharegroup.model.ids import TopicPartition, parse_topic_id
-from sharegroup.model.offsets import OFFSET_MAX
+from sharegroup.model.ids import parse_topic_id
 from sharegroup.storage import checkpoints
-
-
-@dataclass(slots=True)
-class OffsetsFile:
-    """A checkpoint file. ``problem`` says why it cannot be used; it is None if the file is good or
-    missing.
-    """
-
-    offsets: dict[TopicPartition, int] = field(default_factory=dict)
-    problem: str | None = None
-
-
-def read_offsets(disk: Disk, path: str) -> OffsetsFile:
-    """Read a checkpoint file. One invalid row makes the whole file unusable, as for ``serve``."""
-    if not disk.exists(path):
-        return OffsetsFile()
-    try:
-        version, count, *lines = disk.read_file(path).decode().splitlines()
-        if version != "0":
-            raise ValueError(f"version {version!r}, not 0")
-        if int(count) != len(lines):
-            raise ValueError(f"{len(lines)} lines, not {count}")
-        found = OffsetsFile()
-        for line in lines:
-            topic, number, text = line.split()
-            offset = int(text)
-            if not 0 <= offset <= OFFSET_MAX or int(number) < 0:
-                raise ValueError(f"invalid partition or offset in {line!r}")
-            found.offsets[TopicPartition(topic, int(number))] = offset
-    except ValueError as error:
-        return OffsetsFile(problem=f"cannot be used: {error}")
-    return found
 
 
 def read_topic_id(disk: Disk, folder: str) -> UUID | None:

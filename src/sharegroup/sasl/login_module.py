@@ -1,4 +1,5 @@
-"""``sasl.jaas.config``: the one line of a login module with its options, as Java's clients have it.
+"""``sasl.jaas.config``: the one line of a login module with its options, as Java's clients and
+Kafka's brokers have it.
 
 Source: Kafka class JaasConfig, which reads it by java.io.StreamTokenizer: comments, quoted names
 and escapes are that class's.
@@ -35,38 +36,44 @@ _CONTROLS: Final = {
     "v": "\v",
 }
 _SYNTAX: Final = (
-    'sasl.jaas.config is not a login module with its options: write MODULE required name="value" '
+    '{} is not a login module with its options: write MODULE required name="value" '
     "…;  with the semicolon at its end"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class LoginModule:
-    """The class's name without its package, and the options, which have secrets."""
+    """The class's name with its package, and the options, which have secrets."""
 
-    name: str
+    full_name: str
     options: dict[str, str] = field(repr=False)
 
+    @property
+    def name(self) -> str:
+        """Without the package."""
+        return self.full_name.rpartition(".")[2]
 
-def parse_jaas(text: str) -> LoginModule:
-    """The login module.
+
+def parse_jaas(text: str, setting: str = "sasl.jaas.config") -> LoginModule:
+    """The login module that the text of ``setting`` names.
 
     Raises:
         ConfigError: the text is something else. The message does not repeat it: it has secrets.
     """
+    wrong = ConfigError(_SYNTAX.format(setting))
     tokens = list(_tokens(text))
     if len(tokens) < 3 or tokens[-1] != ("sign", ";"):
-        raise ConfigError(_SYNTAX)
+        raise wrong
     (kind, name), (_, flag), *rest = tokens[:-1]
     if kind != "word" or flag.lower() not in _FLAGS or ("sign", ";") in rest or len(rest) % 3:
-        raise ConfigError(_SYNTAX)
+        raise wrong
     options: dict[str, str] = {}
     for at in range(0, len(rest), 3):
         (key_kind, key), sign, (value_kind, value) = rest[at : at + 3]
         if key_kind == "sign" or sign != ("sign", "=") or value_kind == "sign":
-            raise ConfigError(_SYNTAX)
+            raise wrong
         options[key] = value
-    return LoginModule(name.rpartition(".")[2], options)
+    return LoginModule(name, options)
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
@@ -74,7 +81,8 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            raise ConfigError(_SYNTAX)
+            yield "wrong", ""
+            return
         at = match.end()
         kind = match.lastgroup or ""
         if kind == "end":

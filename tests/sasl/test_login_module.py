@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharegroup.client.security.jaas import parse_jaas
 from sharegroup.model.errors import ConfigError
+from sharegroup.sasl.login_module import parse_jaas
 
 VALUES = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 

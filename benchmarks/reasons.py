@@ -1,0 +1,65 @@
+"""Why a row of the table is worse than Apache Kafka's, as far as a profile or a test has shown it.
+
+A reason stands beside its row only while the row is worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Final
+
+NOT_KNOWN: Final = "not known yet"
+SYNC: Final = "we sync before the answer, Kafka does not"
+BUSY: Final = "both cores are busy with the producer's JVM; our broker uses less CPU than Kafka's"
+READ: Final = "without TLS it goes from the file, under TLS it is read"
+NOISE: Final = "within the spread"
+
+# Patterns of a row's key -> durable, flush.policy=system. The first that fits is taken.
+REASONS: Final[dict[str, tuple[str, str]]] = {
+    "grid-produce-1024-1-all-none": (f"{SYNC}: one producer waits for it", ""),
+    "grid-produce-1024-100-all-none": (SYNC, BUSY),
+    "grid-produce-10240-100-all-none": ("", NOT_KNOWN),
+    "grid-produce-1048376-100-all-none": (SYNC, ""),
+    "grid-produce-1024-100-1-none": (BUSY, BUSY),
+    "grid-produce-1024-1-all-lz4": (f"{SYNC}: one producer waits for it", BUSY),
+    "grid-consume-1024-1-all-lz4": (NOT_KNOWN, NOT_KNOWN),
+    "grid-produce-1024-1-all-zstd": (SYNC, ""),
+    "group-100-classic": (NOT_KNOWN, NOT_KNOWN),
+    "share-explicit": ("each answer is durable before it is confirmed", ""),
+    "secured-produce-plain": (f"{SYNC}: one producer waits for it", ""),
+    "secured-produce-plain-cpu": ("fsync: 80 µs of CPU for 64 KiB", ""),
+    "secured-produce-tls": (f"{SYNC}: one producer waits for it", ""),
+    "secured-produce-tls-cpu": ("fsync: 80 µs of CPU for 64 KiB", ""),
+    "secured-produce-cost": ("", NOISE),
+    "secured-produce-cost-cpu": (NOISE, NOISE),
+    "secured-share-cost": (READ, READ),
+    "secured-share-cost-cpu": (READ, READ),
+    "own-share-tls": ("", NOISE),
+    "flood-alone-p50": ("", NOISE),
+    "flood-passwords-p50": (NOISE, NOISE),
+    "client-consumer*": (NOT_KNOWN, NOT_KNOWN),
+    "client-confluent-cpu": ("", NOISE),
+    "assign": ("", NOISE),
+    "latency-*-p50": (SYNC, NOT_KNOWN),
+    "greedy-pipelining-*": ("the sync's thread waits behind the neighbour's requests", ""),
+    "greedy-produce-*": (NOT_KNOWN, NOT_KNOWN),
+    "greedy-*-p50": (SYNC, ""),
+    "expiry-p50": (NOT_KNOWN, NOT_KNOWN),
+    "spark-kafka-parquet-batches-2": ("", NOISE),
+}
+
+
+def reason(key: str, *, durable: bool) -> str:
+    """Why the row is worse; NOT_KNOWN where nobody has found out."""
+    for pattern, (with_sync, without) in REASONS.items():
+        if fnmatchcase(key, pattern):
+            return (with_sync if durable else without) or NOT_KNOWN
+    return NOT_KNOWN
+
+
+def without_row(keys: set[str]) -> Iterator[str]:
+    """Patterns that fit none of these rows."""
+    for pattern in REASONS:
+        if not any(fnmatchcase(key, pattern) for key in keys):
+            yield pattern

@@ -1,0 +1,255 @@
+"""Small requests whose answers once differed: our broker and Apache Kafka say the same, code by
+code. Each scenario gets a port and returns what it was told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+
+import pytest
+
+from sharegroup.model.ids import NULL_TOPIC_ID
+from sharegroup.wire import apis
+from sharegroup.wire.batch import HEADER_BYTES, encode_batch, parse_headers, with_records
+from sharegroup.wire.compression import LZ4, compress
+from sharegroup.wire.messages import create_partitions as growing
+from sharegroup.wire.messages import create_topics as creating
+from sharegroup.wire.messages import delete_topics as deleting
+from sharegroup.wire.messages import describe_configs as describing
+from sharegroup.wire.messages import metadata as asking
+from sharegroup.wire.messages import produce as producing
+from sharegroup.wire.messages.describe_cluster import DescribeClusterRequest
+from sharegroup.wire.messages.find_coordinator import FindCoordinatorRequest
+from tests.apache_kafka.broker import KafkaBroker
+from tests.broker.transaction_wire import Peer, TransactionalProducer, close_all
+from tests.servers.running import RunningServer
+from tests.servers.sharegroup_server import SharegroupServer
+
+pytestmark = pytest.mark.kafka
+
+Scenario: TypeAlias = Callable[[int], Coroutine[Any, Any, object]]
+
+OPTIONS = (
+    "broker.rack=cellar",
+    "log.cleaner.threads=3",
+    "offsets.topic.num.partitions=3",
+    "offsets.topic.replication.factor=1",
+    "transaction.state.log.replication.factor=1",
+    "transaction.state.log.min.isr=1",
+    "transaction.state.log.num.partitions=2",
+    "share.coordinator.state.topic.num.partitions=2",
+    "share.coordinator.state.topic.replication.factor=1",
+)
+TOPIC, BROKER, METRICS, GROUP = 2, 4, 16, 32
+CONCURRENT_TRANSACTIONS = 51
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with KafkaBroker(tmp_path_factory.mktemp("kafka"), *OPTIONS) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with SharegroupServer(tmp_path_factory.mktemp("ours"), *OPTIONS) as server:
+        yield server
+
+
+async def new_topic(port: int, name: str, partitions: int = 1, **configs: str) -> int:
+    peer = await Peer.connect(port)
+    entries = [
+        creating.CreatableTopicConfig(key.replace("_", "."), value)
+        for key, value in configs.items()
+    ]
+    topic = creating.CreatableTopic(name, partitions, -1, configs=entries)
+    request = creating.CreateTopicsRequest([topic], 10_000)
+    [made] = (await peer.ask(apis.CREATE_TOPICS, 7, request)).topics
+    code: int = made.error_code
+    return code
+
+
+async def begun(port: int, transactional_id: str, *, older: bool) -> TransactionalProducer:
+    """A producer with an epoch, as soon as the coordinator answers."""
+    producer = TransactionalProducer(*await asyncio.open_connection("127.0.0.1", port))
+    producer.transactional_id, producer.older = transactional_id, older
+    wanted = FindCoordinatorRequest(key_type=1, coordinator_keys=[transactional_id])
+    while await producer.initialize():
+        await producer.ask(apis.FIND_COORDINATOR, 4, wanted)
+    return producer
+
+
+async def aborts_of_what_never_began(port: int) -> object:
+    """What a client asks whose request for the transaction's first partition was lost in a kill."""
+    await new_topic(port, "jobs", 2)
+    said: list[object] = []
+    for older in (True, False):
+        producer = await begun(port, f"lost-{older}", older=older)
+        for commit in (True, False):
+            said.append((older, "nothing before", commit, await settled(producer, commit=commit)))
+            while older and await producer.add(0) == [CONCURRENT_TRANSACTIONS]:
+                continue
+            while await producer.write({0: b"x"}) == [CONCURRENT_TRANSACTIONS]:
+                continue
+            assert await settled(producer, commit=commit) == 0
+            again = [await settled(producer, commit=other) for other in (True, False)]
+            said.append((older, commit, again))
+    return said
+
+
+async def settled(producer: TransactionalProducer, *, commit: bool) -> int:
+    """The answer to EndTxn, when the transaction before is complete."""
+    while (code := await producer.end(commit=commit)) == CONCURRENT_TRANSACTIONS:
+        continue
+    return code
+
+
+async def outside_a_transaction(port: int) -> object:
+    """A batch without the mark, in a partition of the transaction: before and after one with it."""
+    await new_topic(port, "jobs", 2)
+    producer = await begun(port, "outside", older=True)
+    while await producer.add(0, 1) != [0, 0]:  # CONCURRENT_TRANSACTIONS
+        continue
+    codes = []
+    for partition, first in ((0, False), (1, True)):
+        if first:
+            codes += await producer.write({partition: b"in it"})
+        batch = producer.batch(partition, b"outside", attributes=0)
+        answer = await producer.ask(apis.PRODUCE, 11, producer.request((partition, batch)))
+        codes.append(answer.responses[0].partition_responses[0].error_code)
+    return codes
+
+
+async def a_topic_named_twice(port: int) -> object:
+    peer = await Peer.connect(port)
+    for name in ("twice", "once", "later"):
+        await new_topic(port, name)
+    topics = [growing.CreatePartitionsTopic(n, 3, None) for n in ("twice", "once", "twice")]
+    grown = await peer.ask(
+        apis.CREATE_PARTITIONS, 3, growing.CreatePartitionsRequest(topics, 10_000)
+    )
+    said: list[object] = [sorted((r.name, r.error_code, r.error_message) for r in grown.results)]
+    creatable = [creating.CreatableTopic(n, 1, -1) for n in ("new", "newer", "new")]
+    made = await peer.ask(apis.CREATE_TOPICS, 7, creating.CreateTopicsRequest(creatable, 10_000))
+    said.append(sorted((t.name, t.error_code, t.error_message) for t in made.topics))
+    by_name = [deleting.DeleteTopicState(n) for n in ("twice", "once", "twice")]
+    gone = await peer.ask(
+        apis.DELETE_TOPICS, 6, deleting.DeleteTopicsRequest(topics=by_name, timeout_ms=10_000)
+    )
+    said.append(sorted((t.name, t.error_code, t.error_message) for t in gone.responses))
+    described = await peer.ask(
+        apis.METADATA, 12, asking.MetadataRequest([asking.MetadataRequestTopic(name="later")])
+    )
+    an_id: UUID = described.topics[0].topic_id
+    for states in (
+        [deleting.DeleteTopicState(None, an_id)] * 2,
+        [deleting.DeleteTopicState(None, an_id), deleting.DeleteTopicState("later")],
+        [deleting.DeleteTopicState("later", an_id)],
+        [deleting.DeleteTopicState("later")],
+    ):
+        request = deleting.DeleteTopicsRequest(topics=states, timeout_ms=10_000)
+        gone = await peer.ask(apis.DELETE_TOPICS, 6, request)
+        said.append(
+            sorted((str(t.name), t.topic_id == an_id, t.error_code) for t in gone.responses)
+        )
+    return said
+
+
+async def records_that_are_refused(port: int) -> object:
+    """Which of ten records a producer must not send again."""
+    peer = await Peer.connect(port)
+    await new_topic(port, "keyed", cleanup_policy="compact")
+    await new_topic(port, "timed", message_timestamp_before_max_ms="1000")
+    records = [(None if at in (3, 7) else b"k", b"v") for at in range(10)]
+    said = []
+    for topic, codec in (("keyed", 0), ("timed", 0), ("keyed", LZ4)):
+        batch = encode_batch(records, timestamp_ms=5_000)
+        if codec:
+            header = parse_headers(batch)[0]._replace(attributes=codec)
+            batch = with_records(header, compress(codec, batch[HEADER_BYTES:]))
+        data = [producing.PartitionProduceData(0, batch)]
+        request = producing.ProduceRequest(
+            None, -1, 10_000, [producing.TopicProduceData(topic, NULL_TOPIC_ID, data)]
+        )
+        answer = await peer.ask(apis.PRODUCE, 11, request)
+        [part] = answer.responses[0].partition_responses
+        said.append((part.error_code, [error.batch_index for error in part.record_errors]))
+    return said
+
+
+async def topics_of_the_broker_itself(port: int) -> object:
+    codes = [
+        await new_topic(port, name, partitions)
+        for name, partitions in (
+            ("__cluster_metadata", 1),
+            ("__consumer_offsets", 3),
+            ("__consumer_offsets", 3),
+            ("__transaction_state", -1),
+            ("__share_group_state", 2),
+        )
+    ]
+    peer = await Peer.connect(port)
+    wanted = [asking.MetadataRequestTopic(name="__consumer_offsets")]
+    [topic] = (await peer.ask(apis.METADATA, 12, asking.MetadataRequest(wanted))).topics
+    return codes, topic.is_internal, len(topic.partitions)
+
+
+async def settings_of(
+    port: int, kind: int, name: str, keys: Sequence[str] | None = None
+) -> tuple[int, str, list[tuple[str, str | None, int, int, list[tuple[str, str | None, int]]]]]:
+    peer = await Peer.connect(port)
+    wanted = describing.DescribeConfigsResource(kind, name, keys)
+    request = describing.DescribeConfigsRequest([wanted], True, False)
+    [result] = (await peer.ask(apis.DESCRIBE_CONFIGS, 4, request)).results
+    configs = [
+        (
+            c.name,
+            c.value,
+            c.config_source,
+            c.config_type,
+            [(s.name, s.value, s.source) for s in c.synonyms],
+        )
+        for c in result.configs
+    ]
+    return result.error_code, result.error_message or "", sorted(configs)
+
+
+async def client_metrics(port: int) -> object:
+    return [await settings_of(port, METRICS, name) for name in ("", "some")]
+
+
+async def where_the_broker_stands(port: int) -> object:
+    peer = await Peer.connect(port)
+    answer = await peer.ask(apis.METADATA, 12, asking.MetadataRequest([]))
+    cluster = await peer.ask(apis.DESCRIBE_CLUSTER, 1, DescribeClusterRequest())
+    found = [*answer.brokers, *cluster.brokers]
+    return [broker.rack for broker in found]
+
+
+SCENARIOS: Final[tuple[Scenario, ...]] = (
+    outside_a_transaction,
+    aborts_of_what_never_began,
+    a_topic_named_twice,
+    records_that_are_refused,
+    topics_of_the_broker_itself,
+    client_metrics,
+    where_the_broker_stands,
+)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_a_client_is_told_the_same(
+    ours: RunningServer, kafka: RunningServer, scenario: Scenario
+) -> None:
+    def told(server: RunningServer) -> object:
+        async def whole() -> object:
+            try:
+                return await scenario(int(server.bootstrap.rpartition(":")[2]))
+            finally:
+                await close_all()
+
+        return asyncio.run(asyncio.wait_for(whole(), 60))
+
+    assert told(ours) == told(kafka)
