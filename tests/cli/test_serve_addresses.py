@@ -106,3 +106,11 @@ def test_every_interface_cannot_be_advertised(tmp_path: Path, host: str) -> None
     status, said = refused(tmp_path, "--listen", f"0.0.0.0:{free_port()}", "-o", advertised)
     assert status == 2
     assert f"advertised.listeners: clients cannot connect to {host.strip('[]')}; " in said
+
+
+@pytest.mark.parametrize("option", ["--listen", "--metrics", "--data", "--config", "--users"])
+def test_an_option_that_is_given_twice_is_refused(tmp_path: Path, option: str) -> None:
+    status, said = refused(tmp_path, option, "127.0.0.1:0", option, "127.0.0.1:1")
+    assert status == 2
+    assert f"{option} is given twice" in said
+    assert ("; for several listeners: -o listeners=" in said) == (option == "--listen")

@@ -9,11 +9,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from sharegroup.model.errors import ConfigError
 
 SUMMARY: Final = "Run a broker, until SIGTERM or Ctrl-C."
+EPILOG: Final = (
+    "SIGHUP reads authorizer.acl.file, certificates, keys and users again. "
+    "Exit status: 0 after a clean stop, 2 for an invalid setting."
+)
 USAGE_ERROR: Final = 2
 
 
@@ -45,14 +49,32 @@ def serve(arguments: Sequence[str]) -> int:
         return USAGE_ERROR
 
 
+class _Once(argparse.Action):
+    """An option that is given once: a second value would silently replace the first."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        hint = ""
+        if self.dest == "listen":
+            hint = "; for several listeners: -o listeners=PLAINTEXT://HOST:PORT,SSL://HOST:PORT"
+        if getattr(namespace, self.dest) != self.default:
+            parser.error(f"{self.option_strings[0]} is given twice{hint}")
+        setattr(namespace, self.dest, values)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="sharegroup serve",
         description=SUMMARY,
-        epilog="SIGHUP reads authorizer.acl.file, certificates, keys and users again. "
-        "Exit status: 0 after a clean stop, 2 for an invalid setting.",
+        epilog=EPILOG,
         allow_abbrev=False,
     )
+    parser.register("action", None, _Once)  # None: of options that name no action
     parser.add_argument(
         "--listen",
         metavar="[PROTOCOL://]HOST:PORT",
