@@ -58,6 +58,8 @@ class OrderedMachine(RuleBasedStateMachine):
         )
         self.durable: dict[int, tuple[int, int]] = {}
         self.durable_start = 0
+        self.failed: dict[int, int] = {}
+        """The last record of each key that has failed: up to it, one is held at a time."""
         self.accepted: list[int] = []
         self.begun: int | None = None
         """Where a read of the log began that has not ended."""
@@ -71,7 +73,13 @@ class OrderedMachine(RuleBasedStateMachine):
     def is_early(self, offset: int) -> bool:
         return any(at < offset and not one.finished for at, one in self.of_key(offset))
 
+    def most_of(self, key: int) -> int:
+        first = min(at for at, one in self.records.items() if one.key == key and not one.finished)
+        return 1 if first <= self.failed.get(key, -1) else self.settings.key_max
+
     def take_back_later(self, offset: int) -> None:
+        key = self.records[offset].key
+        self.failed[key] = max(self.failed.get(key, -1), offset)
         for at, one in self.of_key(offset):
             if at > offset and one.state == RecordState.ACQUIRED:
                 one.back(one.count - 1)
@@ -163,7 +171,7 @@ class OrderedMachine(RuleBasedStateMachine):
             record.deadline = self.now_ms + LOCK_MS
             assert count == record.count
             mine = [one for _, one in self.of_key(at) if one.holder == member]
-            assert len(mine) <= self.settings.key_max
+            assert len(mine) <= self.most_of(record.key), "it would be taken back again"
         assert len([one for one in self.records.values() if one.holder]) <= LOCKS_MAX
 
     @rule(member=MEMBERS)
@@ -317,6 +325,7 @@ class OrderedMachine(RuleBasedStateMachine):
             if row is not None
         ]
         self.begun = None
+        self.failed.clear()
         self.partition = OrderedSharePartition(
             start_offset=self.durable_start, state_epoch=1, leader_epoch=1, batches=rows
         )
