@@ -188,6 +188,45 @@ def test_a_key_that_fails_again_and_again_does_not_thrash(tmp_path: Path) -> Non
     run(tmp_path, scenario)
 
 
+def test_an_accept_behind_a_release_of_its_request_goes_back_without_an_error(
+    tmp_path: Path,
+) -> None:
+    """A partition has one answer: stock clients would take hundreds of accepts that hold for
+    failed."""
+
+    async def scenario(broker: Broker, port: int) -> None:
+        a, b = await ordered(broker, port, "xyxyxz")
+        assert await a.fetch() == [(0, 5, 1)]
+        answer = await a.session.acknowledge({0: [(0, 5, [1, 1, RELEASE, 1, 1, 1])]})
+        [part] = answer.responses[0].partitions
+        assert part.error_code == 0
+        assert [(one.first, one.last) for one in part.gone_back] == [(4, 4)], "for who asks"
+        core = core_of(broker)
+        assert (core.start_offset, core.delivery_complete_count) == (2, 2), "not 2 and 4"
+        disorder = core.disorder
+        assert (disorder.taken_back, disorder.out_of_order, disorder.late) == (1, 0, 0)
+        assert await a.answer(4, 4, ACCEPT) == INVALID_RECORD_STATE, "it has lost its lock before"
+        assert await b.fetch() == [(2, 2, 2)]
+        assert await b.answer(2, 2, ACCEPT) == 0
+        assert await b.fetch() == [(4, 4, 1)], "it is not charged"
+
+    run(tmp_path, scenario)
+
+
+def test_an_accept_behind_one_out_of_order_is_an_error(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        a, b = await ordered(broker, port, "xxxx")
+        assert await a.fetch() == [(0, 3, 1)]
+        assert await a.answer(1, 3, ACCEPT, RELEASE, ACCEPT) == INVALID_RECORD_STATE
+        assert core_of(broker).disorder.out_of_order == 2
+        assert await a.answer(0, 0, ACCEPT) == 0
+        assert await b.fetch() == [(1, 1, 1)]
+        assert await b.answer(1, 1, ACCEPT) == 0
+        assert await b.fetch() == [(2, 3, 1)], "the release went back with it, uncharged"
+
+    run(tmp_path, scenario)
+
+
 def test_an_accept_out_of_order_does_not_count(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         a, b = await ordered(broker, port, "xxyx")

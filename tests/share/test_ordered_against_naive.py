@@ -217,7 +217,7 @@ class OrderedMachine(RuleBasedStateMachine):
 
     def answer(self, said: dict[int, AckType]) -> int:
         """Those that end a record first, then what is accepted, then what goes back; how many
-        accepts are out of order."""
+        accepts are out of order and not behind a release."""
         self.end(said)
         early = []
         for at, kind in said.items():
@@ -226,18 +226,24 @@ class OrderedMachine(RuleBasedStateMachine):
             elif kind is AckType.ACCEPT:
                 self.records[at].state, self.records[at].holder = RecordState.ACKNOWLEDGED, ""
                 self.accepted.append(at)
+        explained: set[int] = set()
         for at in sorted(said):
             record = self.records[at]
             if record.state != RecordState.ACQUIRED:
                 continue
             if at in early or said[at] is AckType.RELEASE:
+                if said[at] is AckType.RELEASE:
+                    held = [
+                        one for one, its in self.of_key(at) if its.state == RecordState.ACQUIRED
+                    ]
+                    explained.update(one for one in held if one > at)
                 self.take_back_later(at)
                 record.released = record.released and (at in early or record.count < LIMIT)
                 record.back(record.count - (at in early))
         for at, kind in said.items():
             if kind is AckType.RENEW and self.records[at].state == RecordState.ACQUIRED:
                 self.records[at].deadline = self.now_ms + LOCK_MS
-        return len(early)
+        return len(set(early) - explained)
 
     def end(self, said: dict[int, AckType]) -> None:
         """Archive what is rejected, and what is released too often."""
