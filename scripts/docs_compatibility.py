@@ -65,7 +65,7 @@ DEFECTS = """
   `producer.flush()` before `producer.commitTransaction()`: with it we have not seen the error.
 * A client from before transaction version 2 (librdkafka, EndTxn up to version 4) that aborts a
   transaction of which the coordinator has never heard gets `INVALID_TXN_STATE`, on this broker and
-  on Apache Kafka 4.4.0, and takes it as fatal. So it goes when a broker is killed before it has
+  on Apache Kafka 4.4.0, and takes it as fatal. It can happen when a broker is killed before it has
   kept the transaction's first AddPartitionsToTxn: for the coordinator the last transaction is the
   one before, which is committed. Nothing is lost: open a new producer and do the work of that
   transaction again. Clients with version 2 may abort then (`tests/differential/test_answers.py`).

@@ -38,6 +38,7 @@ from sharegroup.groups.heartbeat import JOIN_EPOCH
 from sharegroup.groups.migration import classic_metadata
 from sharegroup.groups.records import Tombstone
 from sharegroup.groups.topics import TopicsImage, metadata_hash
+from sharegroup.model.errors import InvalidRegularExpression
 
 Sees: TypeAlias = Callable[[str], bool]
 """Whether whoever sends a heartbeat may know of a topic. None instead of it: of all topics."""
@@ -155,7 +156,12 @@ class Transition(Change[ConsumerGroup, ConsumerRecord]):
         for regex in sorted(subscribed):
             if not again and regex in group.regexes:
                 continue
-            found = matching(regex, topics.topics)
+            try:
+                found = matching(regex, topics.topics)
+            except InvalidRegularExpression:
+                # An earlier release took it, and this one would not (model/regex.py): its members
+                # keep the topics that they had.
+                continue
             if sees is not None:
                 found = tuple(name for name in found if sees(name))
             if group.regexes.get(regex) != found:
