@@ -44,14 +44,14 @@ def test_a_blocked_record_is_released_and_archived(commands: Commands, name: str
             assert set(consumer.commit().values()) == {None}
             return [(record.offset, record.delivery_count) for record in records]
 
-        for count in (1, 2):
-            assert polled(AckType.RELEASE) == [(0, count), (1, 1)]
+        assert polled(AckType.RELEASE) == [(0, 1), (1, 1)]
+        assert polled(AckType.RELEASE) == [(0, 2)]
         rows = commands.inside("groups", "records", name, "--state", "blocked", "--json").json
         assert [(row["first"], row["last"], row["state"]) for row in rows] == [(0, 0, "blocked")]
 
         done = commands.ok("groups", "release", *place, "0")
         assert done.stdout == f"{name}:0 offset 0 is delivered again\n"
-        assert polled(AckType.RELEASE) == [(0, 3), (1, 1)]
+        assert polled(AckType.RELEASE) == [(0, 3)]
 
         unsure = commands.inside("groups", "archive", *place, "0")
         assert unsure.status == 2

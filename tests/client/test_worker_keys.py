@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from sharegroup.client import Backoff, Record, Reject, ShareConsumer
+from sharegroup.model.errors import KafkaError
+from sharegroup.model.ids import TopicPartition
+from sharegroup.model.offsets import OffsetRange
 from sharegroup.testing import broker
 from sharegroup.testing.local_broker import LocalBroker
 from tests.broker.authorization.clients import write_acls
@@ -125,6 +128,36 @@ def test_a_record_that_rests_does_not_stop_the_fetching_of_others(kafka: LocalBr
             both.create_task(watch())
             pause = Backoff(first_s=3_600, max_s=3_600)
             await consumer.run(effects.handle, concurrency=2, retry=pause)
+
+    run(scenario)
+
+
+def test_a_callback_learns_which_accepts_went_back_behind_a_release(kafka: LocalBroker) -> None:
+    """The commit is no failure, and what the release took back is told record by record."""
+    topic, group = keyed(kafka, ["ann", "ann", "bob", "ann", "ann", "bob"])
+    heard: list[tuple[list[tuple[int, int]], bool]] = []
+
+    def callback(
+        offsets: Mapping[TopicPartition, Sequence[OffsetRange]], error: KafkaError | None
+    ) -> None:
+        [ranges] = offsets.values()
+        heard.append(([(one.first, one.last) for one in ranges], error is None))
+
+    async def scenario() -> None:
+        async with ShareConsumer(
+            topic,
+            group_id=group,
+            bootstrap_servers=kafka.bootstrap,
+            acknowledgement_mode="explicit",
+            acknowledgement_commit_callback=callback,
+        ) as consumer:
+            records = await consumer.poll(10_000)
+            assert len(records) == 6
+            for record in records:
+                (consumer.release if record.offset == 1 else consumer.accept)(record)
+            assert list((await consumer.commit()).values()) == [None]
+            assert [one.offset for one in await consumer.poll(10_000)] == [1]
+        assert heard[:2] == [([(0, 2), (5, 5)], True), ([(3, 4)], False)]
 
     run(scenario)
 

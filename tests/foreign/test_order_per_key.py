@@ -74,6 +74,29 @@ def test_a_record_that_is_released_comes_before_those_behind_it(
     assert seen == [(b"1", 1), (b"2", 1), (b"3", 1), (b"1", 2), (b"2", 1), (b"3", 1)]
 
 
+@pytest.mark.process
+def test_accepts_behind_a_release_of_their_commit_are_no_failure(
+    broker: RunningServer, admin: Admin, topic: str, group: str
+) -> None:
+    """The application answers for each record by itself, and others' answers hold."""
+    admin.set_group(group, share_ordering="key")
+    producer = Producer({"bootstrap.servers": broker.bootstrap, **SILENT})
+    for key in (b"k", b"other", b"k", b"k"):
+        producer.produce(topic, key, key=key)
+    assert producer.flush(30) == 0
+    seen: list[tuple[int | None, int | None]] = []
+    with share_consumer(broker.bootstrap, group, topic, explicit=True) as consumer:
+        while len(seen) < 7:
+            for message in receive(consumer):
+                seen.append((message.offset(), message.delivery_count()))
+                first = seen[-1] == (0, 1)
+                consumer.acknowledge(
+                    message, AcknowledgeType.RELEASE if first else AcknowledgeType.ACCEPT
+                )
+            assert set(consumer.commit_sync(20).values()) == {None}
+    assert seen == [(0, 1), (1, 1), (2, 1), (3, 1), (0, 2), (2, 1), (3, 1)]
+
+
 @pytest.mark.kafka
 def test_two_java_consumers_take_every_record_once(
     broker: RunningServer, admin: Admin, topic: str, group: str

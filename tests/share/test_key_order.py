@@ -29,6 +29,8 @@ class Orders(RuleBasedStateMachine):
         self.records: dict[int, Record] = {}
         self.blocked: set[int] = set()
         """Offsets."""
+        self.failed: dict[int, int] = {}
+        """The last record of each key that was given back."""
 
     def earlier(self, offset: int) -> list[Record]:
         key = self.records[offset].key
@@ -45,10 +47,14 @@ class Orders(RuleBasedStateMachine):
                 record.holder is None
                 and offset not in self.blocked
                 and all(one in mine for one in before)
-                and len(mine) < self.order.key_max
+                and len(mine) < self.most_of(record.key)
             ):
                 found.append(offset)
         return found
+
+    def most_of(self, key: int) -> int:
+        first = min(at for at, one in self.records.items() if one.key == key)
+        return 1 if first <= self.failed.get(key, -1) else self.order.key_max
 
     @rule(keys=st.lists(st.integers(0, 5), max_size=12), skipped=st.integers(0, 3))
     def load(self, keys: list[int], skipped: int) -> None:
@@ -99,6 +105,7 @@ class Orders(RuleBasedStateMachine):
             key = self.records[offset].key
             later = [at for at in sorted(held) if at > offset and self.records[at].key == key]
             assert self.order.give_back(offset) == later
+            self.failed[key] = max(self.failed.get(key, -1), offset)
             for at in (offset, *later):
                 self.records[at].holder = None
             assert self.order.give_back(offset) == []

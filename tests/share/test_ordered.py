@@ -58,7 +58,7 @@ def test_very_many_records_of_a_lock_go_back_in_parts() -> None:
         calls += 1
     assert calls >= 2
     half = count // 2
-    assert acquire(partition, "n") == [(0, half - 1, 2), (half, count - 1, 1)]
+    assert acquire(partition, "n") == [(0, half - 1, 2)], "one of a key until it is through"
 
 
 def test_loading_stops_where_too_many_wait() -> None:
@@ -94,11 +94,10 @@ def test_damage_and_deletion_let_keys_go_on() -> None:
 
 def test_a_limit_that_shrinks_loses_nothing_that_is_taken_back() -> None:
     """The count that a record gets back may be at the new limit: it is delivered once more."""
-    partition = loaded([1, 1])
-    for _ in range(3):
-        assert acquire(partition)
-        partition.acknowledge("m", [AckBatch(1, 1, [AckType.RELEASE])], now_ms=0, settings=SETTINGS)
-        partition.acknowledge("m", [AckBatch(0, 0, [AckType.RELEASE])], now_ms=0, settings=SETTINGS)
+    partition = OrderedSharePartition(
+        start_offset=0, state_epoch=1, leader_epoch=1, batches=[(0, 1, 0, 3)]
+    )
+    partition.load([0, 1], [1, 1], 2)
     assert acquire(partition) == [(0, 1, 4)]
     low = DeliverySettings(lock_ms=100, delivery_count_limit=2, record_locks_max=100, key_max=9)
     partition.tick(100, low)

@@ -58,6 +58,8 @@ class OrderedMachine(RuleBasedStateMachine):
         )
         self.durable: dict[int, tuple[int, int]] = {}
         self.durable_start = 0
+        self.failed: dict[int, int] = {}
+        """The last record of each key that has failed: up to it, one is held at a time."""
         self.accepted: list[int] = []
         self.begun: int | None = None
         """Where a read of the log began that has not ended."""
@@ -71,7 +73,13 @@ class OrderedMachine(RuleBasedStateMachine):
     def is_early(self, offset: int) -> bool:
         return any(at < offset and not one.finished for at, one in self.of_key(offset))
 
+    def most_of(self, key: int) -> int:
+        first = min(at for at, one in self.records.items() if one.key == key and not one.finished)
+        return 1 if first <= self.failed.get(key, -1) else self.settings.key_max
+
     def take_back_later(self, offset: int) -> None:
+        key = self.records[offset].key
+        self.failed[key] = max(self.failed.get(key, -1), offset)
         for at, one in self.of_key(offset):
             if at > offset and one.state == RecordState.ACQUIRED:
                 one.back(one.count - 1)
@@ -163,7 +171,7 @@ class OrderedMachine(RuleBasedStateMachine):
             record.deadline = self.now_ms + LOCK_MS
             assert count == record.count
             mine = [one for _, one in self.of_key(at) if one.holder == member]
-            assert len(mine) <= self.settings.key_max
+            assert len(mine) <= self.most_of(record.key), "it would be taken back again"
         assert len([one for one in self.records.values() if one.holder]) <= LOCKS_MAX
 
     @rule(member=MEMBERS)
@@ -209,7 +217,7 @@ class OrderedMachine(RuleBasedStateMachine):
 
     def answer(self, said: dict[int, AckType]) -> int:
         """Those that end a record first, then what is accepted, then what goes back; how many
-        accepts are out of order."""
+        accepts are out of order and not behind a release."""
         self.end(said)
         early = []
         for at, kind in said.items():
@@ -218,18 +226,24 @@ class OrderedMachine(RuleBasedStateMachine):
             elif kind is AckType.ACCEPT:
                 self.records[at].state, self.records[at].holder = RecordState.ACKNOWLEDGED, ""
                 self.accepted.append(at)
+        explained: set[int] = set()
         for at in sorted(said):
             record = self.records[at]
             if record.state != RecordState.ACQUIRED:
                 continue
             if at in early or said[at] is AckType.RELEASE:
+                if said[at] is AckType.RELEASE:
+                    held = [
+                        one for one, its in self.of_key(at) if its.state == RecordState.ACQUIRED
+                    ]
+                    explained.update(one for one in held if one > at)
                 self.take_back_later(at)
                 record.released = record.released and (at in early or record.count < LIMIT)
                 record.back(record.count - (at in early))
         for at, kind in said.items():
             if kind is AckType.RENEW and self.records[at].state == RecordState.ACQUIRED:
                 self.records[at].deadline = self.now_ms + LOCK_MS
-        return len(early)
+        return len(set(early) - explained)
 
     def end(self, said: dict[int, AckType]) -> None:
         """Archive what is rejected, and what is released too often."""
@@ -317,6 +331,7 @@ class OrderedMachine(RuleBasedStateMachine):
             if row is not None
         ]
         self.begun = None
+        self.failed.clear()
         self.partition = OrderedSharePartition(
             start_offset=self.durable_start, state_epoch=1, leader_epoch=1, batches=rows
         )

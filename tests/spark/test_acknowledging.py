@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import Producer, TopicPartition
 
 from sharegroup.spark.sink.writer import ShareStreamWriter
 from sharegroup.spark.source.unanswered import Unanswered
 from tests.servers import admin
 from tests.servers.running import RunningServer
+from tests.servers.sharegroup_server import SharegroupServer
 from tests.spark.conftest import lags
 from tests.spark.deciding import SINK_FIELDS, Answer, Query, Seen
 from tests.spark.readers import until
@@ -64,6 +65,27 @@ def values(count: int) -> list[bytes]:
 def by_rule(record: Seen) -> Answer:
     """One in three is rejected, the others are accepted."""
     return REJECT if int(record.value) % 3 == 0 else ACCEPT
+
+
+def test_what_went_back_behind_a_release_is_not_processed_again(
+    start: Start, server: RunningServer, topic: str
+) -> None:
+    """With order per key the broker takes back accepts that come with a release of an earlier
+    record of their key, without an error; it says which."""
+    if not isinstance(server, SharegroupServer):
+        pytest.skip("Apache Kafka has no order in share groups")
+    admin.Admin(server.bootstrap).set_group(topic, share_ordering="key")
+    producer = Producer({"bootstrap.servers": server.bootstrap, **admin.SILENT})
+    for number in range(6):
+        producer.produce(topic, b"%d" % number, key=b"ab"[number % 2 :][:1], partition=0)
+    assert producer.flush(30) == 0
+    query = start()
+    seen: list[Seen] = []
+    while len(seen) < 7:
+        seen += query.batch(lambda one: RELEASE if one == (b"0", 1) else ACCEPT)
+    while lag(server, topic):
+        assert query.next() is None, "a record is given to Spark again"
+    assert Counter(seen) == Counter([Seen(value, 1) for value in values(6)] + [Seen(b"0", 2)])
 
 
 def test_only_released_records_are_redelivered(

@@ -14,6 +14,8 @@ response, what is damaged in the log, needs no feature: it is there when somethi
 9004, what was given up and why, which comes with the states.
 ``share.blocked.records`` 1: the group config ``share.ordering.on.failure``, and decisions by hand
 (tagged field 9000 of ShareAcknowledge).
+Tagged field 9000 of a partition in the answers of ShareFetch and ShareAcknowledge, accepts that had
+no effect and are no error, needs no feature: it is there when something is.
 ``cooperative.consumption`` 1: a fetch may have key ranges (tagged field 9000 of a partition in
 Fetch; KIP-X). 2: a group may commit ranges of offsets (tagged fields 9000 of OffsetCommit,
 TxnOffsetCommit and OffsetFetch). 3: members that share a partition may fetch in turns (tagged field

@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import Final, NamedTuple, TypeAlias
 
 from sharegroup.model.limits import ARCHIVED_RANGES_MAX
+from sharegroup.model.offsets import OffsetRange
 from sharegroup.model.share_state import StateRow
 from sharegroup.share.archived import Archived, ArchivedRange, Reason
 from sharegroup.share.codes import marked_runs
@@ -73,6 +74,8 @@ class StateChange(NamedTuple):
     late: int = 0
     """Acknowledged records that the member does not hold, or accepts out of order, where the others
     were applied (order per key): the answer must say so."""
+    gone_back: tuple[OffsetRange, ...] = ()
+    """Accepts that went back with a release of the same request (order per key): no error."""
 
 
 _Notes: TypeAlias = dict[int, tuple[int, int]]

@@ -7,6 +7,8 @@ member if all earlier ones of its key are finished or held by that member. Keys 
 may be delivered are in heaps by that record's offset, one for each holder and one for the keys that
 nobody holds: finding the next record does not walk over what waits.
 
+A key with a record that was given back has one record held at a time, until that one is finished.
+
 A record may be *blocked* until somebody decides: neither it nor those behind it are delivered.
 
 The window (:mod:`sharegroup.share.window`) has the states; this has the order, and is not durable:
@@ -30,7 +32,7 @@ _COMPACT = 64
 class _Key:
     """The records of one key by offset, ascending: finished ones, held ones, waiting ones."""
 
-    __slots__ = ("hash", "head", "member_id", "offsets", "wait")
+    __slots__ = ("failed", "hash", "head", "member_id", "offsets", "wait")
 
     def __init__(self, key_hash: int, offset: int) -> None:
         self.hash = key_hash
@@ -41,6 +43,8 @@ class _Key:
         """The first that waits."""
         self.member_id: str | None = None
         """Who holds records of it."""
+        self.failed = -1
+        """The last record that was given back: up to it, one is held at a time."""
 
     def remove(self, offset: int) -> None:
         """Take out a record that is not finished."""
@@ -166,7 +170,7 @@ class KeyOrder:
                 continue
             key = self._keys[key_hash]
             key.member_id = member_id
-            room = min(self._key_max - key.wait + key.head, records_max - len(taken))
+            room = min(self._room(key), records_max - len(taken))
             end = bisect_right(key.offsets, last, key.wait, min(len(key.offsets), key.wait + room))
             if self._blocked:
                 end = next(
@@ -221,6 +225,7 @@ class KeyOrder:
             return []
         later = key.offsets[at + 1 : key.wait]
         key.wait = at
+        key.failed = max(key.failed, offset)
         self._settle(key)
         return later
 
@@ -269,9 +274,15 @@ class KeyOrder:
         wait = key.wait
         return (
             wait < len(key.offsets)
-            and wait - key.head < self._key_max
+            and self._room(key) > 0
             and key.offsets[wait] not in self._blocked
         )
+
+    def _room(self, key: _Key) -> int:
+        """How many more records of the key, which has unfinished ones, its holder may get: one at a
+        time until what has failed is finished, since the others would be taken back with it."""
+        narrow = key.offsets[key.head] <= key.failed
+        return (1 if narrow else self._key_max) - key.wait + key.head
 
     def _may_go(self, offset: int, key_hash: int, holder: str | None) -> bool:
         """Whether an entry of a heap is up to date, and its record may be delivered."""

@@ -14,7 +14,7 @@ states. What differs from a partition without order:
   that its consumer has done.
 * **An acknowledgement may apply in part.** Records that were taken back are not held any more; what
   is said about them has no effect, and the rest of the request holds. The answer says so, also for
-  an accept out of order: an accept that was confirmed has counted.
+  an accept out of order, but not for one behind a release of the same request: that is no surprise.
 * **No throttling of poison records.** A record that fails takes no other with it.
 
 A record that is rejected, or that fails at the delivery limit, is archived, and its key goes on. Or
@@ -41,7 +41,7 @@ from sharegroup.share.disorder import Disorder
 from sharegroup.share.key_order import KeyOrder
 from sharegroup.share.locks import Lock
 from sharegroup.share.partition import SharePartition, codes_of
-from sharegroup.share.ranges import AcquiredRange, Fetched, add_runs
+from sharegroup.share.ranges import AcquiredRange, Fetched, add_runs, apart
 from sharegroup.share.record_state import ACQUIRED, AVAILABLE, RecordState, Verb
 from sharegroup.share.release import put_off, regions
 from sharegroup.share.settings import DeliverySettings
@@ -165,10 +165,10 @@ class OrderedSharePartition(SharePartition):
         for first, until in self._available(since, last):
             free[first - since : until - since + 1] = b"\1" * (until - first + 1)
         kept = bytes(free[offset - since] for offset in offsets[:inside])
-        tail = b"\1" * (len(offsets) - inside)
+        kept += b"\1" * (len(offsets) - inside)
         holes = [s for s in as_spans(offsets[:inside], since, last) if s.delivery_count == ABSENT]
         discard(self._window, [(hole.first, hole.last) for hole in holes])
-        return [*compress(offsets, kept + tail)], [*compress(hashes, kept + tail)]
+        return [*compress(offsets, kept)], [*compress(hashes, kept)]
 
     def acquire(
         self,
@@ -260,13 +260,11 @@ class OrderedSharePartition(SharePartition):
     ) -> StateChange | None:
         """Apply the acknowledgements of ``member_id`` about records that it holds.
 
-        ``late`` of the result counts those that have no effect: about other records, and accepts
-        while an earlier record of the key is unfinished, which take the record back.
+        Those without effect are counted as ``late``; or, behind a release, they are ``gone_back``.
 
         Raises:
             InvalidRequest: as in the base class.
-            InvalidRecordState: the member holds none of the records, or RENEW is switched off for
-                the group.
+            InvalidRecordState: the member holds none of the records, or RENEW is switched off.
         """
         window, order = self._window, self._order
         answers = checked_answers(
@@ -284,36 +282,38 @@ class OrderedSharePartition(SharePartition):
                 sort_out(piece, types, member_id, settings.delivery_count_limit, said)
         sort_all(said)
         stuck = self._kept(said)
-        late = len(said[SILENT])
+        late, said[SILENT] = len(said[SILENT]), []
         self.disorder.late += late
         order.finish(chain(said[Verb.GAP], said[Verb.REJECT], said[Verb.EXHAUST]))
         early = order.accept(said[Verb.ACCEPT])
-        if early:
-            self.disorder.out_of_order += len(early)
-            refused = set(early)
-            said[Verb.ACCEPT] = [one for one in said[Verb.ACCEPT] if one not in refused]
-        self._give_back(said, early)
-        said[SILENT] = []
+        refused = self._give_back(said, early)
         change = self._changed(said, member_id, now_ms + settings.lock_ms).settled(window)
         self._failed(stuck.intersection(said[Verb.RELEASE]))
         window.offer_all()
         if late and change is None:
             raise InvalidRecordState(f"{late} records are not acquired by the member.")
-        return change and change._replace(late=late + len(early))
+        gone_back = apart(early, refused)
+        return change and change._replace(late=late + len(refused), gone_back=gone_back)
 
-    def _give_back(self, said: list[list[int]], early: list[int]) -> None:
-        """Put records that are released, or were accepted too ``early``, back in line, and those
-        behind them: these move in ``said`` to the records whose delivery is taken back."""
+    def _give_back(self, said: list[list[int]], early: list[int]) -> set[int]:
+        """Put records that are released, or accepted too ``early``, back in line, and what is
+        behind them; that moves in ``said`` to TAKE_BACK. The early ones behind no release."""
         back: set[int] = set()
+        refused = set(early)
         for offset in sorted(said[Verb.RELEASE] + early) if early else said[Verb.RELEASE]:
             if offset not in back:
-                back.update(self._order.give_back(offset))
+                later = self._order.give_back(offset)
+                back.update(later)
+                if offset not in refused:
+                    refused.difference_update(later)
         self.disorder.taken_back += len(back)
+        self.disorder.out_of_order += len(refused)
         back.update(early)
         if back:
-            for verb in (Verb.RELEASE, Verb.RENEW):
+            for verb in (Verb.ACCEPT, Verb.RELEASE, Verb.RENEW):
                 said[verb] = [offset for offset in said[verb] if offset not in back]
             said[TAKE_BACK] = sorted(back)
+        return refused
 
     def _changed(self, said: list[list[int]], member_id: str, deadline_ms: int) -> Changes:
         """Apply to the window what is said, as verb by number and offsets, ascending for each."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import repeat
 from operator import add, le, lt
 from typing import NamedTuple
 
+from sharegroup.model.offsets import OffsetRange
 from sharegroup.share.codes import Runs
 
 
@@ -125,3 +126,16 @@ def add_runs(given: list[AcquiredRange], found: Runs, counts: dict[int, int]) ->
         found = Runs(found.firsts[1:], found.lasts[1:], found.codes[1:])
     deliveries = map(counts.__getitem__, found.codes)
     given += map(AcquiredRange._make, zip(found.firsts, found.lasts, deliveries, strict=True))
+
+
+def apart(offsets: Iterable[int], left_out: Set[int]) -> tuple[OffsetRange, ...]:
+    """The ranges of ascending ``offsets``, without some."""
+    ranges: list[OffsetRange] = []
+    for offset in offsets:
+        if offset in left_out:
+            continue
+        if ranges and ranges[-1].last == offset - 1:
+            ranges[-1] = OffsetRange(ranges[-1].first, offset)
+        else:
+            ranges.append(OffsetRange(offset, offset))
+    return tuple(ranges)

@@ -23,7 +23,7 @@ from sharegroup.model.errors import (
     UnknownTopicOrPartition,
 )
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
-from sharegroup.model.offsets import OFFSET_MAX
+from sharegroup.model.offsets import OFFSET_MAX, OffsetRange
 from sharegroup.share.acknowledge import AckBatch, checked_answers
 from sharegroup.share.changes import StateChange
 
@@ -67,6 +67,8 @@ _AS_BATCH: Callable[[tuple[Any, ...]], AckBatch] = partial(tuple.__new__, AckBat
 
 
 Outcome = dict[TopicIdPartition, KafkaError | None]
+GoneBack = dict[TopicIdPartition, Sequence[OffsetRange]]
+"""Accepts without effect that are no error (:class:`~sharegroup.share.changes.StateChange`)."""
 
 
 class AckRound:
@@ -95,6 +97,7 @@ class AckRound:
         self._empty: list[TopicIdPartition] = []
         self._asked = False
         self.outcome: Outcome = {}
+        self.gone_back: GoneBack = {}
 
     def apply(self, topics: Sequence[AckTopicMessage]) -> None:
         """Apply the acknowledgements; a partition's ranges succeed together or not at all, unless
@@ -146,6 +149,8 @@ class AckRound:
         self._parts.meters.records_of(self._group_id, key.topic_id).acknowledge(acks)
         if change is not None:
             self._changes.append((led, change))
+            if change.gone_back:
+                self.gone_back[key] = change.gone_back
             if change.late:
                 error = InvalidRecordState(
                     f"{change.late} records are not held by the member, or not next of their key."

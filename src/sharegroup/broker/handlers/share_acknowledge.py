@@ -6,13 +6,14 @@ from uuid import UUID
 
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.delivery.deciding import decide
-from sharegroup.broker.delivery.share_acknowledging import AckRound, Outcome
+from sharegroup.broker.delivery.share_acknowledging import AckRound, GoneBack, Outcome
 from sharegroup.broker.delivery.share_requests import checked_ids
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import FencedLeaderEpoch, KafkaError, NotLeaderOrFollower
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.share.session import FINAL_EPOCH
+from sharegroup.wire.messages.ranges import Range
 from sharegroup.wire.messages.share_acknowledge import (
     LeaderIdAndEpoch,
     PartitionData,
@@ -43,7 +44,7 @@ async def share_acknowledge(
         await parts.share_partitions.end_session(session)
     return ShareAcknowledgeResponse(
         acquisition_lock_timeout_ms=parts.configs.group(group_id).record_lock_duration_ms,
-        responses=_responses(parts, acks.outcome),
+        responses=_responses(parts, acks.outcome, acks.gone_back),
     )
 
 
@@ -64,13 +65,17 @@ async def _by_hand(
                 outcome[at] = None
             except KafkaError as error:
                 outcome[at] = error
-    return ShareAcknowledgeResponse(responses=_responses(parts, outcome))
+    return ShareAcknowledgeResponse(responses=_responses(parts, outcome, {}))
 
 
-def _responses(parts: BrokerParts, outcome: Outcome) -> list[ShareAcknowledgeTopicResponse]:
+def _responses(
+    parts: BrokerParts, outcome: Outcome, gone_back: GoneBack
+) -> list[ShareAcknowledgeTopicResponse]:
     topics: dict[UUID, list[PartitionData]] = {}
     for key, refused in outcome.items():
-        topics.setdefault(key.topic_id, []).append(_part(parts, key.partition, refused))
+        data = _part(parts, key.partition, refused)
+        data.gone_back = [Range(*one) for one in gone_back.get(key, ())]
+        topics.setdefault(key.topic_id, []).append(data)
     return [ShareAcknowledgeTopicResponse(topic_id, parts) for topic_id, parts in topics.items()]
 
 

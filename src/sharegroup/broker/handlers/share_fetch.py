@@ -10,7 +10,7 @@ import asyncio
 from typing import cast
 from uuid import UUID
 
-from sharegroup.broker.delivery.share_acknowledging import AckRound, Outcome
+from sharegroup.broker.delivery.share_acknowledging import AckRound
 from sharegroup.broker.delivery.share_fetching import (
     Fetched,
     FetchedPartition,
@@ -29,6 +29,7 @@ from sharegroup.model.errors import (
 )
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.share.session import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
+from sharegroup.wire.messages.ranges import Range
 from sharegroup.wire.messages.share_fetch import (
     AcquiredRecords,
     LeaderIdAndEpoch,
@@ -67,7 +68,7 @@ async def share_fetch(
         await parts.share_partitions.end_session(session)
     return ShareFetchResponse(
         acquisition_lock_timeout_ms=parts.configs.group(group_id).record_lock_duration_ms,
-        responses=_responses(parts, None if closes else session, acks.outcome, fetched),
+        responses=_responses(parts, None if closes else session, acks, fetched),
     )
 
 
@@ -140,11 +141,12 @@ def _wish(
 
 
 def _responses(
-    parts: BrokerParts, session: ShareSession | None, outcome: Outcome, fetched: Fetched
+    parts: BrokerParts, session: ShareSession | None, acks: AckRound, fetched: Fetched
 ) -> list[ShareFetchableTopicResponse]:
     """A partition is listed when it has records, an error, an ack result, or is new to the
     session."""
     topics: dict[UUID, list[PartitionData]] = {}
+    outcome = acks.outcome
     unlisted = session.unlisted() if session is not None else ()
     for key in dict.fromkeys((*unlisted, *outcome, *fetched)):
         part = fetched.get(key) or FetchedPartition()
@@ -152,6 +154,7 @@ def _responses(
         if not (listed or part.acquired or key in outcome):
             continue
         data = _part(parts, key.partition, part, outcome.get(key))
+        data.gone_back = [Range(*one) for one in acks.gone_back.get(key, ())]
         topics.setdefault(key.topic_id, []).append(data)
     return [ShareFetchableTopicResponse(topic_id, parts) for topic_id, parts in topics.items()]
 

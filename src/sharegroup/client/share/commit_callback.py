@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.share.node_session import Acknowledged
-from sharegroup.model.errors import KafkaError
+from sharegroup.model.errors import InvalidRecordState, KafkaError
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange
 
@@ -16,6 +17,9 @@ log = logging.getLogger("sharegroup.client")
 
 AckCallback = Callable[[Mapping[TopicPartition, Sequence[OffsetRange]], KafkaError | None], None]
 """({partition: offset ranges}, None or why all of them failed)."""
+_GONE_BACK: Final = InvalidRecordState(
+    "a release of an earlier record of the key took these back: they are delivered again"
+)
 
 
 class CommitCallback:
@@ -72,11 +76,37 @@ class CommitCallback:
             return
         while self._outcomes and self._callback is not None:
             outcome = self._outcomes.popleft()
-            offsets = {self._name_of(outcome.partition): [one.offsets for one in outcome.ranges]}
-            self._entered = True
-            try:
-                self._callback(offsets, outcome.error)
-            except Exception:
-                log.exception("the acknowledgement callback failed")
-            finally:
-                self._entered = False
+            offsets = [one.offsets for one in outcome.ranges]
+            if outcome.error is not None or not outcome.gone_back:
+                self._tell(outcome.partition, offsets, outcome.error)
+                continue
+            self._tell(outcome.partition, _without(offsets, outcome.gone_back), None)
+            self._tell(outcome.partition, outcome.gone_back, _GONE_BACK)
+
+    def _tell(
+        self, partition: TopicIdPartition, offsets: Sequence[OffsetRange], error: KafkaError | None
+    ) -> None:
+        if self._callback is None:
+            return
+        self._entered = True
+        try:
+            self._callback({self._name_of(partition): offsets}, error)
+        except Exception:
+            log.exception("the acknowledgement callback failed")
+        finally:
+            self._entered = False
+
+
+def _without(offsets: Sequence[OffsetRange], gone: Sequence[OffsetRange]) -> list[OffsetRange]:
+    """``offsets`` without what is ``gone``; both ascend."""
+    kept: list[OffsetRange] = []
+    for first, last in offsets:
+        at = first
+        for one in gone:
+            if one.first <= last and first <= one.last:
+                if at < one.first:
+                    kept.append(OffsetRange(at, one.first - 1))
+                at = one.last + 1
+        if at <= last:
+            kept.append(OffsetRange(at, last))
+    return kept

@@ -26,6 +26,7 @@ from sharegroup.model.errors import (
     error_from_code,
 )
 from sharegroup.model.ids import TopicIdPartition
+from sharegroup.model.offsets import OffsetRange
 from sharegroup.wire.apis import SHARE_ACKNOWLEDGE, SHARE_FETCH, Api
 from sharegroup.wire.messages.share_acknowledge import PartitionData as AcknowledgedPartition
 from sharegroup.wire.messages.share_acknowledge import ShareAcknowledgeResponse
@@ -88,6 +89,8 @@ class FetchedPartition:
 class Acknowledged(NamedTuple):
     """The outcome of acknowledgements of one partition: all of ``ranges``, or none (``error``).
 
+    ``gone_back``: accepts among them that had no effect, because a release of the same request took
+    their records back (order per key); these are delivered again.
     ``request``: the number of the request that carried them, as in :class:`FetchedPartition`; 0:
     none was answered.
     """
@@ -96,6 +99,7 @@ class Acknowledged(NamedTuple):
     ranges: Sequence[AcknowledgedRange]
     error: KafkaError | None
     request: int = 0
+    gone_back: Sequence[OffsetRange] = ()
 
 
 class NodeSession:
@@ -185,7 +189,7 @@ class NodeSession:
                 for p in topic.partitions
             }
             return [
-                Acknowledged(partition, ranges, _outcome(answers.get(partition)), self._request)
+                self._acknowledged(partition, ranges, answers.get(partition))
                 for partition, ranges in acknowledgements.items()
             ]
 
@@ -215,21 +219,30 @@ class NodeSession:
     ) -> tuple[list[FetchedPartition], list[Acknowledged]]:
         deadline = asyncio.get_running_loop().time() + (self.lock_timeout_ms or 0) / 1000
         fetched = []
-        errors: dict[TopicIdPartition, KafkaError | None] = {}
+        answers: dict[TopicIdPartition, PartitionData] = {}
         for topic in response.responses:
             name = self._cluster.metadata.name_of(topic.topic_id) or ""
             for data in topic.partitions:
                 partition = TopicIdPartition(topic.topic_id, data.partition_index)
-                errors[partition] = _error(
-                    data.acknowledge_error_code, data.acknowledge_error_message
-                )
+                answers[partition] = data
                 if data.acquired_records or data.error_code:
                     fetched.append(self._fetched(name, partition, data, deadline))
         acknowledged = [
-            Acknowledged(partition, ranges, errors.get(partition, _NO_ANSWER), self._request)
+            self._acknowledged(partition, ranges, answers.get(partition))
             for partition, ranges in acknowledgements.items()
         ]
         return fetched, acknowledged
+
+    def _acknowledged(
+        self,
+        partition: TopicIdPartition,
+        ranges: Sequence[AcknowledgedRange],
+        answer: AcknowledgedPartition | PartitionData | None,
+    ) -> Acknowledged:
+        if answer is None:
+            return Acknowledged(partition, ranges, _NO_ANSWER, self._request)
+        gone_back = [OffsetRange(one.first, one.last) for one in answer.gone_back]
+        return Acknowledged(partition, ranges, _outcome(answer), self._request, gone_back)
 
     def _fetched(
         self, topic: str, partition: TopicIdPartition, data: PartitionData, deadline: float
@@ -296,8 +309,10 @@ class NodeSession:
             )
 
 
-def _outcome(answer: AcknowledgedPartition | None) -> KafkaError | None:
-    return _NO_ANSWER if answer is None else _error(answer.error_code, answer.error_message)
+def _outcome(answer: AcknowledgedPartition | PartitionData) -> KafkaError | None:
+    if isinstance(answer, PartitionData):
+        return _error(answer.acknowledge_error_code, answer.acknowledge_error_message)
+    return _error(answer.error_code, answer.error_message)
 
 
 def _error(code: int, message: str | None, topic: str = "") -> KafkaError | None:

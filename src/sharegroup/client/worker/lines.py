@@ -36,6 +36,8 @@ class Lines:
         self._released: dict[_Key, tuple[int, int | None]] = {}
         """The record of this key that was released last, and the number of the request that the
         broker has answered to; None: it has not yet."""
+        self._unanswered: dict[TopicIdPartition, dict[int, _Key]] = {}
+        """The releases that the broker has not answered to, by offset."""
 
     def is_stale(self, record: Record) -> bool:
         """Whether the broker has taken this record back, or will: it was fetched before the release
@@ -93,17 +95,19 @@ class Lines:
         if len(self._released) >= _RELEASES_MAX:
             self._released = {at: one for at, one in self._released.items() if one[1] is None}
         self._released[key] = (record.offset, None)
+        self._unanswered.setdefault(key[0], {})[record.offset] = key
 
     def answered(self, outcomes: Iterable[Acknowledged]) -> None:
         """What the broker has answered to: releases among it have taken effect."""
         for outcome in outcomes:
-            for key, (offset, answered) in list(self._released.items()):
-                if (
-                    answered is None
-                    and key[0] == outcome.partition
-                    and any(first <= offset <= last for first, last, _ in outcome.ranges)
-                ):
-                    self._released[key] = (offset, outcome.request)
+            asked = self._unanswered.get(outcome.partition)
+            if not asked:
+                continue
+            for offset, key in list(asked.items()):
+                if any(first <= offset <= last for first, last, _ in outcome.ranges):
+                    del asked[offset]
+                    if self._released.get(key) == (offset, None):
+                        self._released[key] = (offset, outcome.request)
 
     def _key(self, record: Record) -> _Key | None:
         if not self.ordered or record.key is None:

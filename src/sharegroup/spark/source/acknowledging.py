@@ -11,11 +11,12 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from sharegroup.client.share.node_session import Acknowledged
 from sharegroup.client.share.share_member import ShareMember
 from sharegroup.model.errors import InvalidRecordState, KafkaError
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.offsets import OffsetRange
-from sharegroup.spark.ranges import common, merged
+from sharegroup.spark.ranges import common, merged, without
 from sharegroup.spark.source.encode_acks import worded
 from sharegroup.spark.source.ledger import Ledger
 from sharegroup.spark.source.offsets import Done
@@ -36,6 +37,13 @@ class Acknowledging:
         self._ledger = ledger
         self._unanswered: dict[TopicIdPartition, list[OffsetRange]] = {}
         self._unanswered_since = 0.0
+        self._gone_back: dict[TopicIdPartition, list[OffsetRange]] = {}
+
+    def note(self, outcome: Acknowledged) -> None:
+        """An outcome of the member's: accepts behind a release of the same request had no effect
+        (order per key). They stay done, since their records are delivered again."""
+        if outcome.gone_back:
+            self._gone_back.setdefault(outcome.partition, []).extend(outcome.gone_back)
 
     async def repeat(self) -> None:
         """Acknowledge again what no broker answered to, once one has answered to something else. It
@@ -72,8 +80,10 @@ class Acknowledging:
             for partition, ranges in now.items():
                 attempts[partition] += 1
                 error = outcomes.get(partition)
+                gone_back = self._gone_back.pop(partition, ())
                 if error is None:
-                    self._ledger.confirmed(partition, [(r.first, r.last) for r in ranges])
+                    held = without(ranges, gone_back)
+                    self._ledger.confirmed(partition, [(r.first, r.last) for r in held])
                 elif isinstance(error, InvalidRecordState) and len(ranges) > 1:
                     if attempts[partition] < ATTEMPTS_PER_PARTITION:
                         middle = len(ranges) // 2

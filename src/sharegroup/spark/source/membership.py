@@ -59,7 +59,11 @@ def make_membership(
     """Assemble the parts; :func:`join` joins the group."""
     ledger, turn, claims = settlement.ledger, settlement.turn, settlement.claims
     member = ShareMember(
-        cluster, options.group_id, member_id=member_id, subscribed_topics=subscription.names
+        cluster,
+        options.group_id,
+        member_id=member_id,
+        subscribed_topics=subscription.names,
+        on_acknowledged=lambda outcome: acknowledging.note(outcome),
     )
     outage = Outage(member, options)
     run = AvailableNow(targets, member, ledger, group, subscription)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
+from sharegroup.wire.messages.ranges import Range
 from sharegroup.wire.schema import (
     Message,
     array,
@@ -79,6 +80,9 @@ class PartitionData(Message):
     error_code: int = i16()
     error_message: str | None = string(default=None, nullable="0+")
     current_leader: LeaderIdAndEpoch | None = struct(LeaderIdAndEpoch)
+    gone_back: Sequence[Range] = array(Range, tag=9000)
+    """Ours: accepts that went back without an error, with a release of the same request (order per
+    key). Not there when there are none."""
 
 
 @message

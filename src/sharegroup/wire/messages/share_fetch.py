@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
+from sharegroup.wire.messages.ranges import Range
 from sharegroup.wire.schema import (
     Message,
     array,
@@ -108,6 +109,8 @@ class PartitionData(Message):
     current_leader: LeaderIdAndEpoch | None = struct(LeaderIdAndEpoch)
     records: bytes | memoryview | None = records()
     acquired_records: Sequence[AcquiredRecords] = array(AcquiredRecords)
+    gone_back: Sequence[Range] = array(Range, tag=9000)
+    """Ours, as in ShareAcknowledgeResponse."""
 
 
 @message
