@@ -68,6 +68,9 @@ class LateLog:
     def record_count(self) -> int:
         return self.durable_end - self.start_offset
 
+    async def is_made(self) -> bool:
+        return self.exists
+
     async def ensure(self) -> None:
         """It is there."""
 

@@ -15,12 +15,14 @@ from uuid import UUID
 
 from sharegroup.broker.coordination.share_groups_view import ShareGroupsView
 from sharegroup.broker.coordination.share_state_log import ShareStateLog
+from sharegroup.broker.delivery.next_record import next_record
 from sharegroup.broker.delivery.share_partitions import SharePartitions
 from sharegroup.broker.meters import SharePartitionMeter
 from sharegroup.broker.topics import Topics
 from sharegroup.model.environment import Clock
-from sharegroup.model.errors import UnknownServerError
+from sharegroup.model.errors import KafkaError, UnknownServerError
 from sharegroup.model.ids import SharePartitionKey
+from sharegroup.model.log import PartitionLog
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.share.archived import ArchivedRange
 from sharegroup.share.disorder import Disorder
@@ -101,9 +103,9 @@ class WindowView:
         """Whether the group has a start offset."""
         return self.start_offset != UNKNOWN_OFFSET
 
-    def lag(self, log_end: int) -> int:
-        """Offsets that are not finished, up to ``log_end`` (KIP-1226)."""
-        return max(0, log_end - self.start_offset - self.finished)
+    def lag(self, records_end: int) -> int:
+        """Offsets that are not finished, up to ``records_end`` (KIP-1226)."""
+        return max(0, records_end - self.start_offset - self.finished)
 
 
 class RangeView(NamedTuple):
@@ -266,6 +268,23 @@ class ReadModel:
             end_offset=stored.start_offset,
             finished=max(0, stored.delivery_complete_count),
         )
+
+    async def records_end(self, key: SharePartitionKey, log: PartitionLog) -> int:
+        """Up to where lag counts: the high watermark, or the end of the window if no record lies
+        between them (:mod:`sharegroup.broker.delivery.next_record`).
+
+        Raises:
+            KafkaError: the durable state cannot be read.
+        """
+        window = await self.window(key)
+        end = window.end_offset
+        if window.begun and window.finished and self._share_partitions.find(key) is None:
+            end = (await self._stored(key)).end_offset
+        try:
+            nothing = window.begun and await next_record(log, end) is None
+        except KafkaError:
+            return log.high_watermark  # damaged there; a fetch finds out what is left
+        return min(end, log.high_watermark) if nothing else log.high_watermark
 
     async def records(self, key: SharePartitionKey, first: int, most: int) -> RecordsView:
         """The states of the records from ``first`` on, at most ``most`` ranges. Durable state has

@@ -452,10 +452,10 @@ class OrderedSharePartition(SharePartition):
             self._window.offer_all()
         return change
 
-    def damaged(self, first: int, last: int) -> StateChange | None:
+    def compacted(self, first: int, last: int) -> StateChange | None:
         """As in the base class; ``first`` is at most :attr:`loaded_end`."""
         self._forget(first, last)
-        change = super().damaged(first, last)
+        change = super().compacted(first, last)
         if first <= self._order.end <= last:
             self._order.load((), (), last + 1)
         self._window.offer_all()

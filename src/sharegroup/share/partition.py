@@ -301,8 +301,13 @@ class SharePartition:
         They begin inside the window or right at its end. None when the start offset does not move:
         nothing need be durable then, because a later read finds the same damage.
         """
-        before = self._window.start
         self.archived.add(unfinished(self._window, first, last, Reason.DAMAGED))
+        return self.compacted(first, last)
+
+    def compacted(self, first: int, last: int) -> StateChange | None:
+        """Pass over offsets ``first`` … ``last``, of which compaction has left no record; else as
+        :meth:`damaged`."""
+        before = self._window.start
         lose(self._window, first, last)
         return Changes(0, self.archived).settled(self._window, moved=self._window.start > before)
 

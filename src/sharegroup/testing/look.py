@@ -61,7 +61,7 @@ async def _partition(
     return PartitionView(
         start_offset=window.start_offset,
         end_offset=log.high_watermark,
-        lag=window.lag(log.high_watermark),
+        lag=window.lag(await parts.views.records_end(key, log)),
         in_flight=window.in_flight,
         available=window.available,
         acknowledged=window.acknowledged,

@@ -77,6 +77,13 @@ class InternalTopic:
                 await self._topics.create_internal(self.name, self._partitions_wanted)
             self._made = True
 
+    async def is_made(self) -> bool:
+        """Whether it is there, once nobody is making it: who makes it came first."""
+        if self._making.locked():
+            async with self._making:
+                pass
+        return self.exists
+
     def partition(self, partition: int) -> InternalLog:
         """One partition as the log of a coordinator."""
         return InternalLog(self, partition, self._clock)
@@ -134,6 +141,10 @@ class InternalLog:
     async def ensure(self) -> None:
         """Make the topic unless it is there. Raises KafkaStorageError."""
         await self._topic.ensure()
+
+    async def is_made(self) -> bool:
+        """See ``log.CoordinatorLog``."""
+        return await self._topic.is_made()
 
     def submit(
         self, records: Sequence[KeyValue], producer: Producer | None = None, *, flush: bool = True

@@ -100,6 +100,10 @@ class CoordinatorLog(Protocol):
         """
         ...
 
+    async def is_made(self) -> bool:
+        """Whether the topic is there. Waits for those who are making it, so that they are first."""
+        ...
+
     def submit(
         self, records: Sequence[KeyValue], producer: Producer | None = None, *, flush: bool = True
     ) -> Ticket:

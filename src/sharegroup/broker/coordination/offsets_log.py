@@ -73,6 +73,10 @@ class OffsetsLog:
         if self._ranges.exists:
             await self._ranges.ensure()
 
+    async def is_made(self) -> bool:
+        """Whether the topic of offsets is there, once nobody is making it."""
+        return await self._offsets.is_made()
+
     def submit(
         self, records: Sequence[KeyValue], producer: Producer | None = None, *, flush: bool = True
     ) -> Ticket:

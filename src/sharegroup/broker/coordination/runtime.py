@@ -185,10 +185,11 @@ class Runtime:
         Raises:
             KafkaError: as ``query``; or the log failed.
         """
+        made = await self._log.is_made()
         await self.load()
         machine = self.machine(kind)
         answer = query(machine)
-        if self._log.exists:
+        if made:
             await self.settle(Written(machine, (), self._log.submit(()), self._loads))
         return answer
 

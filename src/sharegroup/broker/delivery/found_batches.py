@@ -12,7 +12,7 @@ from typing import Final
 
 from sharegroup.model.environment import FileRange
 from sharegroup.model.log import ReadBatches
-from sharegroup.wire.batch import Walk, walk, walk_headers
+from sharegroup.wire.batch import HEADER_BYTES, Walk, walk, walk_headers
 
 HEADERS_ALONE_MIN: Final = 8 * 1024
 """Batches of so many bytes on average may be left in their file."""
@@ -30,6 +30,11 @@ class FoundBatches:
     def __len__(self) -> int:
         """Bytes."""
         return len(self.where)
+
+    @property
+    def holds_records(self) -> bool:
+        """Whether any batch is more than a header."""
+        return len(self.where) > HEADER_BYTES * len(self.walk.bounds)
 
     @property
     def bytes_per_offset(self) -> float:

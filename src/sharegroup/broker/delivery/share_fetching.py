@@ -349,6 +349,11 @@ class ShareFetching:
                     raise
                 continue  # this read has found the damage
             found = found_in(read)
+            if found is not None and not found.holds_records:
+                if not self._may_acquire(wish, ready.led):
+                    return ready, None
+                ready = self._behind_gap(wish, ready, found)
+                continue
             if found is not None:
                 fits = share.first or len(found) <= share.bytes_max
                 return ready, found if fits else None
@@ -373,6 +378,14 @@ class ShareFetching:
             partitions.persist_soon(led, led.core.damaged(ready.offset, last))
             ready = ready._replace(offset=led.core.next_fetch_offset(wish.member_id))
         return ready
+
+    def _behind_gap(self, wish: FetchWish, ready: _Ready, found: FoundBatches) -> _Ready:
+        """Pass over what compaction has left: no batch up to the end, or only empty ones, which it
+        keeps for their producers. Nothing may follow that would show the gap."""
+        led = ready.led
+        last = found.walk.end_offset - 1 if found else ready.end_offset - 1
+        self._parts.share_partitions.persist_soon(led, led.core.compacted(ready.offset, last))
+        return ready._replace(offset=led.core.next_fetch_offset(wish.member_id))
 
 
 def _ends_wait(wish: FetchWish, fetched: Fetched) -> bool:

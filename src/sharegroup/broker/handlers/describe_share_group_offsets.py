@@ -1,6 +1,7 @@
 """DescribeShareGroupOffsets: start offset and lag by partition (KIP-1226).
 
-Lag = log end − start offset − finished records after the start offset.
+Lag = log end − start offset − finished records after the start offset. Where no record lies behind
+the window, only markers and what compaction has left empty, the window's end counts as the log's.
 
 A group that has not finished or released any record of a partition shows no start offset there. So
 does Kafka, which has not written one at that point. This broker has, and returns it in a tagged
@@ -161,8 +162,9 @@ async def _partition(
         except KafkaError as error:
             described.error_code, described.error_message = error.code, error.message
             return described
-        end = log.high_watermark
-        described.lag = end - summary.start_offset - max(0, summary.delivery_complete_count)
+        end = await parts.views.records_end(key, log)
+        finished = summary.start_offset + max(0, summary.delivery_complete_count)
+        described.lag = max(0, end - finished)
         described.damaged = [DamagedOffsets(*each) for each in log.damages()[:DAMAGED_RANGES_MAX]]
     described.in_flight_count = parts.views.in_flight(key)
     return described

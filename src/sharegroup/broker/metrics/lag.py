@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Final
 
+from sharegroup.broker.delivery.next_record import next_record
 from sharegroup.broker.metrics.metric import Sample, gauge
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.log import PartitionLog
-from sharegroup.wire.batch import DELETE_HORIZON, LOG_APPEND_TIME, parse_header
+from sharegroup.wire.batch import DELETE_HORIZON, LOG_APPEND_TIME
 
 _OF_PARTITION: Final = ("group", "topic", "partition")
 
@@ -37,7 +38,8 @@ TIME_LAG: Final = gauge(
 )
 LAG: Final = gauge(
     "sharegroup_share_partition_lag_records",
-    "Records not finished: end of the log − start offset − finished ones behind it (KIP-1226).",
+    "Records not finished: end of the log − start offset − finished ones behind it (KIP-1226); "
+    "markers and what compaction has left empty at the end of the log do not count.",
     labels=_OF_PARTITION,
     unit="records",
     kafka="DescribeShareGroupOffsets, lag (KIP-1226)",
@@ -82,6 +84,7 @@ class LagReader:
             window = await self._parts.views.window(key)
             if not window.begun:
                 return []
+            end = await self._parts.views.records_end(key, log)
             oldest = await self._age(key, log, window.start_offset, kept)
             next_new = await self._age(key, log, window.end_offset, kept)
         except KafkaError:
@@ -90,7 +93,7 @@ class LagReader:
         return [
             OLDEST_AGE.of(oldest, *labels),
             TIME_LAG.of(next_new, *labels),
-            LAG.of(window.lag(log.high_watermark), *labels),
+            LAG.of(window.lag(end), *labels),
             START.of(window.start_offset, *labels),
         ]
 
@@ -108,17 +111,16 @@ class LagReader:
         timestamp = kept.get((key, offset))
         if timestamp is None:
             timestamp = await _timestamp(log, offset)
-        self._times[key, offset] = timestamp
         if timestamp == _NO_TIME:
-            return 0.0
+            return 0.0  # not kept: a record may come there
+        self._times[key, offset] = timestamp
         return max(0, self._parts.clock.wall_ms() - timestamp) / 1000
 
 
 async def _timestamp(log: PartitionLog, offset: int) -> int:
-    data = (await log.read(offset, 1)).data
-    if not data:
+    header = await next_record(log, offset)
+    if header is None:
         return _NO_TIME
-    header = parse_header(data)
     stated = not header.attributes & (LOG_APPEND_TIME | DELETE_HORIZON)
     first = stated and header.base_offset >= offset
     return header.base_timestamp if first else header.max_timestamp

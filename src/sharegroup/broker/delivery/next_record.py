@@ -1,0 +1,35 @@
+"""Whether a log has anything left to deliver from an offset on.
+
+Offsets are not records: transaction markers, the empty batches that a cleaner keeps for their
+producers, and holes that compaction has left have offsets too. Where nothing else lies behind a
+group's window, the group has no lag, whether or not a member has passed over them yet.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sharegroup.model.log import PartitionLog
+from sharegroup.wire.batch import BatchHeader, parse_headers
+from sharegroup.wire.markers import is_control
+
+LOOKED_AT_BYTES: Final = 65_536
+"""Some 800 markers. With more of them in a row, the first is taken for a record: a lag that is too
+large for a while costs less than a walk through the log at each look."""
+
+
+async def next_record(log: PartitionLog, offset: int) -> BatchHeader | None:
+    """The header of the first batch with records of applications at or after ``offset``; None if
+    there is none up to the high watermark.
+
+    Raises:
+        KafkaError: the log cannot be read there.
+    """
+    offset, end = max(offset, log.log_start_offset), log.high_watermark
+    if offset >= end:
+        return None
+    headers = parse_headers((await log.read(offset, LOOKED_AT_BYTES, end_offset=end)).data)
+    for header in headers:
+        if header.record_count and not is_control(header):
+            return header
+    return headers[0] if headers and headers[-1].last_offset + 1 < end else None
