@@ -158,6 +158,7 @@ class Query:
         assert reader._driver is not None
         assert reader._loop is not None
         reader._loop.run(_end_all(reader))
+        reader._driver._same_group.close()  # the system ends its names
         if reader._driver._settlement.inbox is not None:
             reader._driver._settlement.inbox.close()  # the system ends its lock
         reader._loop.close()

@@ -458,7 +458,7 @@ class LocalPartitionLog:
         files: list[DiskFile] = []
         self._segments[-1].write_indexes(files)
         disk, producers = self._environment.disk, self._producers
-        rolling.write_snapshot(disk, self.folder, self._end, producers, files, final=True)
+        rolling.write_snapshot(disk, self.folder, self._end, producers, files)
         return files
 
     def close(self) -> None:

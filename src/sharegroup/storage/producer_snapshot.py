@@ -8,7 +8,8 @@ of its open transaction i64 (or -1).
 After these rows we write those that Kafka does not keep: a producer's batches before its last one,
 oldest first, each as id i64, first and last sequence i32, first and last offset i64. A retry of one
 of them is known as such after a clean end too, not only after a replay. Kafka checks the CRC of all
-that follows, and reads no further than its rows. The snapshot of a clean end has one more byte.
+that follows, and reads no further than its rows. A snapshot with which a segment begins has one
+more byte: those of clean ends, and Kafka's, have no segment for certain.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ _EARLIER = struct.Struct(">qiiqq")
 VERSION: Final = 1
 
 
-def encode(entries: Sequence[ProducerEntry], *, final: bool = False) -> bytes:
-    """The file's content; ``final``: that of a clean end, to which no segment belongs."""
+def encode(entries: Sequence[ProducerEntry], *, begins: bool = False) -> bytes:
+    """The file's content; ``begins``: a segment begins at its offset."""
     rows = [_ENTRY.pack(*entry[:-1]) for entry in entries]
     rows += [_EARLIER.pack(each.producer_id, *batch) for each in entries for batch in each.earlier]
-    body = _COUNT.pack(len(entries)) + b"".join(rows) + b"\x01" * final
+    body = _COUNT.pack(len(entries)) + b"".join(rows) + b"\x01" * begins
     return _HEAD.pack(VERSION, crc32c(body)) + body
 
 
@@ -60,8 +61,8 @@ def decode(data: bytes) -> list[ProducerEntry]:
     return [ProducerEntry(*row)._replace(earlier=tuple(earlier.get(row[0], ()))) for row in rows]
 
 
-def is_final(data: bytes) -> bool:
-    """Whether a readable file was written at a clean end.
+def begins_segment(data: bytes) -> bool:
+    """Whether a readable file says that a segment begins at its offset.
 
     Raises:
         ValueError: see :func:`decode`.

@@ -60,10 +60,10 @@ def write_snapshot(
     producers: ProducerTable,
     files: list[DiskFile],
     *,
-    final: bool = False,
+    begins: bool = False,
 ) -> None:
     """Write the snapshot of the producers at ``offset`` without a sync. Raises OSError."""
-    data = producer_snapshot.encode(producers.snapshot(), final=final)
+    data = producer_snapshot.encode(producers.snapshot(), begins=begins)
     write_unsynced(disk, f"{folder}/{offset:020d}.snapshot", data, files)
 
 
@@ -86,7 +86,7 @@ def roll(
     segment.durable = False
     try:  # after the segment: a snapshot without one means that it was lost (``traces``)
         sealed.write_indexes(files)
-        write_snapshot(disk, folder, next_offset, producers, files)
+        write_snapshot(disk, folder, next_offset, producers, files, begins=True)
     except OSError:
         remove_half_made(disk, [segment.file, *files])
         raise

@@ -35,12 +35,14 @@ def reached(names: Iterable[str], last_base: int) -> int:
 
 def is_lost(disk: Disk, folder: str, recovery_point: int, reached: int) -> bool:
     """Whether the segment at ``reached`` was lost, and no recovery point tells how much of it. A
-    clean end leaves a snapshot where the log ended, without a segment. Raises OSError.
+    clean end leaves a snapshot where the log ended, without a segment, and so does every start of
+    Kafka; only our own snapshot of a new segment says that there was one. Raises OSError.
     """
     if reached <= recovery_point:
         return False
     try:
-        return not producer_snapshot.is_final(disk.read_file(f"{folder}/{reached:020d}{_SNAPSHOT}"))
+        path = f"{folder}/{reached:020d}{_SNAPSHOT}"
+        return producer_snapshot.begins_segment(disk.read_file(path))
     except FileNotFoundError:
         return True  # it has an index
     except ValueError:

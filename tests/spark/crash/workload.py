@@ -20,8 +20,8 @@ from pyspark.sql.functions import col, format_string, udf, when
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from sharegroup.spark import acknowledge
-from tests.spark.conftest import SETTINGS
 from tests.spark.crash.lane import ANCHOR_MS, Lane, LaneFolder, Mode, lane_of
+from tests.spark.session import SETTINGS
 
 log = logging.getLogger("crash")
 

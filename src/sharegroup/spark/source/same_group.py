@@ -13,6 +13,7 @@ import hashlib
 import logging
 import os
 import socket
+import weakref
 from collections.abc import Iterator
 from typing import Final
 
@@ -36,6 +37,8 @@ class SameGroup:
         reads = options.topics or (options.topic_pattern or "",)
         self._names = [_name(options.bootstrap_servers, options.group_id, one) for one in reads]
         self._held: list[socket.socket] = []
+        # A source whose loop ends without a stop lets go of its names, too.
+        self._let_go = weakref.finalize(self, _close_all, self._held)
         self._task: asyncio.Task[None] | None = None
 
     def watch(self) -> None:
@@ -48,8 +51,7 @@ class SameGroup:
             self._task.cancel()
             self._take()
             self._warn()
-        for one in self._held:
-            one.close()
+        self._let_go()
 
     async def _look(self) -> None:
         for _ in range(LOOKS):
@@ -83,6 +85,11 @@ class SameGroup:
                 yield name
             else:
                 self._held.append(one)
+
+
+def _close_all(held: list[socket.socket]) -> None:
+    for one in held:
+        one.close()
 
 
 def _name(servers: str, group_id: str, topic: str) -> bytes:

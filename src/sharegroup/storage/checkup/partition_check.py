@@ -109,8 +109,8 @@ class PartitionCheck:
             self._walk(base, end_offset, on_bytes)
         self._find_end()
         if report.end_offset in report.snapshots:
-            final = report.end_offset not in report.on_disk
-            snapshot = producer_snapshot.encode(self._producers.snapshot(), final=final)
+            begins = report.end_offset in report.on_disk
+            snapshot = producer_snapshot.encode(self._producers.snapshot(), begins=begins)
             report.snapshots[report.end_offset] = snapshot
         for segment in report.segments:
             self._judge(segment)
@@ -218,7 +218,8 @@ class PartitionCheck:
         report = self.report
         aborted = report.aborted[base] = []
         if base in report.snapshots:
-            report.snapshots[base] = producer_snapshot.encode(self._producers.snapshot())
+            snapshot = producer_snapshot.encode(self._producers.snapshot(), begins=True)
+            report.snapshots[base] = snapshot
         if base not in report.on_disk:
             report.segments.append(SegmentReport(base_offset=base, next_offset=base))
             return
