@@ -49,7 +49,7 @@ class Commands:
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
-        self._environment = {
+        self.environment = {
             **os.environ,
             "PYTHONPATH": str(SOURCE),
             "SHAREGROUP_BOOTSTRAP_SERVER": bootstrap,
@@ -60,7 +60,7 @@ class Commands:
         """Start a command with pipes on all three sides; `finish` it."""
         return subprocess.Popen(
             [sys.executable, "-m", "sharegroup", *words],
-            env=self._environment,
+            env=self.environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -74,7 +74,7 @@ class Commands:
         """Run a command that writes its output to a file."""
         done = subprocess.run(
             [sys.executable, "-m", "sharegroup", *words],
-            env=self._environment,
+            env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=subprocess.PIPE,
@@ -89,7 +89,7 @@ class Commands:
         with open(ours, "rb", buffering=0) as screen:
             process = subprocess.Popen(
                 [sys.executable, "-m", "sharegroup", *words],
-                env=self._environment,
+                env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=its,
                 stderr=subprocess.DEVNULL,
@@ -112,7 +112,7 @@ class Commands:
         with open(ours, "r+b", buffering=0) as screen:
             process = subprocess.Popen(
                 [sys.executable, "-m", "sharegroup", *words],
-                env=self._environment,
+                env=self.environment,
                 stdin=its,
                 stdout=its,
                 stderr=its,

@@ -25,6 +25,9 @@ sharegroup consume jobs --peek --from -5 --until latest
 sharegroup consume jobs --peek --from 2026-11-21T08:30 --format '%p/%o %k: %s\\n'
 sharegroup consume jobs --peek --key-range 2/4
 sharegroup consume jobs --peek --until latest --format json > jobs.jsonl
+mkfifo arrived
+sharegroup consume dead -g redrive --format json --confirmed-by arrived |
+  sharegroup produce jobs --format json --confirm-to arrived
 
 Exit status: as for all commands; 0 also when the reader of the pipe has closed it.
 """
@@ -81,6 +84,13 @@ Template = Annotated[
     str | None,
     typer.Option("--format", "-f", metavar="json|TEMPLATE", help="How to print a record."),
 ]
+ConfirmedBy = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PIPE",
+        help="Acknowledge what the reader confirms through this named pipe, and only that.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
 
 
@@ -104,6 +114,7 @@ def consume(
     idle_s: Timeout = None,
     template: Template = None,
     as_json: Json = False,
+    confirmed_by: ConfirmedBy = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
 ) -> None:
@@ -111,27 +122,26 @@ def consume(
 
     Prints one record per line, only its value, unless --format says otherwise. In a file or a pipe
     the bytes of the value are unchanged; on a terminal control characters are escaped.
-
     With --group, printed records are acknowledged; in a pipe, those that its reader has read. When
     the reader closes the pipe (`| head -2`), and on Ctrl-C, the other records are released.
+    With --confirmed-by, what it has not confirmed is released too: `produce --confirm-to` does.
 
     With --peek, records are read from the log: nothing is acquired, and no group changes. PLACE is
     earliest, latest, an offset, -5 (five before the end), a time such as 2026-11-21T08:30 (UTC),
     or a duration such as PT15M (15 minutes ago).
-
     --key-range and --key-ranges do the same, for some keys of a topic with accept.range.fetch=true.
 
     TEMPLATE is text with fields: %t topic, %p partition, %o offset, %k key, %s value, %h headers,
     %T timestamp, %K and %S bytes of key and value (-1: null), %d delivery count, %%; and \\n, \\t,
     \\r, \\0, \\xHH, \\\\. `json` prints all fields, in the form that `produce --format json` reads.
     """
-    form = _form(template, as_json)
 
     async def command() -> int:
         ranges = parse_key_ranges(key_part, key_ranges)
         broker = broker_of(bootstrap_server, command_config)
         if peek_only or (ranges and group is None):
-            _refuse({"--group": group, "--ack": ack, "--from-beginning": from_beginning}, "--peek")
+            of_group = {"--group": group, "--ack": ack, "--from-beginning": from_beginning}
+            _refuse(of_group | {"--confirmed-by": confirmed_by}, "--peek")
             look = Look(
                 topics=topics,
                 partitions=partitions or [],
@@ -139,21 +149,21 @@ def consume(
                 until=until,
                 records_max=records_max,
                 idle_s=idle_s,
-                template=form,
+                template=_form(template, as_json),
                 key_ranges=ranges,
                 broker=broker,
             )
             return await peek(look)
         of_peek = {"--from": start, "--until": until, "--partition": partitions}
-        named = _named(group, {**of_peek, "key ranges": ranges})
         wanted = Wanted(
             topics=topics,
-            group=named,
+            group=_named(group, {**of_peek, "key ranges": ranges}),
             records_max=records_max,
             ack=ack or Ack.ACCEPT,
-            template=form,
+            template=_form(template, as_json),
             idle_s=idle_s,
             from_beginning=from_beginning,
+            confirmed_by=confirmed_by,
             broker=broker,
         )
         return await consume_group(wanted)

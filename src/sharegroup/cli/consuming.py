@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from sharegroup.cli.confirming import Confirmations
 from sharegroup.cli.connecting import Broker
 from sharegroup.cli.outcome import ExitCode, complain, exit_code
 from sharegroup.cli.output import Output
@@ -25,6 +28,10 @@ COMMIT_S: Final = 1.0
 """While a reader is slow, the records that it has read are acknowledged at this interval, in
 seconds.
 """
+
+
+LAST_S: Final = 5.0
+"""How long, in seconds, a reader has after a signal to confirm what it has read."""
 
 
 class Ack(StrEnum):
@@ -46,6 +53,7 @@ class Wanted:
     template: str | None
     idle_s: float | None
     from_beginning: bool
+    confirmed_by: str | None
     broker: Broker
 
 
@@ -57,8 +65,12 @@ async def consume_group(wanted: Wanted) -> int:
         SharegroupError: no broker can be reached, or the broker refuses the group.
     """
     printing = Printing(wanted)
-    await _prepare(wanted)
-    with Stopping() as stopping, Output(until_read=True) as output:
+    with ExitStack() as stack:
+        if wanted.confirmed_by is not None:
+            printing.confirmations = stack.enter_context(Confirmations(wanted.confirmed_by))
+        await _prepare(wanted)
+        stopping = stack.enter_context(Stopping())
+        output = stack.enter_context(Output(until_read=True))
         consumer = ShareConsumer(
             *wanted.topics,
             bootstrap_servers=wanted.broker.servers,
@@ -96,13 +108,15 @@ class Printing:
         self._render = renderer(wanted.template, terminal=sys.stdout.isatty())
         self._printed = 0
         self._committed_at = 0.0
+        self.confirmations: Confirmations | None = None
+        self._ended = False
         self.exit_code = ExitCode.DONE
 
     async def run(self, consumer: ShareConsumer, stopping: Stopping, output: Output) -> None:
         """Run until a signal, --max, --timeout or the end of the reader."""
         loop = asyncio.get_running_loop()
         last_s = loop.time()
-        while not (self._enough() or stopping.asked() or output.closed):
+        while not (self._enough() or stopping.asked() or self._left(output)):
             poll = output.unless_closed(consumer.poll(timeout_ms=self._poll_ms()))
             records = await stopping.unless_stopped(poll)
             if records:
@@ -117,6 +131,14 @@ class Printing:
             done = f"{self._wanted.ack.removesuffix('e')}ed"
             print(f"{count(self._printed, 'record')} {done}", file=sys.stderr)
 
+    def _left(self, output: Output) -> bool:
+        """Whether the reader has left; its last confirmations may be still to be read."""
+        return (
+            self._ended
+            or output.closed
+            or (self.confirmations is not None and self.confirmations.closed)
+        )
+
     def _enough(self) -> bool:
         return self._printed == self._wanted.records_max
 
@@ -128,24 +150,73 @@ class Printing:
         self, records: list[Record], consumer: ShareConsumer, stopping: Stopping, output: Output
     ) -> None:
         """Print the records; release those that are beyond --max or were not read."""
-        say = {
-            Ack.ACCEPT: consumer.accept,
-            Ack.RELEASE: consumer.release,
-            Ack.REJECT: consumer.reject,
-        }[self._wanted.ack]
         now = asyncio.get_running_loop().time
         self._committed_at = now()
         for at, record in enumerate(records):
             await stopping.unless_stopped(output.write(self._render(record)))
             if output.taken:
-                say(record)
+                self._taken(record, consumer)
                 self._printed += 1
             if not output.taken or self._enough() or stopping.asked():
                 consumer.release(*records[at + output.taken :])
                 break
             if now() - self._committed_at > COMMIT_S:
                 await self._commit(consumer)
+        if self.confirmations is not None:
+            await self._settle(self.confirmations, consumer, stopping, output)
         await self._commit(consumer)
+
+    def _taken(self, record: Record, consumer: ShareConsumer) -> None:
+        """The reader has read it: acknowledge it, or wait until it confirms it."""
+        if self.confirmations is None:
+            self._say(consumer, [record])
+        else:
+            self.confirmations.expect(record)
+
+    async def _settle(
+        self,
+        confirmations: Confirmations,
+        consumer: ShareConsumer,
+        stopping: Stopping,
+        output: Output,
+    ) -> None:
+        """Acknowledge what the reader confirms; release the rest when it has left, on a signal, or
+        when nothing was confirmed for --timeout. A reader that has closed its side of the pipe may
+        confirm until it closes this one.
+        """
+        now = asyncio.get_running_loop().time
+        idle_s = math.inf if self._wanted.idle_s is None else self._wanted.idle_s
+        last_s = now()
+        self._say(consumer, confirmations.take(left=output.closed))
+        while confirmations.expected and not (stopping.asked() or confirmations.closed):
+            wait = confirmations.wait(min(COMMIT_S, idle_s))
+            await stopping.unless_stopped(wait if output.closed else output.unless_closed(wait))
+            if confirmed := confirmations.take(left=output.closed):
+                self._say(consumer, confirmed)
+                last_s = now()
+            if now() - self._committed_at > COMMIT_S:
+                await self._commit(consumer)
+            if now() - last_s >= idle_s:
+                self._ended = True
+                break
+        if self._ended or stopping.asked():
+            output.end()  # the reader sees the end, and confirms what it has
+            await confirmations.until_closed(LAST_S)
+            self._say(consumer, confirmations.take(left=True))
+        if left := confirmations.expected:
+            consumer.release(*left)
+            complain(f"{count(len(left), 'record')} not confirmed, and released")
+            self._printed -= len(left)
+            self.exit_code = ExitCode.REFUSED
+
+    def _say(self, consumer: ShareConsumer, records: list[Record]) -> None:
+        say = {
+            Ack.ACCEPT: consumer.accept,
+            Ack.RELEASE: consumer.release,
+            Ack.REJECT: consumer.reject,
+        }[self._wanted.ack]
+        if records:
+            say(*records)
 
     async def _commit(self, consumer: ShareConsumer) -> None:
         for partition, error in (await consumer.commit()).items():

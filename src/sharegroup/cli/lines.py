@@ -21,6 +21,8 @@ class NewRecord(NamedTuple):
     """None: chosen by the key; any partition without a key."""
     timestamp_ms: int | None = None
     """None: now."""
+    document: object = None
+    """What the line said, if it was JSON with all fields of a record."""
 
 
 Parse = Callable[[int, bytes], NewRecord | None]

@@ -84,6 +84,12 @@ class Output:
             self._reader_left()
         return self.taken
 
+    def end(self) -> None:
+        """The reader sees the end of the output. Nothing is written after that."""
+        if self._is_pipe:
+            asyncio.get_running_loop().remove_reader(self._descriptor)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self._descriptor)
+
     async def unless_closed(self, work: Awaitable[T]) -> T | None:
         """The result of ``work``. If the reader closes the pipe first, ``work`` is cancelled and
         the result is None.

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections import Counter, deque
-from contextlib import suppress
+from collections.abc import Awaitable
+from contextlib import ExitStack, closing, suppress
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, NamedTuple
 
 import typer
 
 from sharegroup.cli.completion import Topic
+from sharegroup.cli.confirming import Confirming, Place, place_in
 from sharegroup.cli.connecting import Broker, broker_of
 from sharegroup.cli.csv_rows import CsvRows
 from sharegroup.cli.input import chunks, open_input, size_of
@@ -60,6 +63,21 @@ OPTIONS: Final = {
 """Which options apply to which formats of the input."""
 
 
+ConfirmTo = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PIPE",
+        help="JSON: tell `consume --confirmed-by`, by this named pipe, what is durable.",
+    ),
+]
+Header = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--header", "-H", metavar="NAME=VALUE", help="A header for all records; repeatable."
+    ),
+]
+
+
 def add_to(application: typer.Typer) -> None:
     """Add the command."""
     application.command("produce", epilog=EPILOG)(produce)
@@ -94,17 +112,13 @@ def produce(
             "--header-column", metavar="COLUMN", help="CSV: a column with a header; repeatable."
         ),
     ] = None,
-    header: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--header", "-H", metavar="NAME=VALUE", help="A header for all records; repeatable."
-        ),
-    ] = None,
+    header: Header = None,
     partition: Annotated[
         int | None,
         typer.Option("--partition", "-p", min=0, help="Send all records to this partition."),
     ] = None,
     compression: Annotated[str, typer.Option(help="none, gzip, snappy, lz4 or zstd.")] = "none",
+    confirm_to: ConfirmTo = None,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
@@ -120,19 +134,29 @@ def produce(
     --format csv: the first row has the names of the columns.
 
     --format json: the output of `consume --format json`. Value, key, headers, partition and
-    timestamp (ms) are kept; topic, offset and delivery_count are ignored.
+    timestamp (ms) are kept; topic, offset and delivery_count are ignored. With --confirm-to they
+    are given back when the record is durable, and `consume --confirmed-by` accepts it then.
     """
 
     async def command() -> int:
         parse = _parse(form, key, key_separator, value, header_columns or [])
         sending = Sending(topic, parse, parse_headers(header or []), partition)
-        producer = await _producer(broker_of(bootstrap_server, command_config), compression)
-        with open_input(path) as file:
+        with ExitStack() as stack:
+            if confirm_to is not None:
+                sending.confirming = stack.enter_context(closing(_confirming(form, confirm_to)))
+            producer = await _producer(broker_of(bootstrap_server, command_config), compression)
+            file = stack.enter_context(open_input(path))
             status = await _produce(producer, sending, file)
         _report(sending, as_json=as_json)
         return status
 
     run(command())
+
+
+def _confirming(form: Form, pipe: str) -> Confirming:
+    if form is not Form.JSON:
+        raise UsageError("--confirm-to needs --format json, which says where a record was read")
+    return Confirming(pipe)
 
 
 async def _producer(broker: Broker, compression: str) -> Producer:
@@ -162,6 +186,12 @@ def _parse(
     return parser(key, separator)
 
 
+class _Sent(NamedTuple):
+    line: int
+    delivery: Delivery
+    place: Place | None  # where it was read, if somebody wants to know that it has arrived
+
+
 class Sending:
     """The records being sent, and the numbers of those accepted and refused."""
 
@@ -175,13 +205,15 @@ class Sending:
         self.refused_line = 0  # where its record was read; 0: it is not about a record
         self._parse = parse
         self.lines = 0
-        self._on_their_way: deque[tuple[int, Delivery]] = deque()
+        self.confirming: Confirming | None = None
+        self._on_their_way: deque[_Sent] = deque()
 
     async def send(self, producer: Producer, line: bytes) -> None:
         """Queue the record of a line; raises UsageError if the line is invalid."""
         self.lines += 1
         parsed = self._parse(self.lines, line)
         if parsed is not None:
+            place = self._place(parsed.document)
             sent = await producer.enqueue(
                 self.topic,
                 parsed.value,
@@ -190,7 +222,7 @@ class Sending:
                 partition=parsed.partition if self._partition is None else self._partition,
                 timestamp_ms=parsed.timestamp_ms,
             )
-            self._on_their_way.append((self.lines, sent))
+            self._on_their_way.append(_Sent(self.lines, sent, place))
 
     def end(self) -> None:
         """Note the end of the input; raises UsageError if a row is incomplete."""
@@ -199,23 +231,59 @@ class Sending:
 
     async def settle(self) -> None:
         """Count the records that the broker has answered, the oldest first."""
-        while self._on_their_way and self._on_their_way[0][1].done():
-            await self._count(*self._on_their_way.popleft())
+        while self._on_their_way and self._on_their_way[0].delivery.done():
+            await self._count(self._on_their_way.popleft())
+
+    async def settle_while(self, reading: Awaitable[bytes]) -> bytes | None:
+        """What is read, or None once a record is refused: who confirms must not wait for more
+        input, since the other side waits for that.
+        """
+        read = asyncio.ensure_future(reading)
+        try:
+            while not read.done() and self.error is None and self._on_their_way:
+                answer = asyncio.ensure_future(self._on_their_way[0].delivery)
+                try:
+                    await asyncio.wait((read, answer), return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    answer.cancel()
+                    await asyncio.gather(answer, return_exceptions=True)  # counted by settle()
+                await self.settle()
+            return None if self.error is not None else await read
+        finally:
+            read.cancel()
+            await asyncio.wait((read,))
 
     async def settle_all(self, producer: Producer) -> None:
         """Wait for the answers of all records, and count them."""
         with suppress(SharegroupError):  # each record's future has the error too
             await producer.flush()
         while self._on_their_way:
-            await self._count(*self._on_their_way.popleft())
+            await self._count(self._on_their_way.popleft())
 
-    async def _count(self, line: int, sent: Delivery) -> None:
+    async def _count(self, sent: _Sent) -> None:
         try:
-            self.delivered[(await sent).partition] += 1
+            self.delivered[(await sent.delivery).partition] += 1
         except SharegroupError as error:
             self.refused += 1
             if self.error is None:
-                self.error, self.refused_line = error, line
+                self.error, self.refused_line = error, sent.line
+            return
+        if self.confirming is not None and sent.place is not None:
+            try:
+                await self.confirming.confirm(sent.place)
+            except SharegroupError as error:
+                self.confirming = None
+                self.error = self.error or error
+
+    def _place(self, document: object) -> Place | None:
+        if self.confirming is None:
+            return None
+        place = place_in(document)
+        if place is None:
+            raise UsageError(
+                f"line {self.lines} has no topic, partition and offset: nothing to confirm"
+            )
+        return place
 
 
 async def _produce(producer: Producer, sending: Sending, file: BinaryIO) -> int:
@@ -248,7 +316,9 @@ async def _send_all(
     parts = chunks(file)
     with _progress(size_of(file)) as progress:
         while sending.error is None and not stopping.asked():
-            chunk = await stopping.unless_stopped(anext(parts, b""))
+            chunk = await stopping.unless_stopped(sending.settle_while(anext(parts, b"")))
+            if chunk is None:
+                return
             for line in splitter.feed(chunk) if chunk else splitter.end():
                 if stopping.asked():
                     return

@@ -88,6 +88,7 @@ def parse_record_json(number: int, line: bytes) -> NewRecord | None:
         headers=fields.headers_of(document.get("headers")),
         partition=fields.whole_number("partition", document.get("partition"), 0, _PARTITION_MAX),
         timestamp_ms=None if timestamp == -1 else timestamp,
+        document=document,
     )
 
 
