@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Final
 
 from sharegroup.model.log import PartitionLog
-from sharegroup.wire.batch import BatchHeader, parse_headers
+from sharegroup.wire.batch import BatchHeader, parse_header
 from sharegroup.wire.markers import is_control
 
 LOOKED_AT_BYTES: Final = 65_536
-"""Some 800 markers. With more of them in a row, the first is taken for a record: a lag that is too
+"""Some 800 markers. With more of them in a row, the last is taken for a record: a lag that is too
 large for a while costs less than a walk through the log at each look."""
 
 
@@ -28,8 +28,11 @@ async def next_record(log: PartitionLog, offset: int) -> BatchHeader | None:
     offset, end = max(offset, log.log_start_offset), log.high_watermark
     if offset >= end:
         return None
-    headers = parse_headers((await log.read(offset, LOOKED_AT_BYTES, end_offset=end)).data)
-    for header in headers:
+    data = (await log.read(offset, LOOKED_AT_BYTES, end_offset=end)).data
+    header, position = None, 0
+    while position < len(data):  # almost always only once
+        header = parse_header(data, position)
         if header.record_count and not is_control(header):
             return header
-    return headers[0] if headers and headers[-1].last_offset + 1 < end else None
+        position += header.length
+    return header if header is not None and header.last_offset + 1 < end else None
