@@ -140,8 +140,8 @@ def consume(
         ranges = parse_key_ranges(key_part, key_ranges)
         broker = broker_of(bootstrap_server, command_config)
         if peek_only or (ranges and group is None):
-            of_group = {"--group": group, "--ack": ack, "--from-beginning": from_beginning}
-            _refuse(of_group | {"--confirmed-by": confirmed_by}, "--peek")
+            of_group: dict[str, object] = {"--group": group, "--confirmed-by": confirmed_by}
+            _refuse(of_group | {"--ack": ack, "--from-beginning": from_beginning}, "--peek")
             look = Look(
                 topics=topics,
                 partitions=partitions or [],
