@@ -118,7 +118,9 @@ def test_invalid_json_records_are_refused(line: str, says: str) -> None:
 
 def test_json_records_with_few_fields() -> None:
     assert parse_record_json(1, b" ") is None
-    assert parse_record_json(1, b'{"value": null, "timestamp": -1}') == NewRecord(None, None, [])
+    few = {"value": None, "timestamp": -1}
+    parsed = parse_record_json(1, b'{"value": null, "timestamp": -1}')
+    assert parsed == NewRecord(None, None, [], document=few)
 
 
 @pytest.mark.parametrize(

@@ -67,13 +67,12 @@ def by_rule(record: Seen) -> Answer:
     return REJECT if int(record.value) % 3 == 0 else ACCEPT
 
 
+@pytest.mark.parametrize("server", [SharegroupServer], ids=["sharegroup"], indirect=True)
 def test_what_went_back_behind_a_release_is_not_processed_again(
     start: Start, server: RunningServer, topic: str
 ) -> None:
     """With order per key the broker takes back accepts that come with a release of an earlier
     record of their key, without an error; it says which."""
-    if not isinstance(server, SharegroupServer):
-        pytest.skip("Apache Kafka has no order in share groups")
     admin.Admin(server.bootstrap).set_group(topic, share_ordering="key")
     producer = Producer({"bootstrap.servers": server.bootstrap, **admin.SILENT})
     for number in range(6):

@@ -340,8 +340,9 @@ def test_two_queries_on_one_checkpoint(query: Query) -> None:
         assert query.wrong() == []
         return
     next_batch(other)  # both know batch 0 as the newest; the second one writes batch 1
-    with pytest.raises(ConcurrentUpdate):
-        until_refused(one)
+    # The first is another member by now. On Kafka the other one may hold all that is left, and
+    # renews it; then the first goes on without records, and has nothing to be refused for.
+    assert is_refused(one) or not isinstance(query.broker, SharegroupServer)
     query.readers[0].stop()
     query.finish(other)
     assert query.wrong() == []
@@ -351,8 +352,10 @@ def next_batch(engine: Engine) -> None:
     assert any(engine.step() for _ in range(TRIGGERS_MAX))
 
 
-def until_refused(engine: Engine) -> None:
-    """Go on to its next batch. It is another member by now, and Kafka assigns it partitions when it
-    pleases, so that no number of triggers is enough."""
-    while True:
-        engine.step()
+def is_refused(engine: Engine) -> bool:
+    try:
+        for _ in range(TRIGGERS_MAX):
+            engine.step()
+    except ConcurrentUpdate:
+        return True
+    return False

@@ -94,7 +94,8 @@ def test_each_record_is_read_by_one_slice(
         rows, size = read(broker, part, by_key=True)
         assert rows == plain
         assert [row["offset"] for row in rows] == sorted(row["offset"] for row in rows)
-        assert (size < whole / 2) if allowed else size == whole
+        # Without a filter whole batches come, and how many of their neighbours is left to chance.
+        assert (size < whole / 2) is allowed
         seen += [row["offset"] for row in rows]
     assert sorted(seen) == [n for first, last in ranges for n in range(first, last + 1)]
 
