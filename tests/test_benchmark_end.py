@@ -49,7 +49,8 @@ def test_nothing_stays(number: int, tmp_path: Path) -> None:
     try:
         deadline = monotonic() + SECONDS
         while not brokers(name):
-            assert bench.poll() is None and monotonic() < deadline, output.read_text()
+            assert bench.poll() is None, output.read_text()
+            assert monotonic() < deadline, output.read_text()
             Event().wait(0.02)
         bench.send_signal(number)
         status = bench.wait(SECONDS)
