@@ -38,8 +38,9 @@ def options() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Run the chosen benchmarks. Returns the exit status: 1 if any of them failed, 130 after Ctrl-C,
-    which shows what had been measured and writes nothing but the file of `--json`."""
+    """Run the chosen benchmarks. Returns the exit status: 1 if any of them failed, 130 after
+    Ctrl-C, which shows what had been measured and writes nothing but the file of `--json`.
+    """
     chosen = options()
     family.begin()
     rounds = chosen.rounds or (1 if chosen.quick else 5)
