@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from sharegroup.model.environment import DiskFile
 from sharegroup.storage import LocalDisk, SyncFailed
 from sharegroup.storage.disk import LocalFile
+from sharegroup.storage.partition_log import LocalPartitionLog
 
 
 class FaultyFile(LocalFile):
@@ -63,3 +64,36 @@ class FaultyDisk(LocalDisk):
             failed = [file.path for file in files if self.sync_fails in file.path]
             if failed:
                 raise SyncFailed({path: OSError(errno.EIO, "faulty", path) for path in failed})
+
+
+class HeldDisk(FaultyDisk):
+    """While ``holds``, the sync of a log's files ends only when it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.holds = False
+        self._held: dict[str, asyncio.Event] = {}
+        self._begun = 0
+        self._one_more = asyncio.Condition()
+
+    async def sync(self, files: Sequence[DiskFile]) -> None:
+        if self.holds:
+            async with self._one_more:
+                self._begun += 1
+                self._one_more.notify_all()
+            await self._event(os.path.dirname(files[-1].path)).wait()
+        await super().sync(files)
+
+    def let_go(self, *logs: LocalPartitionLog) -> None:
+        """End the syncs of these logs, also those that will begin."""
+        for log in logs:
+            self._event(os.path.dirname(log._flushing.segment.file.path)).set()
+
+    async def begun(self, count: int) -> None:
+        """Return when so many syncs have begun."""
+        async with self._one_more:
+            await self._one_more.wait_for(lambda: self._begun >= count)
+            assert self._begun == count
+
+    def _event(self, folder: str) -> asyncio.Event:
+        return self._held.setdefault(folder, asyncio.Event())

@@ -22,7 +22,7 @@ from sharegroup.model.errors import (
     RecordListTooLarge,
 )
 from sharegroup.storage import FlushPolicy, LogSettings, TimestampType
-from sharegroup.storage.flush import FEW_LOGS
+from sharegroup.storage.flush import LOGS_MAX
 from sharegroup.storage.segments import FEW_BYTES
 from sharegroup.wire.batch import (
     CONTROL,
@@ -34,7 +34,7 @@ from sharegroup.wire.batch import (
     parse_header,
     parse_headers,
 )
-from tests.storage.faulty_disk import FaultyDisk
+from tests.storage.faulty_disk import FaultyDisk, HeldDisk
 from tests.storage.support import (
     NOW_MS,
     OTHER_ID,
@@ -72,7 +72,7 @@ def test_records_that_are_flushed_later_cost_no_sync_of_their_own(tmp_path: Path
             await append_durably(log, batch(b"a"))
             rounds = len(disk.synced)
             log.append_trusted(batch(b"b"), flush=False)
-            await folder.flusher.round_over()
+            await folder.flusher.running_over()
             assert (log.high_watermark, len(disk.synced)) == (1, rounds)
             await append_durably(log, batch(b"c"))  # goes with it
             assert (log.high_watermark, len(disk.synced)) == (3, rounds + 1)
@@ -88,18 +88,18 @@ def test_records_that_are_flushed_later_cost_no_sync_of_their_own(tmp_path: Path
 
 def test_records_are_visible_only_after_their_sync(tmp_path: Path) -> None:
     async def main() -> None:
-        disk = FaultyDisk()
+        disk = HeldDisk()
         async with opened(tmp_path, disk=disk) as folder:
             log = await one_log(folder)
             moved: list[int] = []
             log.on_advance = lambda log: moved.append(log.high_watermark)
-            disk.hold = asyncio.Event()
+            disk.holds = True
             await log.append(batch(b"a"))
-            await asyncio.sleep(0)
-            await log.append(batch(b"b"))  # while the first round runs
+            await disk.begun(1)
+            await log.append(batch(b"b"))  # while the first sync runs
             waiting = asyncio.ensure_future(log.wait_durable(2))
             assert (await log.read(0, 1000)).data == b""
-            disk.hold.set()
+            disk.let_go(log)
             await log.wait_durable(1)
             assert moved == [1]
             await waiting
@@ -108,44 +108,46 @@ def test_records_are_visible_only_after_their_sync(tmp_path: Path) -> None:
     run(main())
 
 
-def test_one_round_syncs_all_appends_before_it(tmp_path: Path) -> None:
+def test_one_sync_covers_all_appends_to_a_log_before_it(tmp_path: Path) -> None:
     async def main() -> None:
         disk = FaultyDisk()
         async with opened(tmp_path, disk=disk) as folder:
             await folder.create_topic("many", OTHER_ID, 3, {})
-            rounds = len(disk.synced)
+            disk.synced.clear()
             logs = [folder.log("many", number) for number in range(3)]
             for log in logs:
                 for _ in range(5):
                     await log.append(batch(b"x"))
             await asyncio.gather(*(log.wait_durable(5) for log in logs))
-            assert len(disk.synced) == rounds + 1
-            assert len(disk.synced[-1]) == 3
+            assert [len(files) for files in disk.synced] == [1, 1, 1]
 
     run(main())
 
 
-@pytest.mark.parametrize(("running", "beside"), [(1, True), (FEW_LOGS, True), (3, False)])
-def test_a_second_round_starts_beside_a_small_one(
-    running: int, beside: bool, tmp_path: Path
-) -> None:
+def test_a_log_waits_for_its_own_files_and_for_a_free_thread(tmp_path: Path) -> None:
     async def main() -> None:
-        disk = FaultyDisk()
+        disk = HeldDisk()
         async with opened(tmp_path, disk=disk) as folder:
-            await folder.create_topic("many", OTHER_ID, 4, {})
+            await folder.create_topic("many", OTHER_ID, LOGS_MAX + 2, {})
+            logs = [folder.log("many", number) for number in range(LOGS_MAX + 2)]
             disk.synced.clear()
-            disk.hold = asyncio.Event()
-            for number in range(running):
-                await folder.log("many", number).append(batch(b"x"))
-            for _ in range(5):
-                await asyncio.sleep(0)
-            await folder.log("many", 3).append(batch(b"y"))
-            for _ in range(5):
-                await asyncio.sleep(0)
-            assert [len(files) for files in disk.synced] == [running, 1][: 1 + beside]
-            disk.hold.set()
-            await folder.log("many", 3).wait_durable(1)
-            assert [len(files) for files in disk.synced] == [running, 1]
+            disk.holds = True
+            for log in logs:
+                await log.append(batch(b"x"))
+            await disk.begun(LOGS_MAX)
+            await logs[-1].append(batch(b"y"))  # it waits, and one sync will do for both
+            disk.let_go(logs[1])
+            await logs[1].wait_durable(1)
+            assert [log.high_watermark for log in logs] == [0, 1, *[0] * LOGS_MAX]
+            await disk.begun(LOGS_MAX + 1)
+            disk.let_go(logs[2])
+            await disk.begun(LOGS_MAX + 2)
+            disk.let_go(logs[-1])
+            await logs[-1].wait_durable(2)
+            disk.holds = False
+            disk.let_go(*logs)
+            await asyncio.gather(*(log.wait_durable(1) for log in logs))
+            assert len(disk.synced) == len(logs)
 
     run(main())
 

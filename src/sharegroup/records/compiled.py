@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import logging
 import os
 from collections.abc import Callable
@@ -86,6 +87,57 @@ def sync_with(library: ctypes.CDLL | None) -> Callable[[int], int] | None:
     sync.argtypes = [ctypes.c_int32]
     sync.restype = _INT64
     return cast(Callable[[int], int], sync)
+
+
+class NativeSyncs:
+    """Threads that sync descriptors and know nothing of the interpreter (``syncs.c``).
+
+    Raises:
+        OSError: no thread could be started.
+    """
+
+    COLLECTED_MAX: Final = 64
+
+    def __init__(self, library: ctypes.CDLL, threads: int) -> None:
+        held = ctypes.PyDLL(library._name)  # these calls are short: the lock is kept
+        start = held.sharegroup_syncs_start
+        start.argtypes, start.restype = [ctypes.c_int32, _POINTER], _POINTER
+        self._submit = held.sharegroup_syncs_submit
+        self._submit.argtypes = [_POINTER, ctypes.c_int32, _INT64]
+        self._collect = held.sharegroup_syncs_collect
+        self._collect.argtypes = [_POINTER, _POINTER, _POINTER, ctypes.c_int32]
+        self._end = library.sharegroup_syncs_end
+        self._end.argtypes, self._end.restype = [_POINTER], None
+        signal = ctypes.c_int32()
+        self._of: int | None = start(threads, ctypes.addressof(signal))
+        if self._of is None:
+            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        self.signal_fd = signal.value
+        """Can be read when a sync is done."""
+        self._ids = (_INT64 * self.COLLECTED_MAX)()
+        self._results = (_INT64 * self.COLLECTED_MAX)()
+
+    def submit(self, fd: int, number: int) -> None:
+        """Sync a descriptor, which stays open until that is done. Raises OSError: not begun."""
+        error = self._submit(self._of, fd, number)
+        if error:
+            raise OSError(-error, os.strerror(-error))
+
+    def collect(self) -> list[tuple[int, int]]:
+        """Some of those that are done: number, and nanoseconds or -errno."""
+        found = self._collect(self._of, self._ids, self._results, self.COLLECTED_MAX)
+        return list(zip(self._ids[:found], self._results[:found], strict=True))
+
+    def end(self) -> None:
+        """Do what is waiting, and end the threads; a second call does nothing."""
+        if self._of is not None:
+            self._end(self._of)
+            self._of = None
+
+
+def has_native_syncs(library: ctypes.CDLL | None) -> bool:
+    """Whether the library has them: not another system's, nor one of an earlier build."""
+    return hasattr(library, "sharegroup_syncs_start")
 
 
 def walk_with(library: ctypes.CDLL) -> Callable[..., Walked]:

@@ -176,7 +176,7 @@ class DataFolder:
 
     @property
     def flush_seconds(self) -> Histogram:
-        """How long each round of the flusher took, in seconds."""
+        """How long each sync of a log took, in seconds."""
         return self.flusher.seconds
 
     def refusals(self) -> dict[str, int]:

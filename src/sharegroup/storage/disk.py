@@ -1,8 +1,8 @@
 """The real disk: only this module, ``local_file``, ``local_range`` and ``timed_sync`` call ``os``
 in the shell.
 
-A sync runs off the loop's thread, several files in parallel, and also syncs the folder of a file
-that this process has created, once for all files of a folder.
+A sync runs off the loop's thread, several files in parallel (``native_syncs``), and also syncs the
+folder of a file that this process has created, once for all files of a folder.
 
 A locked folder is held by its descriptor, and all paths in it are resolved from there. Renaming the
 folder, or creating another one with its name, does not affect the process that holds it.
@@ -24,6 +24,7 @@ from typing import Final, NamedTuple, TypeVar
 from sharegroup.model.environment import DiskFile
 from sharegroup.storage.descriptors import CACHED_MAX
 from sharegroup.storage.local_file import Home, LocalFile, SyncNotStarted, no_memory, write_all
+from sharegroup.storage.native_syncs import AVAILABLE, SyncThreads
 
 __all__ = ["LocalDisk", "LocalFile", "SyncFailed", "SyncNotStarted"]
 
@@ -61,6 +62,7 @@ class LocalDisk:
         self._pool = ThreadPoolExecutor(SYNC_THREADS, thread_name_prefix="sharegroup-sync")
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="sharegroup-folders")
         self._locks: dict[str, tuple[int, ...]] = {}
+        self._native: SyncThreads | None = None
         self._usual_sync_s = 2 * QUICK_SYNC_S
 
     def open(self, path: str) -> LocalFile:
@@ -68,30 +70,48 @@ class LocalDisk:
         return LocalFile(path, self.home)
 
     async def sync(self, files: Sequence[DiskFile]) -> None:
-        """Sync all ``files``, at most four at a time, in one thread hop per thread. Callers should
-        keep the files of one folder next to each other.
+        """Sync all ``files``, at most four at a time. Callers should keep the files of one folder
+        next to each other.
 
-        A single file on a disk whose recent syncs were quick is synced on the loop's thread: a
-        thread hop would take longer than the sync.
+        Files whose names are durable are synced by threads without Python, where the library was
+        compiled. Else in one thread hop per thread; but there a single file on a disk whose recent
+        syncs were quick is synced on the loop's thread: a hop would take longer than the sync.
 
         Raises:
             SyncFailed: has the path and error of each file that failed; the others are synced.
         """
-        failures: dict[str, OSError] = {}
-        if len(files) == 1 and self._usual_sync_s < QUICK_SYNC_S:
-            self._take_in(_sync_files(files), failures)
-        else:
-            size = max(1, -(-len(files) // SYNC_THREADS))
-            shares = [files[first : first + size] for first in range(0, len(files), size)]
-            hops = [_hop(self._pool, _sync_files, share) for share in shares]
-            for share, hop in zip(shares, hops, strict=True):
-                try:
-                    self._take_in(await hop, failures)
-                except SyncNotStarted as error:
-                    failures.update((file.path, error) for file in share)
+        own = [file for file in files if isinstance(file, LocalFile)]
+        assert len(own) == len(files), "a disk syncs its own files only"
+        native = None if any(file.folder_dirty for file in own) else self._sync_threads()
+        failures = await (self._hop_and_sync(own) if native is None else native.sync(own))
         self.home.descriptors.trim(len(files))
         if failures:
             raise SyncFailed(failures)
+
+    def _sync_threads(self) -> SyncThreads | None:
+        """The threads without Python; None where there are none."""
+        if self._native is None and AVAILABLE:
+            try:
+                self._native = SyncThreads(SYNC_THREADS)
+            except OSError:  # too many threads in this process: those of Python say so
+                return None
+        return self._native
+
+    async def _hop_and_sync(self, files: Sequence[LocalFile]) -> dict[str, OSError]:
+        """Sync them in Python's threads; the errors of those that failed."""
+        failures: dict[str, OSError] = {}
+        if len(files) == 1 and self._usual_sync_s < QUICK_SYNC_S:
+            self._take_in(_sync_files(files), failures)
+            return failures
+        size = max(1, -(-len(files) // SYNC_THREADS))
+        shares = [files[first : first + size] for first in range(0, len(files), size)]
+        hops = [_hop(self._pool, _sync_files, share) for share in shares]
+        for share, hop in zip(shares, hops, strict=True):
+            try:
+                self._take_in(await hop, failures)
+            except SyncNotStarted as error:
+                failures.update((file.path, error) for file in share)
+        return failures
 
     def _take_in(self, synced: Synced, failures: dict[str, OSError]) -> None:
         """Note failures, and the usual duration of a sync: a slow sync counts for about 20 more."""
@@ -253,6 +273,9 @@ class LocalDisk:
     def close(self) -> None:
         """End the threads."""
         self._pool.shutdown()
+        if self._native is not None:
+            self._native.end()
+            self._native = None
         self._worker.shutdown()
 
 
@@ -284,12 +307,11 @@ class Synced(NamedTuple):
     seconds_per_file: float
 
 
-def _sync_files(files: Sequence[DiskFile]) -> Synced:
+def _sync_files(files: Sequence[LocalFile]) -> Synced:
     failures = {}
     folders: dict[str, OSError | None] = {}
     seconds = 0.0
     for file in files:
-        assert isinstance(file, LocalFile), "a disk syncs its own files only"
         try:
             file.sync(folders)
             seconds += file.sync_s

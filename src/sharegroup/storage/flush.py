@@ -1,9 +1,10 @@
 """Group commit: one flusher for a whole data folder (design: every database's commit log).
 
-An append marks its log dirty. A *round* syncs the files of the logs that are dirty at its start, in
-parallel, and then advances their high watermarks. A log is in one round at a time. If a log is
-dirty when a round ends, the next round starts at once. It covers everything that was appended
-meanwhile, so under load one sync serves many requests.
+An append marks its log dirty. At the end of the loop's step the files of dirty logs are synced,
+each log by itself, :data:`LOGS_MAX` at the same time; then its high watermark advances. A log that
+becomes dirty while it is synced, or while it waits for its turn, is synced once for all that was
+appended until then, so under load one sync serves many requests. No log waits for another one's
+files, only for a free thread.
 
 A failed sync is final (fsyncgate: the kernel forgets the pages it could not write): its log goes
 out of service. A sync that could not start, because no descriptor or thread was available, has lost
@@ -14,11 +15,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import islice
 from typing import Final, Protocol
 
 from sharegroup.model.environment import Disk, DiskFile
 from sharegroup.model.histogram import Histogram
-from sharegroup.storage.disk import SyncFailed, SyncNotStarted
+from sharegroup.storage.disk import SYNC_THREADS, SyncFailed, SyncNotStarted
 from sharegroup.storage.failures import Failures
 
 
@@ -42,15 +44,9 @@ class Flushable(Protocol):
         ...
 
 
-ROUNDS_MAX: Final = 2
-"""Rounds at the same time. Two let an acknowledgement's sync start while a produce's sync runs, and
-the reverse. More rounds would only share one sync among fewer requests.
-"""
-
-
-FEW_LOGS: Final = 2
-"""Logs in the running round up to which a second one may start. With more, requests come fast, and
-rounds of many logs cost less than the wait."""
+LOGS_MAX: Final = SYNC_THREADS
+"""Logs that are synced at the same time. More would wait for a thread, and what is appended to them
+meanwhile would need another sync."""
 
 RETRY_S: Final = 0.1
 """How long, in seconds, until a sync that could not begin is retried."""
@@ -59,91 +55,80 @@ PATIENCE_S: Final = 5.0
 
 
 class Flusher:
-    """Runs the rounds of one data folder. A log is in one round at a time."""
+    """Syncs the logs of one data folder. A log is in one sync at a time."""
 
     def __init__(self, disk: Disk, failures: Failures) -> None:
         self._disk = disk
         self._failures = failures
         self._postponed: dict[Flushable, asyncio.TimerHandle] = {}
         self._dirty: dict[Flushable, None] = {}
-        self._syncing: set[Flushable] = set()
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[Flushable, asyncio.Task[None]] = {}
         self._scheduled = False
-        self.rounds = 0
-        """Rounds ended so far."""
         self.seconds = Histogram()
-        """How long each took."""
+        """How long each sync took."""
 
     def request(self, log: Flushable) -> None:
-        """Flush ``log`` in the next round, which also covers later appends of this loop step."""
-        if log in self._postponed:
-            return
-        if log not in self._dirty:  # else a round is scheduled, or is when a running one ends
+        """Flush ``log`` in its next sync, which also covers later appends of this loop step."""
+        if log not in self._postponed and log not in self._dirty:
             self._dirty[log] = None
             self._schedule()
 
     def forget(self, log: Flushable) -> None:
-        """Start no further round for ``log``; a running one goes on to its end."""
+        """Start no further sync for ``log``; a running one goes on to its end."""
         self._dirty.pop(log, None)
         timer = self._postponed.pop(log, None)
         if timer is not None:
             timer.cancel()
 
     async def idle(self) -> None:
-        """Return when no round runs and nothing is dirty. Syncs that cannot begin are waited for
-        only :data:`PATIENCE_S`.
+        """Return when nothing is synced and nothing is dirty. Syncs that cannot begin are waited
+        for only :data:`PATIENCE_S`.
         """
         now_s = asyncio.get_running_loop().time
         until_s = now_s() + PATIENCE_S
         while self._dirty or self._running or (self._postponed and now_s() < until_s):
-            self._schedule()
-            await (self.round_over() if self._running else asyncio.sleep(RETRY_S))
+            self._begin()
+            await (self.running_over() if self._running else asyncio.sleep(RETRY_S))
 
-    async def round_over(self) -> None:
-        """Return when the current rounds have ended. After that, only files marked dirty since then
-        are being synced.
+    async def running_over(self) -> None:
+        """Return when the syncs that run now have ended. After that, only files marked dirty since
+        then are being synced.
         """
         if self._running:
-            await asyncio.wait(set(self._running))
+            await asyncio.wait(set(self._running.values()))
 
     def _schedule(self) -> None:
-        """Start a round if there are dirty logs and no other round is about to take them."""
-        if (
-            self._scheduled
-            or len(self._running) >= (ROUNDS_MAX if len(self._syncing) <= FEW_LOGS else 1)
-            or self._dirty.keys() <= self._syncing
-        ):
-            return
-        self._scheduled = True
-        task = asyncio.get_running_loop().create_task(self._round())
-        self._running.add(task)
-        task.add_done_callback(self._ended)
+        if not self._scheduled and len(self._running) < LOGS_MAX:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._begin)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
-        self._schedule()
-
-    async def _round(self) -> None:
+    def _begin(self) -> None:
+        """Start the syncs of dirty logs, those that have waited longest first."""
         self._scheduled = False
-        logs = [log for log in self._dirty if log not in self._syncing]
-        for log in logs:
+        room = LOGS_MAX - len(self._running)
+        free = (log for log in self._dirty if log not in self._running)
+        for log in list(islice(free, max(0, room))):
             del self._dirty[log]
-        self._syncing.update(logs)
-        files_of = [(log, log.begin_flush()) for log in logs]
-        failures: dict[str, OSError] = {}
+            task = asyncio.get_running_loop().create_task(self._sync(log))
+            self._running[log] = task
+
+    async def _sync(self, log: Flushable) -> None:
+        files = log.begin_flush()
+        failures: Sequence[OSError] = ()
         now_s = asyncio.get_running_loop().time
         started = now_s()
         try:
-            await self._disk.sync([file for _, files in files_of for file in files])
+            await self._disk.sync(files)
         except SyncFailed as error:
-            failures = error.failures
+            failures = [*error.failures.values()]
         except OSError as error:  # the files that failed are unknown: none can be trusted
-            failures = {file.path: error for _, files in files_of for file in files}
-        self.rounds += 1
+            failures = [error]
+        finally:
+            del self._running[log]
         self.seconds.observe(now_s() - started)
-        self._syncing.difference_update(logs)
-        for log, files in files_of:
-            self._end(log, files, [failures[f.path] for f in files if f.path in failures])
+        self._end(log, files, failures)
+        if self._dirty:
+            self._schedule()
 
     def _end(self, log: Flushable, files: Sequence[DiskFile], failures: Sequence[OSError]) -> None:
         lost = [error for error in failures if not isinstance(error, SyncNotStarted)]

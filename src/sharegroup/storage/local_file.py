@@ -10,7 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 from weakref import WeakSet
 
 from sharegroup.storage.descriptors import CACHED_MAX, Descriptors
@@ -82,6 +82,13 @@ def started(path: str, start: Callable[[], _T]) -> _T:
         if lack_of(error) is None:
             raise
         raise SyncNotStarted(error.errno, error.strerror, path) from error
+
+
+class BegunSync(NamedTuple):
+    """A sync of a file: the descriptor, and how many writes it will cover."""
+
+    fd: int
+    written: int
 
 
 class LocalFile:
@@ -203,21 +210,40 @@ class LocalFile:
         """
         if self.folder_dirty:
             self._sync_folder({} if folders is None else folders)
+        begun = self.begin_sync()
+        if begun is None:
+            return
+        seconds: float | None = None
+        try:
+            seconds = timed_sync(begun.fd)
+        finally:
+            self.end_sync(begun, seconds)
+
+    def begin_sync(self) -> BegunSync | None:
+        """What to sync, but for the file's name; the descriptor stays open until :meth:`end_sync`.
+        None: nothing.
+
+        Raises:
+            SyncNotStarted: the sync can be retried.
+            OSError: data written since the last sync may be lost.
+        """
         with self._lock:
             forced, self._forced = self._forced, None
             if forced is not None:
                 raise forced
             if self._made and not self._written and not self._closed:
-                return  # empty: only its name had to be synced
-            written = self._written
+                return None  # empty: only its name has to be synced
             fd = started(self.path, self._descriptor)
             self._syncs += 1
-        try:
-            self.sync_s = timed_sync(fd)
-            self._synced = max(self._synced, written)
-        finally:
-            with self._lock:
-                self._syncs -= 1
+            return BegunSync(fd, self._written)
+
+    def end_sync(self, begun: BegunSync, seconds: float | None) -> None:
+        """It is synced, which took the disk so long; None: it is not."""
+        with self._lock:
+            self._syncs -= 1
+            if seconds is not None:
+                self.sync_s = seconds
+                self._synced = max(self._synced, begun.written)
 
     def _sync_folder(self, folders: dict[str, OSError | None]) -> None:
         folder = os.path.dirname(self.path)

@@ -106,7 +106,7 @@ class TopicChanges:
                 self._partitions.offline.pop(key, None)
             for log in gone:
                 log.fail(UnknownTopicOrPartition())
-            await self._partitions.flusher.round_over()
+            await self._partitions.flusher.running_over()
             for log in gone:
                 log.close()
             await self._remove_folders(keys, facts.topic_id)

@@ -1,0 +1,109 @@
+"""Syncs in threads that know nothing of the interpreter, told to the event loop by a descriptor.
+
+A thread of Python's waits for the interpreter's lock before and after each sync, beside a busy loop
+for milliseconds, and costs the loop more than the sync takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from sharegroup.records.compiled import NativeSyncs, has_native_syncs
+from sharegroup.records.walk import LIBRARY
+from sharegroup.storage.local_file import BegunSync, LocalFile, SyncNotStarted
+
+AVAILABLE: Final = has_native_syncs(LIBRARY)
+Failures = dict[str, OSError]
+
+
+class _Job(NamedTuple):
+    """A file that is being synced."""
+
+    file: LocalFile
+    begun: BegunSync
+    ended: Callable[[LocalFile, OSError | None], None]
+
+
+class _Batch:
+    """Some files that somebody waits for together."""
+
+    def __init__(self, files: Sequence[LocalFile]) -> None:
+        self.left = len(files)
+        self.failures: Failures = {}
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def ended(self, file: LocalFile, error: OSError | None) -> None:
+        """One of them is synced, or not."""
+        self.left -= 1
+        if error is not None:
+            self.failures[file.path] = error
+        if not self.left and not self.over.done():  # done: nobody waits any more
+            self.over.set_result(None)
+
+
+class SyncThreads:
+    """The threads of one disk; they are started by its first sync, and serve one loop at a time.
+
+    Raises:
+        OSError: none could be started.
+    """
+
+    def __init__(self, threads: int) -> None:
+        assert LIBRARY is not None
+        self._native = NativeSyncs(LIBRARY, threads)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._jobs: dict[int, _Job] = {}
+        self._number = 0
+
+    async def sync(self, files: Sequence[LocalFile]) -> Failures:
+        """Sync all of them, whose names are durable; the errors of those that failed."""
+        batch = _Batch(files)
+        self._listen()
+        for file in files:
+            try:
+                begun = file.begin_sync()
+            except OSError as error:
+                batch.ended(file, error)
+                continue
+            if begun is None:
+                batch.ended(file, None)
+            else:
+                self._submit(_Job(file, begun, batch.ended))
+        if batch.left:
+            await batch.over
+        return batch.failures
+
+    def end(self) -> None:
+        """Do what is waiting, and end the threads."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.remove_reader(self._native.signal_fd)
+        self._native.end()
+
+    def _listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._loop = loop
+            loop.add_reader(self._native.signal_fd, self._collect)
+
+    def _submit(self, job: _Job) -> None:
+        self._number += 1
+        self._jobs[self._number] = job
+        try:
+            self._native.submit(job.begun.fd, self._number)
+        except OSError as error:
+            del self._jobs[self._number]
+            job.file.end_sync(job.begun, None)
+            job.ended(job.file, SyncNotStarted(error.errno, error.strerror, job.file.path))
+
+    def _collect(self) -> None:
+        for number, nanoseconds in self._native.collect():
+            job = self._jobs.pop(number)
+            if nanoseconds < 0:
+                job.file.end_sync(job.begun, None)
+                job.ended(job.file, OSError(-nanoseconds, os.strerror(-nanoseconds), job.file.path))
+            else:
+                job.file.end_sync(job.begun, nanoseconds / 1e9)
+                job.ended(job.file, None)

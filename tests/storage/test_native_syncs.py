@@ -1,0 +1,108 @@
+"""Syncs in threads that know nothing of the interpreter."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from sharegroup.records.compiled import NativeSyncs
+from sharegroup.storage import LocalDisk
+from sharegroup.storage.disk import SYNC_THREADS, LocalFile
+from sharegroup.storage.native_syncs import AVAILABLE, SyncThreads
+
+pytestmark = pytest.mark.skipif(not AVAILABLE, reason="the library is not compiled here")
+MANY = 3 * NativeSyncs.COLLECTED_MAX
+
+
+def files(folder: Path, count: int) -> list[LocalFile]:
+    """Files with unsynced data whose names are durable."""
+    disk = LocalDisk()
+    made = [disk.open(f"{folder}/{number}") for number in range(count)]
+    for file in made:
+        file.sync()
+        file.append(b"x")
+    return made
+
+
+def test_all_are_synced_and_each_error_is_its_own_files(tmp_path: Path) -> None:
+    async def main() -> None:
+        threads = SyncThreads(4)
+        all_of = files(tmp_path, MANY)
+        closed = all_of[7]
+        closed.close()
+        failures = await threads.sync(all_of)
+        assert {path: error.errno for path, error in failures.items()} == {closed.path: errno.EBADF}
+        assert all(file.sync_s > 0 for file in all_of if file is not closed)
+        assert await threads.sync([]) == {}
+        read_end, write_end = os.pipe()  # which cannot be synced
+        broken = all_of[0]
+        own, broken._fd = broken._fd, read_end
+        failures = await threads.sync([broken, all_of[1]])
+        assert {path: error.errno for path, error in failures.items()} == {
+            broken.path: errno.EINVAL
+        }
+        broken._fd = own
+        for fd in (read_end, write_end):
+            os.close(fd)
+        threads.end()
+        threads.end()
+        for file in all_of:
+            file.close()
+
+    asyncio.run(main())
+
+
+def test_those_who_wait_and_those_who_have_gone(tmp_path: Path) -> None:
+    async def main(threads: SyncThreads) -> None:
+        all_of = files(tmp_path, 30)
+        waits = [asyncio.ensure_future(threads.sync([file])) for file in all_of]
+        await asyncio.sleep(0)
+        for wait in waits[::2]:
+            wait.cancel()
+        assert await asyncio.gather(*waits[1::2]) == [{}] * 15
+        assert await threads.sync(all_of) == {}
+        assert all(file.give_back(by_force=False) for file in all_of), "none is in a sync"
+
+    threads = SyncThreads(2)
+    asyncio.run(main(threads))
+    asyncio.run(main(threads))  # another loop
+    threads.end()
+
+
+def test_a_signal_goes_to_the_threads_of_python(tmp_path: Path) -> None:
+    """All of them but this one have it blocked; a sync's thread would not run Python's handler."""
+
+    async def main() -> None:
+        threads = SyncThreads(4)
+        caught = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, caught.set)
+        await threads.sync(files(tmp_path, 4))
+        os.kill(os.getpid(), signal.SIGUSR1)
+        await caught.wait()
+        threads.end()
+
+    asyncio.run(main())
+
+
+def test_the_threads_end_with_the_disk(tmp_path: Path) -> None:
+    def tasks() -> int:
+        return len(os.listdir("/proc/self/task"))
+
+    async def main() -> None:
+        disk = LocalDisk()
+        file = disk.open(f"{tmp_path}/a")
+        await disk.sync([file])  # its name, too: in a thread of Python's
+        before = tasks()
+        file.append(b"x")
+        await disk.sync([file])
+        assert tasks() == before + SYNC_THREADS
+        file.close()
+        disk.close()
+        assert tasks() < before
+
+    asyncio.run(main())
