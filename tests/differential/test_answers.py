@@ -18,6 +18,7 @@ from sharegroup.wire.messages import create_partitions as growing
 from sharegroup.wire.messages import create_topics as creating
 from sharegroup.wire.messages import delete_topics as deleting
 from sharegroup.wire.messages import describe_configs as describing
+from sharegroup.wire.messages import incremental_alter_configs as altering
 from sharegroup.wire.messages import metadata as asking
 from sharegroup.wire.messages import produce as producing
 from sharegroup.wire.messages.describe_cluster import DescribeClusterRequest
@@ -44,6 +45,9 @@ OPTIONS = (
 )
 TOPIC, BROKER, METRICS, GROUP = 2, 4, 16, 32
 CONCURRENT_TRANSACTIONS = 51
+SET, DELETE, APPEND, SUBTRACT = range(4)
+EVERY_BROKER = ""
+OWN_NODE = "1"
 
 
 @pytest.fixture(scope="module")
@@ -220,6 +224,91 @@ async def client_metrics(port: int) -> object:
     return [await settings_of(port, METRICS, name) for name in ("", "some")]
 
 
+async def alter(
+    port: int, name: str, setting: str, value: str | None, operation: int = SET
+) -> tuple[int, str]:
+    """Alter a setting of a broker, or of every broker, or delete it; what was said."""
+    peer = await Peer.connect(port)
+    change = altering.AlterableConfig(setting, DELETE if value is None else operation, value)
+    resource = altering.AlterConfigsResource(BROKER, name, [change])
+    request = altering.IncrementalAlterConfigsRequest([resource], False)
+    [answer] = (await peer.ask(apis.INCREMENTAL_ALTER_CONFIGS, 1, request)).responses
+    return answer.error_code, answer.error_message or ""
+
+
+async def defaults_of_every_broker(port: int) -> object:
+    """A broker's own value holds over the default of all, which is there when that is deleted."""
+    setting = "log.retention.ms"
+
+    async def seen() -> object:
+        return [
+            [
+                (value, source, [s for s in synonyms if s[0] == setting])
+                for _, value, source, _, synonyms in (
+                    await settings_of(port, BROKER, name, [setting])
+                )[2]
+            ]
+            for name in (OWN_NODE, EVERY_BROKER)
+        ]
+
+    said: list[object] = [await seen()]
+    for name, value in (
+        (EVERY_BROKER, "70000"),
+        (OWN_NODE, "80000"),
+        (EVERY_BROKER, "90000"),
+        (OWN_NODE, None),
+        (OWN_NODE, "85000"),
+        (EVERY_BROKER, None),
+        (OWN_NODE, None),
+    ):
+        before = await seen()
+        code = await alter(port, name, setting, value)
+        while await seen() == before:  # Kafka answers before its broker has heard of it
+            continue
+        said.append((name, value, code, await seen()))
+    return said
+
+
+async def listed_defaults_of_every_broker(port: int) -> object:
+    """A list that is added to begins with what the broker or the cluster has of its own."""
+    setting = "log.cleanup.policy"
+    said: list[object] = []
+    for name, value, operation in (
+        (EVERY_BROKER, "compact", APPEND),
+        (OWN_NODE, "compact", APPEND),
+        (OWN_NODE, "delete", SUBTRACT),
+        (EVERY_BROKER, "delete", SUBTRACT),
+        (OWN_NODE, None, DELETE),
+        (EVERY_BROKER, None, DELETE),
+    ):
+        before = [await settings_of(port, BROKER, n, [setting]) for n in (OWN_NODE, EVERY_BROKER)]
+        code = await alter(port, name, setting, value, operation)
+        now = before
+        while now == before:
+            now = [await settings_of(port, BROKER, n, [setting]) for n in (OWN_NODE, EVERY_BROKER)]
+        now = [await settings_of(port, BROKER, n, [setting]) for n in (OWN_NODE, EVERY_BROKER)]
+        said.append((name, value, operation, code, now))
+    return said
+
+
+async def what_has_no_default_of_every_broker(port: int) -> object:
+    """Settings that only one broker can have, and such as nobody can alter."""
+    return [
+        (name, await alter(port, EVERY_BROKER, name, value))
+        for name, value in (
+            ("node.id", "2"),
+            ("ssl.client.auth", "none"),
+            ("ssl.enabled.protocols", "TLSv1.3"),
+            ("ssl.cipher.suites", ""),
+            ("sasl.enabled.mechanisms", "PLAIN"),
+            ("ssl.keystore.location", "x"),
+            ("ssl.truststore.type", "PEM"),
+            ("listener.name.plaintext.ssl.client.auth", "none"),
+            ("listener.name.plaintext.ssl.keystore.location", "x"),
+        )
+    ]
+
+
 async def where_the_broker_stands(port: int) -> object:
     peer = await Peer.connect(port)
     answer = await peer.ask(apis.METADATA, 12, asking.MetadataRequest([]))
@@ -235,6 +324,9 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     records_that_are_refused,
     topics_of_the_broker_itself,
     client_metrics,
+    defaults_of_every_broker,
+    listed_defaults_of_every_broker,
+    what_has_no_default_of_every_broker,
     where_the_broker_stands,
 )
 
