@@ -16,6 +16,7 @@ from benchmarks.registry import BENCHMARKS
 from benchmarks.runner import Runner
 from benchmarks.systems import SYSTEMS
 from tests.apache_kafka.jars import KAFKA, KAFKA_WITH_TOOLS, jar_folder
+from tests.servers import family
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 QUICK_FACTOR = 0.1
@@ -37,8 +38,11 @@ def options() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Run the chosen benchmarks. Returns the exit status: 1 if any of them failed."""
+    """Run the chosen benchmarks. Returns the exit status: 1 if any of them failed, 130 after
+    Ctrl-C, which shows what had been measured and writes nothing but the file of `--json`.
+    """
     chosen = options()
+    family.begin()
     rounds = chosen.rounds or (1 if chosen.quick else 5)
     benchmarks = [b for b in BENCHMARKS if not chosen.only or b.name in chosen.only]
     systems = [name for name in SYSTEMS if not chosen.system or name in chosen.system]
@@ -52,17 +56,24 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="sharegroup-bench-") as folder,
         Runner(Path(folder), systems, scale) as runner,
     ):
-        measure(runner, benchmarks, rounds, console)
+        interrupted = False
+        try:
+            measure(runner, benchmarks, rounds, console)
+        except KeyboardInterrupt:
+            interrupted = True
 
     header, rows = report.lines(benchmarks, runner.results, systems)
     size = "a tenth of the work: not for comparison, " if chosen.quick else ""
-    title = f"median of {rounds}, {size}{report.machine()}"
+    most = "at most " if interrupted else ""
+    title = f"median of {most}{rounds}, {size}{report.machine()}"
     console.print(report.rich_table(header, rows, title))
     for failure in runner.results.failures:
         console.print("failed", style="red", end=" ")
         console.print(failure, markup=False, highlight=False)
     if chosen.json:
         report.write_json(chosen.json, runner.results, rounds)
+    if interrupted:
+        return 130
     if chosen.write_docs:
         report.add_earlier(runner.results, DOCS / "benchmarks.json")
         report.write_json(DOCS / "benchmarks.json", runner.results, rounds)

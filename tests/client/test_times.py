@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from aiokafka import AIOKafkaProducer
 
 from sharegroup import Admin, Consumer, Producer
 from tests.client.working import fresh, run
@@ -28,17 +29,21 @@ def test_a_time_that_is_no_date(broker: RunningServer) -> None:
         async with Producer(broker.bootstrap) as producer:
             for time in times:
                 await producer.send(topic, b"x", timestamp_ms=time)
+        async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as other:
+            await other.send_and_wait(topic, b"x", timestamp_ms=-1)
         async with Consumer(bootstrap_servers=broker.bootstrap) as consumer:
             consumer.assign([(topic, 0)])
             consumer.seek_to_beginning((topic, 0))
             records = []
-            while len(records) < len(times):
+            while len(records) <= len(times):
                 records += await consumer.poll()
-        assert [record.timestamp for record in records] == times
+        assert [record.timestamp for record in records] == [*times, -1]
         assert records[0].time == datetime(2023, 11, 14, 22, 13, 20, 123_000, tzinfo=UTC)
         assert records[1].time == datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
-        for record in records[2:]:
+        for record in records[2:-1]:
             with pytest.raises(ValueError, match=f"{record.timestamp} of {topic}-0@.*microseconds"):
                 record.time  # noqa: B018
+        with pytest.raises(ValueError, match=f"{topic}-0@5 has no timestamp"):
+            records[-1].time  # noqa: B018
 
     run(scenario)

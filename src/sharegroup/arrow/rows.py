@@ -29,7 +29,7 @@ from sharegroup.arrow.records import (
     whole_batches,
 )
 from sharegroup.arrow.schema import arrow_schema
-from sharegroup.model.dates import DATE_MAX_MS, DATE_MIN_MS
+from sharegroup.model.dates import DATE_MAX_MS, DATE_MIN_MS, NO_TIMESTAMP
 
 Column: TypeAlias = Callable[[], Any]
 
@@ -170,10 +170,14 @@ def headers(fields: Fields, kind: Any) -> Any:
 
 
 def _times(timestamps_ms: Ints, kind: pa.DataType) -> Any:
-    """Null where no date can hold the time: a producer may have written microseconds, and a wrong
-    date would be believed.
+    """Null where a record has no time, and where no date can hold it: a producer may have written
+    microseconds, and a wrong date would be believed.
     """
-    undatable = (timestamps_ms < DATE_MIN_MS) | (timestamps_ms > DATE_MAX_MS)
+    undatable = (
+        (timestamps_ms == NO_TIMESTAMP)
+        | (timestamps_ms < DATE_MIN_MS)
+        | (timestamps_ms > DATE_MAX_MS)
+    )
     mask = undatable if undatable.any() else None
     return pa.array(timestamps_ms * 1_000, mask=mask).view(kind)
 

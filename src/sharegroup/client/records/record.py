@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol
 
-from sharegroup.model.dates import DATE_MAX_MS, DATE_MIN_MS
+from sharegroup.model.dates import DATE_MAX_MS, DATE_MIN_MS, NO_TIMESTAMP
 from sharegroup.model.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -106,9 +106,12 @@ class ReadRecord(Generic[O_co, K, V]):
         """The timestamp, in UTC.
 
         Raises:
-            ValueError: no date can hold it: whoever wrote it used another unit.
+            ValueError: the record has none, or no date can hold it: whoever wrote it used another
+                unit.
         """
         timestamp = self._fields.timestamp
+        if timestamp == NO_TIMESTAMP:
+            raise ValueError(f"{self.topic}-{self.partition}@{self.offset} has no timestamp")
         if not DATE_MIN_MS <= timestamp <= DATE_MAX_MS:
             raise ValueError(
                 f"the timestamp {timestamp} of {self.topic}-{self.partition}@{self.offset} is "
