@@ -20,7 +20,7 @@ states. What differs from a partition without order:
 A record that is rejected, or that fails at the delivery limit, is archived, and its key goes on. Or
 (``share.ordering.on.failure=block``) the one at the limit is *blocked*: available, but delivered
 only when an operator says so (:meth:`OrderedSharePartition.decide`). Durable state has nothing but
-its delivery count: if the broker stops after a release by hand, the record is blocked again.
+its delivery count, so a release by hand takes back the delivery that has reached the limit.
 """
 
 from __future__ import annotations
@@ -91,8 +91,6 @@ class OrderedSharePartition(SharePartition):
         self._order = KeyOrder(self._window.start, 1)
         self._limit: int | None = None
         """Available records with so many deliveries are blocked; None: none are."""
-        self.released: set[int] = set()
-        """Records that an operator has released, and that have not failed since."""
 
     @property
     def loaded_end(self) -> int:
@@ -406,25 +404,23 @@ class OrderedSharePartition(SharePartition):
         if self._limit is not None:
             for at, until in list(self._available(first, last, self._limit)):
                 for offset in range(at, until + 1):
-                    if offset not in self.released:
-                        self._order.block(offset)
+                    self._order.block(offset)
 
     def _failed(self, offsets: Iterable[int]) -> None:
         """Block records that have failed at the limit."""
         for offset in offsets:
-            self.released.discard(offset)
             self._order.block(offset)
 
     def is_blocked(self, offset: int, settings: DeliverySettings) -> bool:
         """Whether this record, whose key is loaded or not, waits for an operator."""
-        asks = settings.blocks and offset not in self.released
-        return asks and any(self._available(offset, offset, settings.delivery_count_limit))
+        limit = settings.delivery_count_limit
+        return settings.blocks and any(self._available(offset, offset, limit))
 
     def decide(
         self, offset: int, *, archive: bool, settings: DeliverySettings
     ) -> StateChange | None:
-        """What an operator says of a blocked record: it is delivered once more, or with ``archive``
-        never again. None when nothing need be durable.
+        """What an operator says of a blocked record: it is delivered once more, as the last time
+        within the limit, or with ``archive`` never again.
 
         Raises:
             InvalidRecordState: the record is not blocked.
@@ -432,17 +428,20 @@ class OrderedSharePartition(SharePartition):
         self.configure(settings)
         if not self.is_blocked(offset, settings):
             raise InvalidRecordState(f"Offset {offset} does not wait for an operator.")
-        said: list[list[int]] = [[] for _ in range(SILENT + 1)]
         if archive:
-            said[Verb.REJECT] = [offset]
             self._order.finish([offset])
-        else:
-            self.released.add(offset)
-            if offset < self._order.end:
-                self._order.unblock(offset)
-        change = self._changed(said, "", 0).settled(self._window)
-        self._window.offer_all()
-        return change
+        elif offset < self._order.end:
+            self._order.unblock(offset)
+        window, changes = self._window, Changes(_NO_LIMIT, self.archived)
+        (piece,) = window.pieces(offset, offset)
+        ((code, status),) = piece.met()
+        if not archive:
+            status = status._replace(delivery_count=settings.delivery_count_limit - 1)
+        verb = Verb.REJECT if archive else Verb.RELEASE
+        window.replace([piece], changes.moved(piece, bytes([code]), {code: (status, verb)}))
+        change = changes.settled(window)
+        window.offer_all()
+        return change and change._replace(lowers=not archive)
 
     def log_start_moved(self, log_start: int) -> StateChange | None:
         """As in the base class."""
