@@ -21,8 +21,10 @@ from sharegroup.wire.messages import describe_configs as describing
 from sharegroup.wire.messages import incremental_alter_configs as altering
 from sharegroup.wire.messages import metadata as asking
 from sharegroup.wire.messages import produce as producing
+from sharegroup.wire.messages import update_features as features
 from sharegroup.wire.messages.describe_cluster import DescribeClusterRequest
 from sharegroup.wire.messages.find_coordinator import FindCoordinatorRequest
+from sharegroup.wire.messages.unregister_broker import UnregisterBrokerRequest
 from tests.apache_kafka.broker import KafkaBroker
 from tests.broker.transaction_wire import Peer, TransactionalProducer, close_all
 from tests.servers.running import RunningServer
@@ -46,6 +48,30 @@ OPTIONS = (
 TOPIC, BROKER, METRICS, GROUP = 2, 4, 16, 32
 CONCURRENT_TRANSACTIONS = 51
 SET, DELETE, APPEND, SUBTRACT = range(4)
+UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
+FEATURE_LEVELS: Final[tuple[tuple[tuple[str, int, int], ...], ...]] = (
+    (),
+    (("group.version", 1, UPGRADE),),
+    (("group.version", 1, SAFE_DOWNGRADE),),
+    (("group.version", 1, UNSAFE_DOWNGRADE), ("transaction.version", 2, UPGRADE)),
+    (("group.version", 1, UPGRADE), ("group.version", 1, UPGRADE)),
+    (("group.version", 0, UPGRADE),),
+    (("group.version", 9, UPGRADE),),
+    (("group.version", 9, SAFE_DOWNGRADE),),
+    (("group.version", -1, UPGRADE),),
+    (("group.version", 1, UPGRADE), ("transaction.version", 3, UPGRADE)),
+    (("group.version", 9, UPGRADE), ("group.version", 1, UPGRADE)),
+    (("group.version", 1, UPGRADE), ("group.version", 9, UPGRADE)),
+    (("no.such", 1, UPGRADE),),
+    (("no.such", 0, UPGRADE),),
+    (("no.such", 0, SAFE_DOWNGRADE),),
+    (("", 1, UPGRADE),),
+    (("group.version", 1, 0),),
+    (("group.version", -1, 7),),
+    (("no.such", -1, 7),),
+)
+"""Name, level and kind of update, for one request each. Where two of them fail, Kafka names the
+first one of a hash map."""
 EVERY_BROKER = ""
 OWN_NODE = "1"
 
@@ -309,6 +335,31 @@ async def what_has_no_default_of_every_broker(port: int) -> object:
     ]
 
 
+async def levels_of_features(port: int) -> object:
+    """Only what changes nothing: Apache Kafka does change the others."""
+    peer = await Peer.connect(port)
+    said: list[object] = []
+    for version, validate_only in ((0, False), (1, False), (1, True), (2, False), (2, True)):
+        for levels in FEATURE_LEVELS:
+            updates = [
+                features.FeatureUpdateKey(name, level, kind > 1, kind if version else 1)
+                for name, level, kind in levels
+            ]
+            request = features.UpdateFeaturesRequest(10_000, updates, validate_only)
+            answer = await peer.ask(apis.UPDATE_FEATURES, version, request)
+            results = [(r.feature, r.error_code, r.error_message) for r in answer.results]
+            said.append((version, levels, answer.error_code, answer.error_message, results))
+    return said
+
+
+async def brokers_that_are_not_there(port: int) -> object:
+    peer = await Peer.connect(port)
+    return [
+        await peer.ask(apis.UNREGISTER_BROKER, 0, UnregisterBrokerRequest(broker_id))
+        for broker_id in (7, 0, -1, 2**31 - 1)
+    ]
+
+
 async def where_the_broker_stands(port: int) -> object:
     peer = await Peer.connect(port)
     answer = await peer.ask(apis.METADATA, 12, asking.MetadataRequest([]))
@@ -327,6 +378,8 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     defaults_of_every_broker,
     listed_defaults_of_every_broker,
     what_has_no_default_of_every_broker,
+    levels_of_features,
+    brokers_that_are_not_there,
     where_the_broker_stands,
 )
 
