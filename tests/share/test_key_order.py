@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import nsmallest
 
@@ -31,6 +32,8 @@ class Orders(RuleBasedStateMachine):
         """Offsets."""
         self.failed: dict[int, int] = {}
         """The last record of each key that was given back."""
+        self.widths: dict[int, int] = {}
+        """What the width was when each key was last touched."""
 
     def earlier(self, offset: int) -> list[Record]:
         key = self.records[offset].key
@@ -54,14 +57,21 @@ class Orders(RuleBasedStateMachine):
 
     def most_of(self, key: int) -> int:
         first = min(at for at, one in self.records.items() if one.key == key)
-        return 1 if first <= self.failed.get(key, -1) else self.order.key_max
+        free = not any(one.holder for one in self.records.values() if one.key == key)
+        width = self.order.width if free else self.widths[key]
+        return 1 if first <= self.failed.get(key, -1) else min(width, self.order.key_max)
+
+    def touch(self, keys: Iterable[int]) -> None:
+        self.widths |= dict.fromkeys(keys, self.order.width)
 
     @rule(keys=st.lists(st.integers(0, 5), max_size=12), skipped=st.integers(0, 3))
     def load(self, keys: list[int], skipped: int) -> None:
         first = self.order.end + skipped
+        waits = {one.key for one in self.records.values() if not one.holder}
         offsets = range(first, first + len(keys))
         self.order.load(offsets, keys, first + len(keys))
         self.records |= {at: Record(key) for at, key in zip(offsets, keys, strict=True)}
+        self.touch({*keys} - waits)
 
     @rule(member=MEMBERS, most=st.integers(1, 8), span=st.integers(1, 20))
     def take(self, member: str, most: int, span: int) -> None:
@@ -73,19 +83,28 @@ class Orders(RuleBasedStateMachine):
         assert len(taken) == min(most, len(within))
         assert set(taken) <= set(within)
         assert not taken or taken[0] == within[0], "the oldest one comes first"
+        held = {one.key for one in self.records.values() if one.holder}
+        self.touch({self.records[offset].key for offset in taken} - held)
         for offset in taken:
             assert all(one.holder == member for one in self.earlier(offset))
             self.records[offset].holder = member
 
     @rule(key_max=st.integers(1, 4))
     def configure(self, key_max: int) -> None:
-        self.order.key_max = key_max
+        if key_max != self.order.key_max:
+            self.order.key_max = key_max
+            self.touch(one.key for one in self.records.values())
+
+    @rule(width=st.integers(1, 5))
+    def narrow_or_widen(self, width: int) -> None:
+        self.order.width = width
 
     @rule(which=st.integers(0, 99))
     def finish_a_held_one(self, which: int) -> None:
         held = [at for at, one in self.records.items() if one.holder and not self.earlier(at)]
         if held:
             offset = held[which % len(held)]
+            self.touch([self.records[offset].key])
             del self.records[offset]
             self.order.finish([offset])
 
@@ -94,6 +113,7 @@ class Orders(RuleBasedStateMachine):
         """As when the log loses records."""
         gone = nsmallest(count, [at for at in self.records if at >= which])
         for offset in gone:
+            self.touch([self.records[offset].key])
             del self.records[offset]
         self.order.finish(gone)
 
@@ -106,6 +126,7 @@ class Orders(RuleBasedStateMachine):
             later = [at for at in sorted(held) if at > offset and self.records[at].key == key]
             assert self.order.give_back(offset) == later
             self.failed[key] = max(self.failed.get(key, -1), offset)
+            self.touch([key])
             for at in (offset, *later):
                 self.records[at].holder = None
             assert self.order.give_back(offset) == []
@@ -119,11 +140,14 @@ class Orders(RuleBasedStateMachine):
             offset = some[which % len(some)]
             (self.order.block if blocks else self.order.unblock)(offset)
             (self.blocked.add if blocks else self.blocked.discard)(offset)
+            if not blocks:
+                self.touch([self.records[offset].key])
 
     @rule(by=st.integers(0, 30))
     def move_start(self, by: int) -> None:
         start = min(self.records, default=self.order.end) + by
         for offset in sorted(at for at in self.records if at < start):
+            self.touch([self.records[offset].key])
             del self.records[offset]
         self.order.move_start(start)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isqrt
 
 from sharegroup.share import AckBatch, AckType, DeliverySettings, OrderedSharePartition
 from sharegroup.share.ordered import RELEASED_MAX, SOFT_LIMIT, WAITING_MAX
@@ -105,6 +106,19 @@ def test_a_limit_that_shrinks_loses_nothing_that_is_taken_back() -> None:
     assert [(s.first, s.state.name, s.delivery_count) for s in partition.spans()] == [
         (1, "AVAILABLE", 3)
     ]
+
+
+def test_while_records_fail_fewer_of_a_key_go_out_at_once() -> None:
+    partition = loaded([0] * 49 + [1] + [2] * 50)
+    assert acquire(partition, most=100, batch=100) == [(0, 99, 1)], "nothing has failed yet"
+    done = [AckBatch(0, 48, [AckType.ACCEPT]), AckBatch(49, 49, [AckType.RELEASE])]
+    partition.acknowledge("m", done, now_ms=0, settings=SETTINGS)
+    partition.acknowledge("m", [AckBatch(50, 50, [AckType.RELEASE])], now_ms=0, settings=SETTINGS)
+    partition.load(range(100, 200), [3] * 100, 200)
+    taken = acquire(partition, most=100, batch=200)
+    width = isqrt(2 * ((100 * 3 + 49) // 4 * 3 // 4))
+    assert taken == [(49, 50, 2), (100, 100 + width - 1, 1)], "one each of those that have failed"
+    partition.check_invariants()
 
 
 def test_a_log_batch_is_taken_to_its_end_unless_there_is_a_record_limit() -> None:

@@ -8,6 +8,7 @@ may be delivered are in heaps by that record's offset, one for each holder and o
 nobody holds: finding the next record does not walk over what waits.
 
 A key with a record that was given back has one record held at a time, until that one is finished.
+Other keys have up to :attr:`KeyOrder.width` at a time.
 
 A record may be *blocked* until somebody decides: neither it nor those behind it are delivered.
 
@@ -21,6 +22,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence, Set
 from heapq import heapify, heappop, heappush
 
+from sharegroup.share.pace import UNBOUNDED
+
 _Heap = list[tuple[int, int]]
 """Offset of a key's next record, and the key; entries may be out of date."""
 
@@ -32,9 +35,9 @@ _COMPACT = 64
 class _Key:
     """The records of one key by offset, ascending: finished ones, held ones, waiting ones."""
 
-    __slots__ = ("failed", "hash", "head", "member_id", "offsets", "wait")
+    __slots__ = ("failed", "hash", "head", "member_id", "offsets", "wait", "width")
 
-    def __init__(self, key_hash: int, offset: int) -> None:
+    def __init__(self, key_hash: int, offset: int, width: int) -> None:
         self.hash = key_hash
         self.offsets = [offset]
         self.head = 0
@@ -45,6 +48,8 @@ class _Key:
         """Who holds records of it."""
         self.failed = -1
         """The last record that was given back: up to it, one is held at a time."""
+        self.width = width
+        """How many may be held, as it was when the key was last touched."""
 
     def remove(self, offset: int) -> None:
         """Take out a record that is not finished."""
@@ -83,6 +88,9 @@ class KeyOrder:
     def __init__(self, start: int, key_max: int) -> None:
         self.end = start
         """One past the last offset that was loaded."""
+        self.width = UNBOUNDED
+        """How many records of one key a member may hold, at most ``key_max``: for keys without
+        holder at once, for others from their next answer on."""
         self._key_max = key_max
         self._keys: dict[int, _Key] = {}
         self._key_of: dict[int, _Key] = {}
@@ -135,7 +143,7 @@ class KeyOrder:
         for offset, key_hash in zip(offsets, hashes, strict=True):
             key = keys.get(key_hash)
             if key is None:
-                keys[key_hash] = key = _Key(key_hash, offset)
+                keys[key_hash] = key = _Key(key_hash, offset, self.width)
                 heappush(free, (offset, key_hash))
             else:
                 key.offsets.append(offset)
@@ -169,7 +177,8 @@ class KeyOrder:
             if not self._may_go(offset, key_hash, member_id if is_own else None):
                 continue
             key = self._keys[key_hash]
-            key.member_id = member_id
+            if not is_own:
+                key.member_id, key.width = member_id, self.width
             room = min(self._room(key), records_max - len(taken))
             end = bisect_right(key.offsets, last, key.wait, min(len(key.offsets), key.wait + room))
             if self._blocked:
@@ -229,6 +238,11 @@ class KeyOrder:
         self._settle(key)
         return later
 
+    def failing(self, offsets: Iterable[int]) -> int:
+        """Of how many keys these records are, if no record from there on was given back before."""
+        keys = map(self._key_of.get, offsets)
+        return len({key for key, at in zip(keys, offsets, strict=True) if key and key.failed < at})
+
     def forget_member(self, member_id: str) -> None:
         """Forget a member that holds nothing."""
         self._own.pop(member_id, None)
@@ -258,6 +272,7 @@ class KeyOrder:
         self._line_up(key)
 
     def _line_up(self, key: _Key) -> None:
+        key.width = self.width
         if not self._next_may_go(key):
             return
         if key.member_id is None:
@@ -282,7 +297,7 @@ class KeyOrder:
         """How many more records of the key, which has unfinished ones, its holder may get: one at a
         time until what has failed is finished, since the others would be taken back with it."""
         narrow = key.offsets[key.head] <= key.failed
-        return (1 if narrow else self._key_max) - key.wait + key.head
+        return (1 if narrow else min(key.width, self._key_max)) - key.wait + key.head
 
     def _may_go(self, offset: int, key_hash: int, holder: str | None) -> bool:
         """Whether an entry of a heap is up to date, and its record may be delivered."""

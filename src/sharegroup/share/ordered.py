@@ -35,17 +35,19 @@ from sharegroup.model.share_state import StateRow
 from sharegroup.share.acknowledge import SILENT, AckBatch, checked_answers
 from sharegroup.share.acquire import NOTHING, Acquisition, discard
 from sharegroup.share.archived import Archived
+from sharegroup.share.blocked import Blocked, available
 from sharegroup.share.changes import Changes, StateChange
 from sharegroup.share.codes import DOUBLED, ODD, combined, distinct, marked_runs
 from sharegroup.share.disorder import Disorder
 from sharegroup.share.key_order import KeyOrder
 from sharegroup.share.locks import Lock
+from sharegroup.share.pace import Pace
 from sharegroup.share.partition import SharePartition, codes_of
 from sharegroup.share.ranges import AcquiredRange, Fetched, add_runs, apart
 from sharegroup.share.record_state import ACQUIRED, AVAILABLE, RecordState, Verb
 from sharegroup.share.release import put_off, regions
 from sharegroup.share.settings import DeliverySettings
-from sharegroup.share.spans import ABSENT, Status, as_spans, clipped
+from sharegroup.share.spans import ABSENT, Status, as_spans
 from sharegroup.share.stretches import Stretch, recoded
 from sharegroup.share.stretches import clipped as cut_out
 from sharegroup.share.verbs import (
@@ -89,8 +91,8 @@ class OrderedSharePartition(SharePartition):
         )
         self.disorder = Disorder()
         self._order = KeyOrder(self._window.start, 1)
-        self._limit: int | None = None
-        """Available records with so many deliveries are blocked; None: none are."""
+        self._pace = Pace()
+        self._blocked = Blocked(self._window, self._order)
 
     @property
     def loaded_end(self) -> int:
@@ -148,7 +150,7 @@ class OrderedSharePartition(SharePartition):
             new = offsets[bisect_left(offsets, window.end) :]
             window.extend(as_spans(new, window.end, end - 1))
         order.load(offsets, hashes, end)
-        self._block(since, known)
+        self._blocked.look(since, known)
         window.pass_terminal()
         window.offer_all()
 
@@ -160,7 +162,7 @@ class OrderedSharePartition(SharePartition):
         since = self._order.end
         inside = bisect_left(offsets, last + 1)
         free = bytearray(last - since + 1)
-        for first, until in self._available(since, last):
+        for first, until in available(self._window, since, last):
             free[first - since : until - since + 1] = b"\1" * (until - first + 1)
         kept = bytes(free[offset - since] for offset in offsets[:inside])
         kept += b"\1" * (len(offsets) - inside)
@@ -279,14 +281,18 @@ class OrderedSharePartition(SharePartition):
                     types = types[piece.first - one.first : piece.last - one.first + 1]
                 sort_out(piece, types, member_id, settings.delivery_count_limit, said)
         sort_all(said)
-        stuck = self._kept(said)
+        stuck = self._blocked.kept(said)
         late, said[SILENT] = len(said[SILENT]), []
         self.disorder.late += late
         order.finish(chain(said[Verb.GAP], said[Verb.REJECT], said[Verb.EXHAUST]))
         early = order.accept(said[Verb.ACCEPT])
+        finished = len(said[Verb.ACCEPT]) - len(early)
+        failed = order.failing(said[Verb.RELEASE])
         refused = self._give_back(said, early)
+        self._pace.answered(finished, failed)
+        order.width = self._pace.most
         change = self._changed(said, member_id, now_ms + settings.lock_ms).settled(window)
-        self._failed(stuck.intersection(said[Verb.RELEASE]))
+        self._blocked.failed(stuck.intersection(said[Verb.RELEASE]))
         window.offer_all()
         if late and change is None:
             raise InvalidRecordState(f"{late} records are not acquired by the member.")
@@ -351,7 +357,7 @@ class OrderedSharePartition(SharePartition):
                 break
             sort_ended(piece, ended, settings.delivery_count_limit, said)
         sort_all(said)
-        stuck = self._kept(said)
+        stuck = self._blocked.kept(said)
         exhausted = set(said[Verb.EXHAUST])
         said[Verb.RELEASE] = sorted(said[Verb.RELEASE] + said[Verb.EXHAUST])
         self._give_back(said, [])
@@ -359,7 +365,7 @@ class OrderedSharePartition(SharePartition):
         said[Verb.RELEASE] = [one for one in said[Verb.RELEASE] if one not in exhausted]
         self._order.finish(said[Verb.EXHAUST])
         changes = self._changed(said, "", 0)
-        self._failed(stuck.intersection(said[Verb.RELEASE]))
+        self._blocked.failed(stuck.intersection(said[Verb.RELEASE]))
         if rest is not None:
             put_off(window, ended, rest, now_ms)
         changes.expired = held - sum(lock.held for lock in locks)
@@ -381,40 +387,12 @@ class OrderedSharePartition(SharePartition):
 
     def configure(self, settings: DeliverySettings) -> None:
         """Obey the group's settings of order."""
-        order = self._order
-        order.key_max = settings.key_max
-        limit = settings.delivery_count_limit if settings.blocks else None
-        if limit != self._limit:
-            self._limit = limit
-            for offset in list(order.blocked):
-                order.unblock(offset)
-            self._block(self._window.start, order.end - 1)
-
-    def _kept(self, said: list[list[int]]) -> set[int]:
-        """Those to be exhausted, if they are blocked instead: they move to RELEASE."""
-        stuck = set(said[Verb.EXHAUST])
-        if self._limit is None or not stuck:
-            return set()
-        said[Verb.RELEASE] = sorted([*said[Verb.RELEASE], *stuck])
-        said[Verb.EXHAUST] = []
-        return stuck
-
-    def _block(self, first: int, last: int) -> None:
-        """Block what is at the limit among loaded offsets."""
-        if self._limit is not None:
-            for at, until in list(self._available(first, last, self._limit)):
-                for offset in range(at, until + 1):
-                    self._order.block(offset)
-
-    def _failed(self, offsets: Iterable[int]) -> None:
-        """Block records that have failed at the limit."""
-        for offset in offsets:
-            self._order.block(offset)
+        self._order.key_max = settings.key_max
+        self._blocked.configure(settings)
 
     def is_blocked(self, offset: int, settings: DeliverySettings) -> bool:
         """Whether this record, whose key is loaded or not, waits for an operator."""
-        limit = settings.delivery_count_limit
-        return settings.blocks and any(self._available(offset, offset, limit))
+        return self._blocked.has(offset, settings)
 
     def decide(
         self, offset: int, *, archive: bool, settings: DeliverySettings
@@ -470,17 +448,8 @@ class OrderedSharePartition(SharePartition):
 
     def _forget(self, first: int, last: int) -> None:
         """Take available records that will be archived out of the order."""
-        for at, until in list(self._available(first, last)):
+        for at, until in list(available(self._window, first, last)):
             self._order.finish(range(at, until + 1))
-
-    def _available(self, first: int, last: int, least: int = 0) -> Iterator[tuple[int, int]]:
-        """Available offsets, delivered at ``least`` so often."""
-        window = self._window
-        first, last = max(first, window.start), min(last, window.end - 1)
-        for piece in window.pieces(first, last) if first <= last else ():
-            for span in piece.spans():
-                if span.state is AVAILABLE and span.delivery_count >= least:
-                    yield clipped(span, first, last)[:2]
 
     def check_invariants(self) -> None:
         """As in the base class, and that order and window agree."""

@@ -1,0 +1,71 @@
+"""Records that wait for an operator (``share.ordering.on.failure=block``).
+
+A record that fails at the delivery limit is not archived: it stays available and is *blocked* in
+:mod:`sharegroup.share.key_order`, with those behind it of its key. Durable state has nothing but
+its delivery count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from sharegroup.share.key_order import KeyOrder
+from sharegroup.share.record_state import AVAILABLE, Verb
+from sharegroup.share.settings import DeliverySettings
+from sharegroup.share.spans import clipped
+from sharegroup.share.window import Window
+
+
+def available(window: Window, first: int, last: int, least: int = 0) -> Iterator[tuple[int, int]]:
+    """Runs of available offsets, delivered at ``least`` so often."""
+    first, last = max(first, window.start), min(last, window.end - 1)
+    for piece in window.pieces(first, last) if first <= last else ():
+        for span in piece.spans():
+            if span.state is AVAILABLE and span.delivery_count >= least:
+                yield clipped(span, first, last)[:2]
+
+
+class Blocked:
+    """What is blocked in one share partition, whose window and order it looks at."""
+
+    def __init__(self, window: Window, order: KeyOrder) -> None:
+        self._window = window
+        self._order = order
+        self._limit: int | None = None
+        """Available records with so many deliveries are blocked; None: none are."""
+
+    def configure(self, settings: DeliverySettings) -> None:
+        """Obey the group's settings."""
+        order = self._order
+        limit = settings.delivery_count_limit if settings.blocks else None
+        if limit != self._limit:
+            self._limit = limit
+            for offset in list(order.blocked):
+                order.unblock(offset)
+            self.look(self._window.start, order.end - 1)
+
+    def kept(self, said: list[list[int]]) -> set[int]:
+        """Those to be exhausted, if they are blocked instead: they move to RELEASE."""
+        stuck = set(said[Verb.EXHAUST])
+        if self._limit is None or not stuck:
+            return set()
+        said[Verb.RELEASE] = sorted([*said[Verb.RELEASE], *stuck])
+        said[Verb.EXHAUST] = []
+        return stuck
+
+    def look(self, first: int, last: int) -> None:
+        """Block what is at the limit among loaded offsets."""
+        if self._limit is not None:
+            for at, until in list(available(self._window, first, last, self._limit)):
+                for offset in range(at, until + 1):
+                    self._order.block(offset)
+
+    def failed(self, offsets: Iterable[int]) -> None:
+        """Block records that have failed at the limit."""
+        for offset in offsets:
+            self._order.block(offset)
+
+    def has(self, offset: int, settings: DeliverySettings) -> bool:
+        """Whether this record, whose key is loaded or not, waits for an operator."""
+        limit = settings.delivery_count_limit
+        return settings.blocks and any(available(self._window, offset, offset, limit))
