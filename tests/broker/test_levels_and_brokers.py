@@ -27,6 +27,8 @@ INVALID_REQUEST, INVALID_UPDATE_VERSION = 42, 95
         ("share.version", 1, SAFE_DOWNGRADE, "Can't downgrade to a newer version."),
         ("share.version", 0, UPGRADE, None),
         ("share.record.states", 1, UPGRADE, None),
+        ("f" * 250, 0, UPGRADE, f" Feature {'f' * 250} not found."),
+        ("f" * 251, 0, UPGRADE, f" Feature {'f' * 250}… not found."),
     ],
 )
 def test_no_level_is_changed(

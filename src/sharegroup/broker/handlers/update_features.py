@@ -11,6 +11,7 @@ from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.slices import sliced
 from sharegroup.model.errors import InvalidUpdateVersion
+from sharegroup.model.limits import FEATURE_NAME_SHOWN_MAX
 from sharegroup.wire.messages.update_features import (
     FeatureUpdateKey,
     UpdatableFeatureResult,
@@ -42,7 +43,8 @@ async def update_features(
         if why:
             raise InvalidUpdateVersion(
                 "The update failed for all features since the following feature had an error: "
-                f"Invalid update version {update.max_version_level} for feature {update.feature}. "
+                f"Invalid update version {update.max_version_level} for feature "
+                f"{_shown(update.feature)}. "
                 f"{why}"
             )
     results = [
@@ -74,13 +76,18 @@ def _why_not(update: FeatureUpdateKey, current: int, node_id: int) -> str:
     return f"Its level is fixed here: {current}."
 
 
+def _shown(feature: str) -> str:
+    cut = feature[:FEATURE_NAME_SHOWN_MAX]
+    return cut if cut == feature else f"{cut}…"
+
+
 def _unknown(feature: str, level: int, node_id: int) -> str:
     """Why there is no such level; empty if there is."""
     if level < 0:
         return "A feature version cannot be less than 0."
     if feature not in FEATURES:
         if level == 0:
-            return f"Feature {feature} not found."
+            return f"Feature {_shown(feature)} not found."
         return f"Local controller {node_id} does not support this feature."
     first, last = FEATURES[feature]
     if first <= level <= last:
