@@ -317,6 +317,19 @@ async def listed_defaults_of_every_broker(port: int) -> object:
     return said
 
 
+async def values_that_no_broker_can_have(port: int) -> object:
+    return [
+        (name, setting, await alter(port, name, setting, value))
+        for name in (OWN_NODE, EVERY_BROKER)
+        for setting, value in (
+            ("log.retention.ms", "x"),
+            ("log.segment.bytes", "x"),
+            ("log.segment.bytes", "99999999999"),
+            ("log.cleaner.min.cleanable.ratio", "x"),
+        )
+    ]
+
+
 async def what_has_no_default_of_every_broker(port: int) -> object:
     """Settings that only one broker can have, and such as nobody can alter."""
     return [
@@ -377,6 +390,7 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     client_metrics,
     defaults_of_every_broker,
     listed_defaults_of_every_broker,
+    values_that_no_broker_can_have,
     what_has_no_default_of_every_broker,
     levels_of_features,
     brokers_that_are_not_there,

@@ -251,7 +251,7 @@ def test_settings_of_tls_are_altered_while_it_runs(tmp_path: Path) -> None:
         second = await serial(port, made)
         assert second != first
         code, sentence = await alter(name, str(tmp_path / "nowhere"))
-        assert code == InvalidConfig.code
+        assert code == InvalidRequest.code
         assert "nowhere" in sentence
         assert await serial(port, made) == second
         assert await alter("ssl.truststore.certificates", "") == (0, "")

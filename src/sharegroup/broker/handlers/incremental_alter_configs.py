@@ -142,10 +142,13 @@ def alter_resource(
         parts.waiters.wake_all()  # a limit may have been raised
     elif kind == BROKER:
         check_broker_name(parts, name)
-        if name:
-            live.set_broker(changed(live.broker.dynamic), validate_only=validate_only)
-        else:
-            live.set_cluster(changed(live.broker.cluster), validate_only=validate_only)
+        try:
+            if name:
+                live.set_broker(changed(live.broker.dynamic), validate_only=validate_only)
+            else:
+                live.set_cluster(changed(live.broker.cluster), validate_only=validate_only)
+        except InvalidConfig as error:  # as in Kafka, whose brokers look before its controller
+            raise InvalidRequest(error.message) from error
     else:
         raise InvalidRequest(f"resources of type {kind} have no configs to alter here")
 
