@@ -414,7 +414,7 @@ def test_a_group_config_says_where_its_value_comes_from() -> None:
         default, static = (broker_name, "30000", 5), (broker_name, "20000", 4)
         assert await sources() == [static, default]
         await alter_configs(world, broker_name, "25000", BROKER_RESOURCE)
-        dynamic = (broker_name, "25000", 2)
+        dynamic = (broker_name, "25000", 3)  # a default of every broker
         assert await sources() == [dynamic, static, default]
         await alter_configs(world, name, "40000")
         assert await sources() == [(name, "40000", 8), dynamic, static, default]

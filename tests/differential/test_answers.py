@@ -18,10 +18,13 @@ from sharegroup.wire.messages import create_partitions as growing
 from sharegroup.wire.messages import create_topics as creating
 from sharegroup.wire.messages import delete_topics as deleting
 from sharegroup.wire.messages import describe_configs as describing
+from sharegroup.wire.messages import incremental_alter_configs as altering
 from sharegroup.wire.messages import metadata as asking
 from sharegroup.wire.messages import produce as producing
+from sharegroup.wire.messages import update_features as features
 from sharegroup.wire.messages.describe_cluster import DescribeClusterRequest
 from sharegroup.wire.messages.find_coordinator import FindCoordinatorRequest
+from sharegroup.wire.messages.unregister_broker import UnregisterBrokerRequest
 from tests.apache_kafka.broker import KafkaBroker
 from tests.broker.transaction_wire import Peer, TransactionalProducer, close_all
 from tests.servers.running import RunningServer
@@ -44,6 +47,33 @@ OPTIONS = (
 )
 TOPIC, BROKER, METRICS, GROUP = 2, 4, 16, 32
 CONCURRENT_TRANSACTIONS = 51
+SET, DELETE, APPEND, SUBTRACT = range(4)
+UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
+FEATURE_LEVELS: Final[tuple[tuple[tuple[str, int, int], ...], ...]] = (
+    (),
+    (("group.version", 1, UPGRADE),),
+    (("group.version", 1, SAFE_DOWNGRADE),),
+    (("group.version", 1, UNSAFE_DOWNGRADE), ("transaction.version", 2, UPGRADE)),
+    (("group.version", 1, UPGRADE), ("group.version", 1, UPGRADE)),
+    (("group.version", 0, UPGRADE),),
+    (("group.version", 9, UPGRADE),),
+    (("group.version", 9, SAFE_DOWNGRADE),),
+    (("group.version", -1, UPGRADE),),
+    (("group.version", 1, UPGRADE), ("transaction.version", 3, UPGRADE)),
+    (("group.version", 9, UPGRADE), ("group.version", 1, UPGRADE)),
+    (("group.version", 1, UPGRADE), ("group.version", 9, UPGRADE)),
+    (("no.such", 1, UPGRADE),),
+    (("no.such", 0, UPGRADE),),
+    (("no.such", 0, SAFE_DOWNGRADE),),
+    (("", 1, UPGRADE),),
+    (("group.version", 1, 0),),
+    (("group.version", -1, 7),),
+    (("no.such", -1, 7),),
+)
+"""Name, level and kind of update, for one request each. Where two of them fail, Kafka names the
+first one of a hash map."""
+EVERY_BROKER = ""
+OWN_NODE = "1"
 
 
 @pytest.fixture(scope="module")
@@ -220,6 +250,129 @@ async def client_metrics(port: int) -> object:
     return [await settings_of(port, METRICS, name) for name in ("", "some")]
 
 
+async def alter(
+    port: int, name: str, setting: str, value: str | None, operation: int = SET
+) -> tuple[int, str]:
+    """Alter a setting of a broker, or of every broker, or delete it; what was said."""
+    peer = await Peer.connect(port)
+    change = altering.AlterableConfig(setting, DELETE if value is None else operation, value)
+    resource = altering.AlterConfigsResource(BROKER, name, [change])
+    request = altering.IncrementalAlterConfigsRequest([resource], False)
+    [answer] = (await peer.ask(apis.INCREMENTAL_ALTER_CONFIGS, 1, request)).responses
+    return answer.error_code, answer.error_message or ""
+
+
+async def defaults_of_every_broker(port: int) -> object:
+    """A broker's own value holds over the default of all, which is there when that is deleted."""
+    setting = "log.retention.ms"
+
+    async def seen() -> object:
+        return [
+            [
+                (value, source, [s for s in synonyms if s[0] == setting])
+                for _, value, source, _, synonyms in (
+                    await settings_of(port, BROKER, name, [setting])
+                )[2]
+            ]
+            for name in (OWN_NODE, EVERY_BROKER)
+        ]
+
+    said: list[object] = [await seen()]
+    for name, value in (
+        (EVERY_BROKER, "70000"),
+        (OWN_NODE, "80000"),
+        (EVERY_BROKER, "90000"),
+        (OWN_NODE, None),
+        (OWN_NODE, "85000"),
+        (EVERY_BROKER, None),
+        (OWN_NODE, None),
+    ):
+        before = await seen()
+        code = await alter(port, name, setting, value)
+        while await seen() == before:  # Kafka answers before its broker has heard of it
+            continue
+        said.append((name, value, code, await seen()))
+    return said
+
+
+async def listed_defaults_of_every_broker(port: int) -> object:
+    """A list that is added to begins with what the broker or the cluster has of its own."""
+    setting = "log.cleanup.policy"
+    said: list[object] = []
+    for name, value, operation in (
+        (EVERY_BROKER, "compact", APPEND),
+        (OWN_NODE, "compact", APPEND),
+        (OWN_NODE, "delete", SUBTRACT),
+        (EVERY_BROKER, "delete", SUBTRACT),
+        (OWN_NODE, None, DELETE),
+        (EVERY_BROKER, None, DELETE),
+    ):
+        before = [await settings_of(port, BROKER, n, [setting]) for n in (OWN_NODE, EVERY_BROKER)]
+        code = await alter(port, name, setting, value, operation)
+        now = before
+        while now == before:
+            now = [await settings_of(port, BROKER, n, [setting]) for n in (OWN_NODE, EVERY_BROKER)]
+        now = [await settings_of(port, BROKER, n, [setting]) for n in (OWN_NODE, EVERY_BROKER)]
+        said.append((name, value, operation, code, now))
+    return said
+
+
+async def values_that_no_broker_can_have(port: int) -> object:
+    return [
+        (name, setting, await alter(port, name, setting, value))
+        for name in (OWN_NODE, EVERY_BROKER)
+        for setting, value in (
+            ("log.retention.ms", "x"),
+            ("log.segment.bytes", "x"),
+            ("log.segment.bytes", "99999999999"),
+            ("log.cleaner.min.cleanable.ratio", "x"),
+        )
+    ]
+
+
+async def what_has_no_default_of_every_broker(port: int) -> object:
+    """Settings that only one broker can have, and such as nobody can alter."""
+    return [
+        (name, await alter(port, EVERY_BROKER, name, value))
+        for name, value in (
+            ("node.id", "2"),
+            ("ssl.client.auth", "none"),
+            ("ssl.enabled.protocols", "TLSv1.3"),
+            ("ssl.cipher.suites", ""),
+            ("sasl.enabled.mechanisms", "PLAIN"),
+            ("ssl.keystore.location", "x"),
+            ("ssl.truststore.type", "PEM"),
+            ("listener.name.plaintext.ssl.client.auth", "none"),
+            ("listener.name.plaintext.ssl.keystore.location", "x"),
+        )
+    ]
+
+
+async def levels_of_features(port: int) -> object:
+    """Only what changes nothing: Apache Kafka does change the others."""
+    peer = await Peer.connect(port)
+    said: list[object] = []
+    for version, validate_only in ((0, False), (1, False), (1, True), (2, False), (2, True)):
+        for levels in FEATURE_LEVELS:
+            updates = [
+                features.FeatureUpdateKey(name, level, kind > 1, kind if version else 1)
+                for name, level, kind in levels
+            ]
+            request = features.UpdateFeaturesRequest(10_000, updates, validate_only)
+            answer = await peer.ask(apis.UPDATE_FEATURES, version, request)
+            results = [(r.feature, r.error_code, r.error_message) for r in answer.results]
+            said.append((version, levels, answer.error_code, answer.error_message, results))
+    return said
+
+
+async def brokers_that_are_not_there(port: int) -> object:
+    peer = await Peer.connect(port)
+    return [
+        await peer.ask(apis.UNREGISTER_BROKER, 0, UnregisterBrokerRequest(broker_id))
+        for broker_id in (7, 0, -1, 2**31 - 1)
+    ]
+
+
 async def where_the_broker_stands(port: int) -> object:
     peer = await Peer.connect(port)
     answer = await peer.ask(apis.METADATA, 12, asking.MetadataRequest([]))
@@ -235,6 +388,12 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     records_that_are_refused,
     topics_of_the_broker_itself,
     client_metrics,
+    defaults_of_every_broker,
+    listed_defaults_of_every_broker,
+    values_that_no_broker_can_have,
+    what_has_no_default_of_every_broker,
+    levels_of_features,
+    brokers_that_are_not_there,
     where_the_broker_stands,
 )
 

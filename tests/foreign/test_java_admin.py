@@ -28,7 +28,6 @@ DIFFERENT = {
     "describeFeatures": "our own features; metadata.version is Kafka's",
     "describeMetadataQuorum": "not served: one node, no quorum",
     "describeDelegationToken": "not served; Kafka refuses it on a plain connection",
-    "unregisterBroker": "not served: one node",
     "describeStreamsGroups": "not served",
 }
 

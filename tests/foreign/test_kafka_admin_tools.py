@@ -9,7 +9,6 @@ import pytest
 
 from tests.foreign.tool_shell import Printed, Tool
 from tests.servers.process import HOST
-from tests.servers.running import RunningServer
 
 pytestmark = pytest.mark.kafka
 
@@ -124,16 +123,20 @@ def test_the_cluster_is_described(printed: Printed) -> None:
         assert row.split()[3:] == ["null", "unfenced", "broker"]
 
 
-def test_what_is_fixed_is_said_to_be_so(run: Tool, broker: RunningServer) -> None:
-    """There are no levels to change and one node; Kafka changes the first, and knows the second."""
+def test_features_and_brokers_that_are_not_changed(run: Tool) -> None:
+    wanted = ("--feature", "group.version=1", "--feature", "transaction.version=2")
+    upgrade = run("kafka-features", "upgrade", *wanted)
+    assert (upgrade.status, upgrade.stdout) == (
+        0,
+        "group.version was upgraded to 1.\ntransaction.version was upgraded to 2.\n",
+    )
     upgrade = run("kafka-features", "upgrade", "--feature", "group.version=9")
     assert upgrade.status == 1
-    assert "Could not upgrade group.version to 9. " in upgrade.stdout
+    assert "Local controller 1 only supports versions 0-1" in upgrade.stdout + upgrade.stderr
+    downgrade = run("kafka-features", "downgrade", "--feature", "group.version=1")
+    assert downgrade.status == 0
     unregister = run("kafka-cluster", "unregister", "--id", "7")
-    if broker.name == "Apache Kafka":
-        assert "Broker ID 7 is not currently registered" in unregister.stderr
-    else:
-        assert "does not support the broker unregistration API" in unregister.stdout
+    assert "Broker ID 7 is not currently registered" in unregister.stderr
 
 
 def configs_of(text: str) -> dict[str, str]:

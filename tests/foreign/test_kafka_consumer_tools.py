@@ -22,6 +22,7 @@ from tests.servers.sharegroup_server import SharegroupServer
 
 pytestmark = pytest.mark.kafka
 
+PAGE = Path(__file__).parents[2] / "docs" / "deploy.md"
 RECORDS = 500
 
 
@@ -158,3 +159,27 @@ def test_the_configs_of_a_broker(printed: Printed) -> None:
     entity = ("--entity-type", "brokers", "--entity-name", "1")
     said = printed("kafka-configs", "--describe", "--all", *entity)
     assert re.search(r"^  group\.initial\.rebalance\.delay\.ms=0 ", said, re.MULTILINE), said
+
+
+def test_a_default_of_every_broker_and_a_value_of_one(printed: Printed) -> None:
+    """As docs/deploy.md has it."""
+    setting = "log.retention.ms"
+    every = ("--entity-type", "brokers", "--entity-default")
+    one = ("--entity-type", "brokers", "--entity-name", "1")
+
+    def told(entity: tuple[str, ...]) -> list[str]:
+        said = printed("kafka-configs", "--describe", *entity).splitlines()
+        return [line.strip() for line in said if line.startswith("  ")]
+
+    printed("kafka-configs", "--alter", *every, "--add-config", f"{setting}=70000")
+    printed("kafka-configs", "--alter", *one, "--add-config", f"{setting}=80000")
+    default = "DYNAMIC_DEFAULT_BROKER_CONFIG:log.retention.ms=70000"
+    own = "DYNAMIC_BROKER_CONFIG:log.retention.ms=80000"
+    shown = f"{setting}=70000 sensitive=false synonyms={{{default}}}"
+    assert told(every) == [shown]
+    assert told(one) == [f"{setting}=80000 sensitive=false synonyms={{{own}, {default}}}"]
+    assert shown in PAGE.read_text()
+    printed("kafka-configs", "--alter", *one, "--delete-config", setting)
+    assert told(every) == [shown]
+    printed("kafka-configs", "--alter", *every, "--delete-config", setting)
+    assert told(every) == []

@@ -157,6 +157,11 @@ async def go_on(broker: Broker, topic_id: UUID) -> None:
         for turn in range(7):
             batch = StateBatch(base + 2 * turn, base + 2 * turn, 2 * (turn % 3), 1 + turn % 2)
             await state.write([Change(key, stored.state_epoch, 5, -1, turn, (batch,))])
+        for count, lowers in ((9, False), (8, True)):  # as an operator releases a record
+            batch = StateBatch(base + 30, base + 30, 0, count)
+            change = Change(key, stored.state_epoch, 5, -1, -1, (batch,), lowers)
+            await state.write([change])
+        assert batch in (await state.read(key, 5)).batches
     again = [SharePartitionKey("deleted", topic_id, partition) for partition in range(PARTITIONS)]
     await state.initialize([(key, 3) for key in again], 9)
     await state.delete([SharePartitionKey("mixed", topic_id, 1)])

@@ -35,8 +35,6 @@ class Record:
     count: int = 0
     holder: str = ""
     deadline: int = 0
-    released: bool = False
-    """By an operator; until it fails."""
 
     @property
     def finished(self) -> bool:
@@ -89,17 +87,13 @@ class OrderedMachine(RuleBasedStateMachine):
         if one.count >= LIMIT and not self.settings.blocks:
             one.state, one.holder = RecordState.ARCHIVED, ""
         else:
-            one.released = one.released and one.count < LIMIT
             one.back(one.count)
 
     def blocked(self) -> list[int]:
         return [
             at
             for at, one in sorted(self.records.items())
-            if self.settings.blocks
-            and one.state == RecordState.AVAILABLE
-            and one.count >= LIMIT
-            and not one.released
+            if self.settings.blocks and one.state == RecordState.AVAILABLE and one.count >= LIMIT
         ]
 
     def end_locks(self, ended: list[int]) -> None:
@@ -238,7 +232,6 @@ class OrderedMachine(RuleBasedStateMachine):
                     ]
                     explained.update(one for one in held if one > at)
                 self.take_back_later(at)
-                record.released = record.released and (at in early or record.count < LIMIT)
                 record.back(record.count - (at in early))
         for at, kind in said.items():
             if kind is AckType.RENEW and self.records[at].state == RecordState.ACQUIRED:
@@ -304,9 +297,10 @@ class OrderedMachine(RuleBasedStateMachine):
         if stuck:
             at = stuck[which % len(stuck)]
             self.write(self.partition.decide(at, archive=archive, settings=self.settings))
-            self.records[at].released = not archive
             if archive:
                 self.records[at].state = RecordState.ARCHIVED
+            else:
+                self.records[at].count = LIMIT - 1
 
     # -- durable state ----------------------------------------------------------------------
 
@@ -341,7 +335,6 @@ class OrderedMachine(RuleBasedStateMachine):
                 assert one.finished == (state in (2, 4)), f"{at} is not as it was written"
                 if not one.finished:
                     one.back(count)
-                    one.released = False
             else:
                 assert one.finished, f"{at} is lost"
 
@@ -366,7 +359,7 @@ class OrderedMachine(RuleBasedStateMachine):
         while stuck := self.blocked():
             assert self.partition.start_offset <= stuck[0]
             self.write(self.partition.decide(stuck[0], archive=False, settings=self.settings))
-            self.records[stuck[0]].released = True
+            self.records[stuck[0]].count = LIMIT - 1
         for _ in range(2 * self.log_end + 10):
             before = self.partition.loaded_end, len(self.accepted)
             self.fetch("z", 9, 4)

@@ -241,6 +241,26 @@ def test_every_write_is_a_snapshot_when_there_are_to_be_no_updates() -> None:
     assert read[0].value.leader_epoch == 3
 
 
+def test_a_count_goes_down_by_a_snapshot_only() -> None:
+    coordinator = initialized()
+    write(coordinator, StateBatch(0, 9, 0, 3))
+    write(coordinator, StateBatch(4, 4, 0, 2))
+    assert coordinator.read(KEY, -1, 2_000)[0].batches == (StateBatch(0, 9, 0, 3),)
+    lower = (StateBatch(4, 4, 0, 2), StateBatch(8, 12, 0, 1))
+    record = coordinator.write(KEY, 5, 2, 0, 0, lower, 2_000, lowers=True)
+    assert isinstance(record.value, ShareSnapshot)
+    assert record.value.snapshot_epoch == 1
+    assert record.value.state_batches == (
+        StateBatch(0, 3, 0, 3),
+        StateBatch(4, 4, 0, 2),
+        StateBatch(5, 7, 0, 3),
+        StateBatch(8, 12, 0, 1),
+    )
+    write(coordinator, StateBatch(4, 4, 0, 3))
+    found = coordinator.read(KEY, -1, 2_000)[0].batches
+    assert [row[2:] for row in found if row[0] <= 4 <= row[1]] == [(0, 3)]
+
+
 def test_a_long_pile_is_merged() -> None:
     coordinator = ShareCoordinator(updates_per_snapshot=10_000)
     coordinator.initialize(KEY, 5, 0, 1_000)
@@ -264,7 +284,7 @@ COMMANDS = st.lists(
     st.one_of(
         st.tuples(st.just("initialize"), st.integers(0, 3), st.integers(-1, 9)),
         st.tuples(st.just("read"), st.integers(-1, 3), st.just(0)),
-        st.tuples(st.just("write"), st.integers(-1, 12), st.integers(0, 20)),
+        st.tuples(st.sampled_from(["write", "lower"]), st.integers(-1, 12), st.integers(0, 20)),
         st.tuples(st.just("delete"), st.just(0), st.just(0)),
     ),
     max_size=40,
@@ -281,9 +301,13 @@ def test_replaying_the_records_gives_the_same_state(commands: list[tuple[str, in
                 records += live.initialize(KEY, one, two, 1_000)
             elif name == "read":
                 records += live.read(KEY, one, 2_000)[1]
-            elif name == "write":
+            elif name in ("write", "lower"):
                 batch = StateBatch(two, two + 3, 2, 1 + two % 3)
-                records.append(live.write(KEY, 9, -1, one, one, (batch,), 2_000))
+                lowers = name == "lower"
+                records.append(live.write(KEY, 9, -1, one, one, (batch,), 2_000, lowers=lowers))
+                if lowers and two >= live.summary(KEY).start_offset:
+                    found = live.read(KEY, -1, 2_000)[0].batches
+                    assert [row[2:] for row in found if row[0] <= two <= row[1]] == [batch[2:]]
             else:
                 records += live.delete(KEY)
         except (InvalidRequest, FencedLeaderEpoch, FencedStateEpoch):

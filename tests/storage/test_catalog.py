@@ -67,6 +67,20 @@ def test_a_catalog_without_a_checksum_is_read(tmp_path: Path, indent: int | None
     assert b"crc32c" in path.read_bytes()
 
 
+def test_defaults_of_every_broker_are_written_where_there_are_some(tmp_path: Path) -> None:
+    """An earlier release reads the file without them, and has written such ones."""
+    catalog = filled(tmp_path)
+    catalog.put_broker_configs({"x": "1"})
+    path = tmp_path / "catalog.json"
+    assert b"cluster_configs" not in path.read_bytes()
+    assert Catalog.open(LocalDisk(), str(tmp_path), "other").facts.cluster_configs == {}
+    catalog.put_cluster_configs({"x": "2"})
+    found = Catalog.open(LocalDisk(), str(tmp_path), "other")
+    assert (found.facts.broker_configs, found.facts.cluster_configs) == ({"x": "1"}, {"x": "2"})
+    found.put_cluster_configs({})
+    assert b"cluster_configs" not in path.read_bytes()
+
+
 def test_a_wrong_checksum_is_reported(tmp_path: Path) -> None:
     filled(tmp_path)
     path = tmp_path / "catalog.json"

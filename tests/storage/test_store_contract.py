@@ -210,6 +210,7 @@ def test_every_answered_change_survives_a_close(stores: Folders, clean: bool) ->
         await store.delete_topic("gone")
         store.set_group_configs("g", {"share.auto.offset.reset": "earliest"})
         store.set_broker_configs({"num.partitions": "5"})
+        store.set_cluster_configs({"num.partitions": "6"})
         await append(store.log("a", 1), b"one", b"two")
         before = store.facts
         given = {store.next_producer_id() for _ in range(3)}
@@ -225,6 +226,7 @@ def test_every_answered_change_survives_a_close(stores: Folders, clean: bool) ->
             assert again.topics["a"].configs == {MESSAGE_BYTES_MAX: "500"}
             assert after.group_configs == {"g": {"share.auto.offset.reset": "earliest"}}
             assert after.broker_configs == {"num.partitions": "5"}
+            assert after.cluster_configs == {"num.partitions": "6"}
             assert await values_of(again.log("a", 1)) == [(0, b"one"), (1, b"two")]
             assert len(given) == 3
             assert again.next_producer_id() not in given
@@ -284,6 +286,10 @@ def test_configs_are_replaced_whole(stores: Folders) -> None:
             assert store.facts.group_configs == {"h": {"y": "2"}}
             store.set_broker_configs({"p": "1"})
             store.set_broker_configs({"q": "2"})
+            assert store.facts.broker_configs == {"q": "2"}
+            store.set_cluster_configs({"p": "3"})
+            store.set_cluster_configs({"q": "4"})
+            assert store.facts.cluster_configs == {"q": "4"}
             assert store.facts.broker_configs == {"q": "2"}
 
     run(main())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
@@ -297,10 +297,8 @@ class ReadModel:
         core = await self._stored(key) if led is None else led.core
         now_ms = self._clock.monotonic_ms()
         settings = self._share_partitions.delivery_settings(key.group_id)
-        found = chain.from_iterable(
-            _ranges(core, span, now_ms, settings) for span in core.spans(first)
-        )
-        ranges = [*islice(found, most)]
+        spans = islice(core.spans(first), most)
+        ranges = [_range(span, now_ms, settings) for span in spans]
         return RecordsView(ranges, core.end_offset, core.archived.ranges())
 
     def led(self) -> Iterator[LedView]:
@@ -341,29 +339,11 @@ class ReadModel:
         )
 
 
-def _ranges(
-    core: SharePartition, span: Span, now_ms: int, settings: DeliverySettings
-) -> Iterator[RangeView]:
-    """One range, or several if some of its records are blocked."""
-    whole = _range(span, now_ms)
-    count_is_low = span.delivery_count < settings.delivery_count_limit
-    if not settings.blocks or not settings.key_max or span.state is not AVAILABLE or count_is_low:
-        yield whole
-        return
-    released = core.released if isinstance(core, OrderedSharePartition) else ()
-    first = span.first
-    for offset in sorted(one for one in released if span.first <= one <= span.last):
-        if first < offset:
-            yield whole._replace(first=first, last=offset - 1, blocked=True)
-        yield whole._replace(first=offset, last=offset)
-        first = offset + 1
-    if first <= span.last:
-        yield whole._replace(first=first, blocked=True)
-
-
-def _range(span: Span, now_ms: int) -> RangeView:
+def _range(span: Span, now_ms: int, settings: DeliverySettings) -> RangeView:
     first, last, state, delivery_count, lock = span
     count = max(0, delivery_count)  # -1: never in the log
     if lock is None:
-        return RangeView(first, last, state, count, None, -1)
+        failed = state is AVAILABLE and count >= settings.delivery_count_limit
+        blocked = failed and settings.blocks and bool(settings.key_max)
+        return RangeView(first, last, state, count, None, -1, blocked)
     return RangeView(first, last, state, count, lock.member_id, max(0, lock.deadline_ms - now_ms))

@@ -110,7 +110,8 @@ class Broker:
             check_partitions=descriptors.check_start,
         )
         descriptors.partitions = lambda: store.partition_count
-        altered = with_stored(config, store.facts.broker_configs)
+        facts = store.facts
+        altered = with_stored(config, facts.broker_configs, facts.cluster_configs)
         broker = cls(altered, environment, store, descriptors, rules)
         opened = True
         try:

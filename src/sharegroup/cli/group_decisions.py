@@ -27,11 +27,12 @@ def release(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
 ) -> None:
-    """Deliver a blocked record once more; its key goes on when it is accepted.
+    """Deliver a blocked record once more; its key goes on when it is accepted. Holds when the
+    broker stops, too.
 
     A record is blocked when it has failed at the delivery limit, in a group with
     share.ordering=key and share.ordering.on.failure=block; groups records --state blocked shows
-    them. If it fails again, or the broker stops before it is finished, it is blocked again.
+    them. Its delivery count is set to one below the limit; if it fails again, it is blocked again.
     """
 
     async def command() -> None:

@@ -440,8 +440,16 @@ class UnacceptableCredential(KafkaError, code=93):
     """Requested credential would not meet criteria for acceptability."""
 
 
+class InvalidUpdateVersion(KafkaError, code=95):
+    """The given update version was invalid."""
+
+
 class UnknownTopicId(RetriableError, code=100):
     """This server does not host this topic ID."""
+
+
+class BrokerIdNotRegistered(KafkaError, code=102):
+    """The given broker ID was not registered."""
 
 
 class InconsistentTopicId(RetriableError, code=103):

@@ -124,6 +124,9 @@ STRING_BYTES_MAX: Final = 32_767
 """Bytes of a string in a message: group, member and client ids, names, values of configs. What an
 int16 length can say; Kafka holds its newer encoding to it as well."""
 
+FEATURE_NAME_SHOWN_MAX: Final = 250
+"""Characters of a feature's name in an error, which says it twice: names may be long."""
+
 MEMBER_ID_LENGTH_MAX: Final = 36
 """Characters in a client-made member id (KIP-932, Kafka's Uuid text and java.util.UUID both
 fit)."""

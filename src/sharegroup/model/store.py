@@ -42,7 +42,9 @@ class StoreFacts:
     group_configs: Mapping[str, Configs] = field(default_factory=dict)
     """Group id → its own configs; a group without any is not in it."""
     broker_configs: Configs = field(default_factory=dict)
-    """The dynamic configs of the broker."""
+    """The dynamic configs of the broker itself."""
+    cluster_configs: Configs = field(default_factory=dict)
+    """The dynamic defaults of every broker of the cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +208,10 @@ class ConfigStore(Protocol):
         Raises:
             KafkaStorageError: they could not be written.
         """
+        ...
+
+    def set_cluster_configs(self, configs: Configs) -> None:
+        """As :meth:`set_broker_configs`, for the defaults of every broker."""
         ...
 
 

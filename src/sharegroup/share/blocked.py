@@ -33,8 +33,6 @@ class Blocked:
         self._order = order
         self._limit: int | None = None
         """Available records with so many deliveries are blocked; None: none are."""
-        self.released: set[int] = set()
-        """Records that an operator has released, and that have not failed since."""
 
     def configure(self, settings: DeliverySettings) -> None:
         """Obey the group's settings."""
@@ -60,22 +58,14 @@ class Blocked:
         if self._limit is not None:
             for at, until in list(available(self._window, first, last, self._limit)):
                 for offset in range(at, until + 1):
-                    if offset not in self.released:
-                        self._order.block(offset)
+                    self._order.block(offset)
 
     def failed(self, offsets: Iterable[int]) -> None:
         """Block records that have failed at the limit."""
         for offset in offsets:
-            self.released.discard(offset)
             self._order.block(offset)
-
-    def release(self, offset: int) -> None:
-        """An operator lets this record, which is blocked, be delivered once more."""
-        self.released.add(offset)
-        if offset < self._order.end:
-            self._order.unblock(offset)
 
     def has(self, offset: int, settings: DeliverySettings) -> bool:
         """Whether this record, whose key is loaded or not, waits for an operator."""
-        asks = settings.blocks and offset not in self.released
-        return asks and any(available(self._window, offset, offset, settings.delivery_count_limit))
+        limit = settings.delivery_count_limit
+        return settings.blocks and any(available(self._window, offset, offset, limit))

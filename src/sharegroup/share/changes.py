@@ -74,6 +74,8 @@ class StateChange(NamedTuple):
     late: int = 0
     """Acknowledged records that the member does not hold, or accepts out of order, where the others
     were applied (order per key): the answer must say so."""
+    lowers: bool = False
+    """Delivery counts may be below those that are stored: an operator has released a record."""
     gone_back: tuple[OffsetRange, ...] = ()
     """Accepts that went back with a release of the same request (order per key): no error."""
 

@@ -20,13 +20,13 @@ states. What differs from a partition without order:
 A record that is rejected, or that fails at the delivery limit, is archived, and its key goes on. Or
 (``share.ordering.on.failure=block``) the one at the limit is *blocked*: available, but delivered
 only when an operator says so (:meth:`OrderedSharePartition.decide`). Durable state has nothing but
-its delivery count: if the broker stops after a release by hand, the record is blocked again.
+its delivery count, so a release by hand takes back the delivery that has reached the limit.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, compress
 from typing import Final
 
@@ -103,11 +103,6 @@ class OrderedSharePartition(SharePartition):
     def waiting(self) -> int:
         """Loaded records that nobody holds."""
         return len(self._order) - self._window.counts[ACQUIRED]
-
-    @property
-    def released(self) -> Set[int]:
-        """Records that an operator has released, and that have not failed since."""
-        return self._blocked.released
 
     @property
     def blocked_keys(self) -> int:
@@ -402,8 +397,8 @@ class OrderedSharePartition(SharePartition):
     def decide(
         self, offset: int, *, archive: bool, settings: DeliverySettings
     ) -> StateChange | None:
-        """What an operator says of a blocked record: it is delivered once more, or with ``archive``
-        never again. None when nothing need be durable.
+        """What an operator says of a blocked record: it is delivered once more, as the last time
+        within the limit, or with ``archive`` never again.
 
         Raises:
             InvalidRecordState: the record is not blocked.
@@ -411,15 +406,20 @@ class OrderedSharePartition(SharePartition):
         self.configure(settings)
         if not self.is_blocked(offset, settings):
             raise InvalidRecordState(f"Offset {offset} does not wait for an operator.")
-        said: list[list[int]] = [[] for _ in range(SILENT + 1)]
         if archive:
-            said[Verb.REJECT] = [offset]
             self._order.finish([offset])
-        else:
-            self._blocked.release(offset)
-        change = self._changed(said, "", 0).settled(self._window)
-        self._window.offer_all()
-        return change
+        elif offset < self._order.end:
+            self._order.unblock(offset)
+        window, changes = self._window, Changes(_NO_LIMIT, self.archived)
+        (piece,) = window.pieces(offset, offset)
+        ((code, status),) = piece.met()
+        if not archive:
+            status = status._replace(delivery_count=settings.delivery_count_limit - 1)
+        verb = Verb.REJECT if archive else Verb.RELEASE
+        window.replace([piece], changes.moved(piece, bytes([code]), {code: (status, verb)}))
+        change = changes.settled(window)
+        window.offer_all()
+        return change and change._replace(lowers=not archive)
 
     def log_start_moved(self, log_start: int) -> StateChange | None:
         """As in the base class."""

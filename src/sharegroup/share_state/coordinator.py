@@ -127,11 +127,15 @@ class ShareCoordinator:
         delivery_complete_count: int,
         batches: tuple[StateRow, ...],
         now_ms: int,
+        *,
+        lowers: bool = False,
     ) -> KeyedRecord:
         """Apply a leader's change; returns the record to append.
 
         -1 as ``start_offset`` or ``delivery_complete_count`` leaves the stored value; epochs of -1
-        are not checked. The stored leader epoch is not raised.
+        are not checked. The stored leader epoch is not raised. With ``lowers`` the batches replace
+        what is stored of their offsets. No update can say that, since the higher delivery count
+        wins in a merge: it is a snapshot.
 
         Raises:
             InvalidRequest: the key was never initialised, or a batch is not a valid range in a
@@ -149,7 +153,11 @@ class ShareCoordinator:
                     f"State batch {first}-{last} in state {delivery_state}, delivered {count} "
                     "times, is not a valid durable state."
                 )
+        if lowers:
+            state.forget(batches)
         state.add(start_offset, delivery_complete_count, batches)
+        if lowers:
+            return self._snapshotted(key, state.snapshot(now_ms))
         state.merge_when_due()
         return self._recorded(key, state, batches, now_ms)
 

@@ -8,6 +8,7 @@ nothing is lost by waiting.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from sharegroup.model.share_state import StateRow
@@ -85,6 +86,18 @@ class DurableState:
         if self.pile or (self.batches and self.batches[0][0] < self.start_offset):
             self.batches = merged(self.batches + self.pile, self.start_offset)
             self.pile = []
+
+    def forget(self, ranges: Iterable[StateRow]) -> None:
+        """Drop what is stored of these offsets. A snapshot must follow, since no update says so."""
+        self.merge()
+        for first, last, _, _ in ranges:
+            kept: list[StateRow] = []
+            for at, until, state, count in self.batches:
+                if at < first:
+                    kept.append((at, min(until, first - 1), state, count))
+                if until > last:
+                    kept.append((max(at, last + 1), until, state, count))
+            self.batches = kept
 
     def snapshot(self, now_ms: int, *, cold: bool = False) -> ShareSnapshot:
         """The whole state as the next snapshot; a cold one keeps the create time of the last."""

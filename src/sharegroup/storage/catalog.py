@@ -35,6 +35,7 @@ _KEYS: Final = {
     "topics",
     "group_configs",
     "broker_configs",
+    "cluster_configs",
     "producer_ids_end",
     "deleted",
 }
@@ -145,6 +146,10 @@ class Catalog:
         """Replace the broker's dynamic configs."""
         self._write(replace(self.facts, broker_configs=dict(configs)))
 
+    def put_cluster_configs(self, configs: Configs) -> None:
+        """Replace the dynamic defaults of every broker."""
+        self._write(replace(self.facts, cluster_configs=dict(configs)))
+
     def put_producer_ids_end(self, end: int) -> None:
         """Note that all producer ids below ``end`` may be in use."""
         self._write(replace(self.facts, producer_ids_end=end))
@@ -166,6 +171,8 @@ class Catalog:
             "producer_ids_end": facts.producer_ids_end,
             "deleted": deleted,
         }
+        if facts.cluster_configs:  # without them an earlier release can read the file
+            rest["cluster_configs"] = dict(facts.cluster_configs)
         text = "".join(
             [
                 f'{{\n"version": {VERSION},\n"cluster_id": {json.dumps(facts.cluster_id)},\n',
@@ -212,6 +219,7 @@ def _parse(data: bytes, path: str) -> Facts:
             },
             group_configs=content["group_configs"],
             broker_configs=content["broker_configs"],
+            cluster_configs=content.get("cluster_configs", {}),
             producer_ids_end=content["producer_ids_end"],
             deleted={
                 parse_topic_id(key): first for key, first in content.get("deleted", {}).items()

@@ -242,6 +242,12 @@ class DataFolder:
             self._catalog.put_broker_configs(configs)
         self._partitions.configure()
 
+    def set_cluster_configs(self, configs: Configs) -> None:
+        """As :meth:`set_broker_configs`, for the defaults of every broker."""
+        with self.failures.answered("configs of every broker"):
+            self._catalog.put_cluster_configs(configs)
+        self._partitions.configure()
+
     def next_producer_id(self) -> int:
         """A producer id that was never returned before, not even before a crash. Raises
         KafkaStorageError.

@@ -93,8 +93,10 @@ DESCRIBE_USER_SCRAM_CREDENTIALS = Api(
     50, "DescribeUserScramCredentials", "describe_user_scram_credentials"
 )
 ALTER_USER_SCRAM_CREDENTIALS = Api(51, "AlterUserScramCredentials", "alter_user_scram_credentials")
+UPDATE_FEATURES = Api(57, "UpdateFeatures", "update_features")
 DESCRIBE_CLUSTER = Api(60, "DescribeCluster", "describe_cluster")
 DESCRIBE_PRODUCERS = Api(61, "DescribeProducers", "describe_producers")
+UNREGISTER_BROKER = Api(64, "UnregisterBroker", "unregister_broker")
 DESCRIBE_TRANSACTIONS = Api(65, "DescribeTransactions", "describe_transactions")
 LIST_TRANSACTIONS = Api(66, "ListTransactions", "list_transactions")
 CONSUMER_GROUP_HEARTBEAT = Api(68, "ConsumerGroupHeartbeat", "consumer_group_heartbeat")

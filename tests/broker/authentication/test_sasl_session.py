@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from sharegroup.broker.configs.described import describe_broker
 from sharegroup.broker.network.sasl_session import VERSIONS_TOLD_MAX
 from sharegroup.broker.server import Broker
 from sharegroup.model.limits import (
@@ -344,7 +345,7 @@ def test_no_secret_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
         async with raw_client(port) as client:
             await client.handshake("SCRAM-SHA-256")
             await client.authenticate(secret.encode())
-        shown = [*broker.parts.configs.broker.describe(), broker.parts.configs.broker]
+        shown = [*describe_broker(broker.parts.configs.broker), broker.parts.configs.broker]
         assert secret not in repr(shown)
         assert secret not in repr(broker.security.open("SASL_PLAINTEXT").__dict__)  # type: ignore[union-attr]
 

@@ -95,6 +95,8 @@ from sharegroup.wire.messages.share_fetch import ShareFetchRequest
 from sharegroup.wire.messages.share_group_describe import ShareGroupDescribeRequest
 from sharegroup.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from sharegroup.wire.messages.sync_group import SyncGroupRequest
+from sharegroup.wire.messages.unregister_broker import UnregisterBrokerRequest
+from sharegroup.wire.messages.update_features import UpdateFeaturesRequest
 from tests.broker.authorization.clients import Clients, with_acls
 from tests.broker.by_hand import TIMEOUT_MS, produce
 
@@ -169,6 +171,8 @@ DENIED: list[tuple[apis.Api, Any, list[int]]] = [
     (apis.LIST_CONFIG_RESOURCES, ListConfigResourcesRequest(), [CLUSTER]),
     (apis.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(None), [CLUSTER]),
     (apis.ELECT_LEADERS, ElectLeadersRequest(0, None), [CLUSTER]),
+    (apis.UPDATE_FEATURES, UpdateFeaturesRequest(), [CLUSTER]),
+    (apis.UNREGISTER_BROKER, UnregisterBrokerRequest(7), [CLUSTER]),
     (apis.DESCRIBE_USER_SCRAM_CREDENTIALS, DescribeUserScramCredentialsRequest(None), [CLUSTER]),
     (apis.ALTER_USER_SCRAM_CREDENTIALS, AlterUserScramCredentialsRequest(
         [ScramCredentialDeletion("alice", 1)], []

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from sharegroup.broker.configs.broker import BROKER_CONFIGS, BrokerConfig, load
+from sharegroup.broker.configs.described import describe_broker, describe_cluster
 from sharegroup.broker.configs.listeners import Listener
 from sharegroup.broker.configs.stored_passwords import with_stored
 from sharegroup.groups.config import KAFKAS_DEFAULTS, Bounded
@@ -240,7 +241,7 @@ def test_altering_a_running_broker() -> None:
 
 def test_describe_says_where_each_value_comes_from() -> None:
     config = BrokerConfig(static={"log.retention.ms": "5"}, dynamic={"log.retention.ms": "6"})
-    entries = {entry.name: entry for entry in config.describe()}
+    entries = {entry.name: entry for entry in describe_broker(config)}
     assert list(entries) == list(BROKER_CONFIGS)
     retention = entries["log.retention.ms"]
     assert (retention.value, retention.source) == ("6", ConfigSource.DYNAMIC_BROKER)
@@ -268,12 +269,26 @@ def test_a_migration_policy_is_one_of_four_in_any_case() -> None:
         load("group.consumer.migration.policy=sideways")
 
 
-def test_the_clusters_default_is_what_was_altered() -> None:
-    config = load("message.max.bytes=9").altered({"log.segment.bytes": "2000000"})
-    (entry,) = config.describe_altered()
-    assert (entry.name, entry.value) == ("log.segment.bytes", "2000000")
+def test_defaults_of_every_broker_stand_below_its_own() -> None:
+    name = "log.segment.bytes"
+    config = load(f"message.max.bytes=9\n{name}=1100000").altered(cluster={name: "2000000"})
+    (entry,) = describe_cluster(config)
+    assert (entry.name, entry.value) == (name, "2000000")
     assert entry.source is ConfigSource.DYNAMIC_DEFAULT_BROKER
     assert [synonym.source for synonym in entry.synonyms] == [entry.source]
+    assert config.integer(name) == 2_000_000
+    own = config.altered({name: "3000000"})
+    assert own.integer(name) == 3_000_000
+    found = next(entry for entry in describe_broker(own) if entry.name == name)
+    assert [(int(s.source), s.value) for s in found.synonyms[:3]] == [
+        (ConfigSource.DYNAMIC_BROKER, "3000000"),
+        (ConfigSource.DYNAMIC_DEFAULT_BROKER, "2000000"),
+        (ConfigSource.STATIC_BROKER, "1100000"),
+    ]
+    assert own.altered({}).integer(name) == 2_000_000
+    assert own.altered(cluster={}).altered({}).integer(name) == 1_100_000
+    with pytest.raises(InvalidConfig, match="must be greater than"):
+        config.altered(cluster={"group.share.session.timeout.ms": "5000"})
 
 
 @pytest.mark.parametrize(
@@ -320,7 +335,7 @@ def test_passwords_of_an_earlier_release_hold_and_can_be_removed(
 ) -> None:
     """Others can be altered beside them; no password gets a new value."""
     stored = {"ssl.key.password": "hunter2", "max.connections": "9"}
-    config = with_stored(load(), stored)
+    config = with_stored(load(), stored, {})
     assert [one.getMessage().split()[2] for one in caplog.records] == ["ssl.key.password"]
     assert "hunter2" not in caplog.text
     assert config.altered({**stored, "max.connections": "8"}).dynamic["ssl.key.password"]

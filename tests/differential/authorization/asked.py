@@ -49,6 +49,8 @@ from sharegroup.wire.messages import (
     share_acknowledge,
     share_fetch,
     sync_group,
+    unregister_broker,
+    update_features,
 )
 from sharegroup.wire.messages import alter_partition_reassignments as reassign
 from sharegroup.wire.messages import alter_share_group_offsets as alter_share
@@ -338,6 +340,11 @@ ASKED = (
               [create_partitions.CreatePartitionsTopic(name, 2) for name in TOPICS], 10_000, True)),
     Asked("ElectLeaders", apis.ELECT_LEADERS, 2, lambda _: elect_leaders.ElectLeadersRequest(
         0, [elect_leaders.TopicPartitions(name, [0]) for name in TOPICS], 10_000)),
+    Asked("UpdateFeatures", apis.UPDATE_FEATURES, 2,
+          lambda _: update_features.UpdateFeaturesRequest(
+              10_000, [update_features.FeatureUpdateKey("group.version", 1)], True)),
+    Asked("UnregisterBroker", apis.UNREGISTER_BROKER, 0,
+          lambda _: unregister_broker.UnregisterBrokerRequest(77)),
     Asked("AlterPartitionReassignments", apis.ALTER_PARTITION_REASSIGNMENTS, 0,
           lambda _: reassign.AlterPartitionReassignmentsRequest(10_000, topics=[
               reassign.ReassignableTopic(name, [reassign.ReassignablePartition(0, [1])])

@@ -108,7 +108,7 @@ class ListenersSecurity:
         Raises:
             InvalidConfig: a file cannot be read; the old ones stay.
         """
-        altered = {*config.dynamic, *self._config().dynamic}
+        altered = {*config.altered_by_somebody, *self._config().altered_by_somebody}
         if not any(name in LISTENER_CONFIGS or suffix_of(name) for name in altered):
             return lambda: None
         return self._read(config)

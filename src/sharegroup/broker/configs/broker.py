@@ -24,6 +24,7 @@ from sharegroup.broker.configs.listener_settings import (
     is_for_all,
     listener_definition,
     setting_named,
+    suffix_of,
 )
 from sharegroup.broker.configs.listeners import (
     PLAINTEXT,
@@ -45,9 +46,6 @@ from sharegroup.broker.configs.transactions import TRANSACTION_CONFIGS
 from sharegroup.groups.config import BROKER_BOUNDS, Bounded, GroupDefaults, broker_names
 from sharegroup.model.config import (
     ConfigDef,
-    ConfigEntry,
-    ConfigSource,
-    ConfigSynonym,
     ConfigTable,
     ConfigType,
     ConfigValue,
@@ -79,24 +77,29 @@ _COPIES: Final = (
     "transaction.state.log.replication.factor",
     "transaction.state.log.min.isr",
 )
+_OF_ONE_LISTENER: Final = ("ssl.keystore.", "ssl.truststore.", "ssl.key.")
+"""How settings begin that Kafka alters for single listeners only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
-    """Settings as texts, by their current names: ``static`` are set at start, ``dynamic`` are
-    altered while the broker runs.
+    """Settings as texts, by their current names: ``static`` are set at start; altered while the
+    broker runs are ``cluster``, the defaults of every broker, and ``dynamic``, this broker's own.
 
     ``warnings`` are sentences about settings that have no effect here.
     """
 
     static: Mapping[str, str] = field(default_factory=dict, repr=False)
+    cluster: Mapping[str, str] = field(default_factory=dict, repr=False)
     dynamic: Mapping[str, str] = field(default_factory=dict, repr=False)
     warnings: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> ConfigValue:
         definition = definition_of(name) or BROKER_CONFIGS[name]
-        text = self.dynamic.get(name, self.static.get(name))
-        return definition.default if text is None else definition.parse(text)
+        for layer in (self.dynamic, self.cluster, self.static):
+            if name in layer:
+                return definition.parse(layer[name])
+        return definition.default
 
     def integer(self, name: str) -> int:
         """The value of a number; 0 if it is not set and has no default."""
@@ -119,7 +122,12 @@ class BrokerConfig:
     @property
     def set_by_somebody(self) -> Mapping[str, str]:
         """All settings that are set explicitly; altered values replace those set at start."""
-        return {**self.static, **self.dynamic}
+        return {**self.static, **self.altered_by_somebody}
+
+    @property
+    def altered_by_somebody(self) -> Mapping[str, str]:
+        """All settings that were altered while the broker ran; own values replace defaults."""
+        return {**self.cluster, **self.dynamic}
 
     @property
     def node_id(self) -> int:
@@ -221,87 +229,24 @@ class BrokerConfig:
             for name in BROKER_BOUNDS
         }
 
-    def altered(self, dynamic: Mapping[str, str]) -> BrokerConfig:
-        """A copy in which ``dynamic`` replaces all settings altered while the broker runs.
+    def altered(
+        self, dynamic: Mapping[str, str] | None = None, cluster: Mapping[str, str] | None = None
+    ) -> BrokerConfig:
+        """A copy in which ``dynamic`` replaces all own settings altered while the broker runs, and
+        ``cluster`` all defaults of every broker. What is None stays.
 
         Raises:
             InvalidConfig: a name is unknown or a value is invalid.
-            InvalidRequest: a setting needs a restart.
+            InvalidRequest: a setting needs a restart, or belongs to one broker.
         """
-        for name in dynamic:
-            definition = definition_of(name)
-            if definition is None:
-                raise InvalidConfig(_unknown(name))
-            if not definition.dynamic and dynamic[name] != self.dynamic.get(name):
-                secret = definition.type is ConfigType.PASSWORD
-                why = ": passwords are not stored, set it and restart" if secret else ""
-                raise InvalidRequest(f"Cannot update these configs dynamically: [{name}]{why}")
-        config = replace(self, dynamic=dict(dynamic))
+        own = self.dynamic if dynamic is None else dynamic
+        shared = self.cluster if cluster is None else cluster
+        _check_alterable(own, self.dynamic)
+        _check_alterable(shared, self.cluster)
+        _check_shareable(shared, self.cluster)
+        config = replace(self, dynamic=dict(own), cluster=dict(shared))
         check_broker(config)
         return config
-
-    def describe(self) -> list[ConfigEntry]:
-        """The entries of DescribeConfigs for the broker."""
-        own = [listener_definition(name) for name in self.set_by_somebody]
-        definitions = [*BROKER_CONFIGS.values(), *filter(None, own)]
-        return [self._entry(definition) for definition in definitions]
-
-    def describe_altered(self) -> list[ConfigEntry]:
-        """The entries of DescribeConfigs for the cluster's default: what was altered while the
-        broker ran. There is one broker, so that they are its own as well."""
-        entries = [
-            self._entry(definition_of(name) or BROKER_CONFIGS[name]) for name in self.dynamic
-        ]
-        source = ConfigSource.DYNAMIC_DEFAULT_BROKER
-        return [
-            replace(
-                entry,
-                source=source,
-                synonyms=(ConfigSynonym(name=entry.name, value=entry.value, source=source),),
-            )
-            for entry in entries
-        ]
-
-    def synonyms(self, names: Sequence[str], default: ConfigValue) -> list[ConfigSynonym]:
-        """Where a value comes from that the settings ``names`` say, the effective one first; as in
-        Kafka only the first one's default counts. ``default`` is that of a setting which has no
-        effect here."""
-        layers = (
-            (ConfigSource.DYNAMIC_BROKER, self.dynamic),
-            (ConfigSource.STATIC_BROKER, self.static),
-        )
-        found = [
-            ConfigSynonym(name=name, value=layer[name], source=source)
-            for source, layer in layers
-            for name in names
-            if name in layer
-        ]
-        for name in names[:1]:
-            value = BROKER_CONFIGS[name].default if name in BROKER_CONFIGS else default
-            if value is not None:
-                text = format_value(value)
-                found.append(ConfigSynonym(name=name, value=text, source=ConfigSource.DEFAULT))
-        return found
-
-    def _entry(self, definition: ConfigDef) -> ConfigEntry:
-        name = definition.name
-        synonyms = self.synonyms((name,), None)
-        own = self.dynamic.get(name, self.static.get(name))
-        if own is None and definition.default is not None:
-            own = format_value(definition.default)
-        secret = definition.type is ConfigType.PASSWORD
-        if secret:  # never shown, as in Kafka
-            own, synonyms = None, [replace(synonym, value=None) for synonym in synonyms]
-        return ConfigEntry(
-            name=name,
-            value=own,
-            sensitive=secret,
-            source=synonyms[0].source if synonyms else ConfigSource.DEFAULT,
-            type=definition.type,
-            doc=definition.doc,
-            read_only=not definition.dynamic,
-            synonyms=tuple(synonyms),
-        )
 
     def _endpoints(self, name: str) -> list[Listener]:
         not_opened = self.names("controller.listener.names")
@@ -375,6 +320,43 @@ def check_broker(config: BrokerConfig) -> None:
     _check_advertised_names(config)
     if len(config.names("log.dirs") or config.names("log.dir")) != 1:
         raise InvalidConfig("log.dirs: write one folder, there is one per broker")
+
+
+def _check_alterable(after: Mapping[str, str], before: Mapping[str, str]) -> None:
+    """Refuse what needs a restart. What stays as it is is no alteration.
+
+    Raises:
+        InvalidConfig: there is no such setting.
+        InvalidRequest: it needs a restart.
+    """
+    for name, text in after.items():
+        definition = definition_of(name)
+        if definition is None:
+            raise InvalidConfig(_unknown(name))
+        if not definition.dynamic and text != before.get(name):
+            secret = definition.type is ConfigType.PASSWORD
+            why = ": passwords are not stored, set it and restart" if secret else ""
+            raise InvalidRequest(f"Cannot update these configs dynamically: [{name}]{why}")
+
+
+def _check_shareable(after: Mapping[str, str], before: Mapping[str, str]) -> None:
+    """Refuse a default of every broker for what each broker has of its own: TLS and SASL.
+
+    Raises:
+        InvalidRequest: it belongs to one broker.
+    """
+    for name, text in after.items():
+        if text == before.get(name) or (is_for_all(name) and not suffix_of(name)):
+            continue
+        if name.startswith(_OF_ONE_LISTENER):
+            raise InvalidRequest(
+                "These security configs can be dynamically updated only per-listener using the "
+                f"listener prefix: [{name}]"
+            )
+        raise InvalidRequest(
+            "Cannot update these configs at default cluster level, broker id must be specified: "
+            f"[{name}]"
+        )
 
 
 def _check_advertised_names(config: BrokerConfig) -> None:

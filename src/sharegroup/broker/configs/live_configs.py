@@ -72,18 +72,31 @@ class LiveConfigs:
             self._store.set_topic_config(name, configs)
 
     def set_broker(self, configs: Mapping[str, str], *, validate_only: bool) -> None:
-        """Replace the broker settings that were altered while it runs, durably.
+        """Replace the broker's own settings that were altered while it runs, durably.
 
         Raises:
             InvalidConfig: one of them is invalid.
             InvalidRequest: one of them needs a restart.
         """
-        altered = self.broker.altered(configs)
+        altered = self.broker.altered(dynamic=configs)
+        self._alter(altered, lambda: self._store.set_broker_configs(configs), validate_only)
+
+    def set_cluster(self, configs: Mapping[str, str], *, validate_only: bool) -> None:
+        """Replace the defaults of every broker, durably.
+
+        Raises:
+            InvalidConfig: one of them is invalid.
+            InvalidRequest: one of them needs a restart, or belongs to one broker.
+        """
+        altered = self.broker.altered(cluster=configs)
+        self._alter(altered, lambda: self._store.set_cluster_configs(configs), validate_only)
+
+    def _alter(self, altered: BrokerConfig, store: Callable[[], None], validate_only: bool) -> None:
         install = self.prepare(altered)
         if not validate_only:
             before, self.broker = self.broker, altered
             try:
-                self._store.set_broker_configs(configs)
+                store()
             except KafkaStorageError:
                 self.broker = before
                 raise

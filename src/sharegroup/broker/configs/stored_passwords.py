@@ -21,8 +21,11 @@ _WARNING: Final = (
 )
 
 
-def with_stored(config: BrokerConfig, stored: Mapping[str, str]) -> BrokerConfig:
-    """A copy of ``config`` with what was altered before this start; warns of passwords in it.
+def with_stored(
+    config: BrokerConfig, stored: Mapping[str, str], cluster: Mapping[str, str]
+) -> BrokerConfig:
+    """A copy of ``config`` with what was altered before this start, for this broker and for every
+    broker; warns of passwords in it.
 
     Raises:
         InvalidConfig, InvalidRequest: as :meth:`BrokerConfig.altered`.
@@ -30,7 +33,7 @@ def with_stored(config: BrokerConfig, stored: Mapping[str, str]) -> BrokerConfig
     secrets = {name: value for name, value in stored.items() if _is_secret(name)}
     for name in sorted(secrets):
         logger.warning(_WARNING, name, name)
-    return replace(config, dynamic=secrets).altered(stored)
+    return replace(config, dynamic=secrets).altered(stored, cluster)
 
 
 def _is_secret(name: str) -> bool:

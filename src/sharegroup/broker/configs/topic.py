@@ -19,6 +19,7 @@ from sharegroup.broker.configs.define import (
     names,
     throttled_replicas,
 )
+from sharegroup.broker.configs.described import broker_synonyms
 from sharegroup.model.config import (
     LONG_MAX,
     ConfigDef,
@@ -393,7 +394,7 @@ def _entry(
     if name in overrides:
         own = ConfigSynonym(name=name, value=overrides[name], source=ConfigSource.DYNAMIC_TOPIC)
         synonyms.append(own)
-    synonyms += broker.synonyms(definition.synonyms, definition.default)
+    synonyms += broker_synonyms(broker, definition.synonyms, definition.default)
     return ConfigEntry(
         name=name,
         value=overrides.get(name, format_value(_inherited(definition, broker))),

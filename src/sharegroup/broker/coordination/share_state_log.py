@@ -39,6 +39,8 @@ class Change(NamedTuple):
     start_offset: int
     delivery_complete_count: int
     batches: tuple[StateRow, ...]
+    lowers: bool = False
+    """The batches replace what is stored of their offsets, also where a count goes down."""
 
 
 class ShareStateLog:
@@ -127,7 +129,10 @@ class ShareStateLog:
             KafkaStorageError: the disk failed; none of them may be assumed durable.
         """
         now_ms = self._clock.wall_ms()
-        await self._each(changes, lambda machine, one: [machine.write(*one, now_ms)])
+        await self._each(
+            changes,
+            lambda machine, one: [machine.write(*one[:-1], now_ms, lowers=one.lowers)],
+        )
 
     async def delete(self, keys: Sequence[SharePartitionKey]) -> None:
         """Delete the state of share partitions, durably; unknown keys are ignored.

@@ -256,6 +256,7 @@ class SharePartitions:
                         change.start_offset,
                         change.delivery_complete_count,
                         change.batches,
+                        change.lowers,
                     )
                     for led, change in changes
                 ]

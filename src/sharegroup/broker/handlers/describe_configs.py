@@ -8,6 +8,7 @@ from typing import Final
 from sharegroup.broker.authorization.resources import CLUSTER, Operation, Resource
 from sharegroup.broker.authorization.resources import group as group_resource
 from sharegroup.broker.authorization.resources import topic as topic_resource
+from sharegroup.broker.configs.described import describe_broker, describe_cluster
 from sharegroup.broker.configs.topic import describe_topic_configs
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
@@ -102,7 +103,7 @@ def entries_of(parts: BrokerParts, resource_type: int, name: str) -> Sequence[Co
         return describe_topic_configs(live.of_topic(name), live.broker)
     if resource_type == BROKER:
         check_broker_name(parts, name)
-        return live.broker.describe() if name else live.broker.describe_altered()
+        return describe_broker(live.broker) if name else describe_cluster(live.broker)
     if resource_type == BROKER_LOGGER:
         return []
     if resource_type == CLIENT_METRICS:
@@ -112,7 +113,7 @@ def entries_of(parts: BrokerParts, resource_type: int, name: str) -> Sequence[Co
     if resource_type == GROUP:
         if not name:
             raise InvalidRequest("Group name must not be empty")
-        synonyms = {entry.name: entry.synonyms for entry in live.broker.describe()}
+        synonyms = {entry.name: entry.synonyms for entry in describe_broker(live.broker)}
         return describe_group_configs(live.of_group(name), live.broker.group_defaults(), synonyms)
     raise InvalidRequest(f"resources of type {resource_type} have no configs here")
 

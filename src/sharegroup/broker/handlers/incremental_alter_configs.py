@@ -23,7 +23,7 @@ from sharegroup.broker.handlers.describe_configs import entries_of as described
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.groups.config import GROUP_CONFIGS
-from sharegroup.model.config import ConfigTable, ConfigType
+from sharegroup.model.config import ConfigTable, ConfigType, format_value
 from sharegroup.model.errors import (
     InvalidConfig,
     InvalidRequest,
@@ -142,7 +142,13 @@ def alter_resource(
         parts.waiters.wake_all()  # a limit may have been raised
     elif kind == BROKER:
         check_broker_name(parts, name)
-        live.set_broker(changed(live.broker.dynamic), validate_only=validate_only)
+        try:
+            if name:
+                live.set_broker(changed(live.broker.dynamic), validate_only=validate_only)
+            else:
+                live.set_cluster(changed(live.broker.cluster), validate_only=validate_only)
+        except InvalidConfig as error:  # as in Kafka, whose brokers look before its controller
+            raise InvalidRequest(error.message) from error
     else:
         raise InvalidRequest(f"resources of type {kind} have no configs to alter here")
 
@@ -193,7 +199,8 @@ def _apply(
     if definition is None or definition.type is not ConfigType.LIST:
         raise InvalidConfig(f"Can't append to or subtract from {name}: it is not a list.")
     entries = described(parts, resource.resource_type, resource.resource_name)
-    text = changed.get(name) or next((e.value for e in entries if e.name == name), "") or ""
+    default = format_value(definition.default)
+    text = changed.get(name) or next((e.value for e in entries if e.name == name), default) or ""
     items = [item for item in text.split(",") if item]
     named = [item for item in config.value.split(",") if item]
     if config.config_operation == APPEND:

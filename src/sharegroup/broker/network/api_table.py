@@ -190,6 +190,7 @@ API_TABLE: dict[int, ServedApi] = {
             "alter_user_scram_credentials",
             "create, change, delete users of SCRAM",
         ),
+        _row(apis.UPDATE_FEATURES, 0, 2, "update_features", "confirm the levels of features"),
         _row(apis.DESCRIBE_CLUSTER, 0, 2, "describe_cluster", "cluster id, controller, brokers"),
         _row(
             apis.DESCRIBE_PRODUCERS,
@@ -198,6 +199,7 @@ API_TABLE: dict[int, ServedApi] = {
             "describe_producers",
             "a partition's producers and their open transactions",
         ),
+        _row(apis.UNREGISTER_BROKER, 0, 0, "unregister_broker", "refused: there is one node"),
         _row(apis.DESCRIBE_TRANSACTIONS, 0, 0, "describe_transactions", "transactional ids"),
         _row(
             apis.LIST_TRANSACTIONS,

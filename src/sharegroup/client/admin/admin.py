@@ -230,6 +230,7 @@ class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls):
 
         Raises:
             InvalidConfig: a value is invalid; the text is the broker's.
+            InvalidRequest: a broker cannot have this setting or value.
         """
         kind = _resource(resource)
         await self._trying(

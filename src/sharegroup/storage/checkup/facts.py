@@ -70,6 +70,7 @@ def _check_types(facts: Facts) -> None:
     for configs in facts.group_configs.values():
         _check_configs(configs)
     _check_configs(facts.broker_configs)
+    _check_configs(facts.cluster_configs)
     if not facts.cluster_id or type(facts.cluster_id) is not str:
         raise ValueError(f"a cluster cannot have the id {facts.cluster_id!r}")
     if type(facts.producer_ids_end) is not int or facts.producer_ids_end < 0:

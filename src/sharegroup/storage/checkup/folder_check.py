@@ -142,12 +142,13 @@ class FolderCheck:
         starts = self._checkpoint(checkpoints.LOG_STARTS)
         cleaned = self._checkpoint(checkpoints.CLEANED)
         sparse = self._checkpoint(checkpoints.SPARSE)
+        altered = {**self.facts.cluster_configs, **self.facts.broker_configs}
         for topic, facts in sorted(self.facts.topics.items()):
             for number in range(facts.partitions):
                 key = TopicPartition(topic, number)
                 in_kafkas = self._believed(key, cleaned, checkpoints.CLEANED) or 0
                 in_ours = self._believed(key, sparse, checkpoints.SPARSE) or 0
-                compacted = gaps.is_compacted(topic, facts.configs, self.facts.broker_configs)
+                compacted = gaps.is_compacted(topic, facts.configs, altered)
                 foreign = gaps.foreign_until(in_kafkas, in_ours) if compacted else 0
                 known = LastKnown(
                     clean=self.clean,

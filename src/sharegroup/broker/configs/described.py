@@ -1,0 +1,82 @@
+"""What DescribeConfigs says of the broker's settings: values, and where they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sharegroup.broker.configs.broker import BROKER_CONFIGS, BrokerConfig, definition_of
+from sharegroup.broker.configs.listener_settings import listener_definition
+from sharegroup.model.config import (
+    ConfigDef,
+    ConfigEntry,
+    ConfigSource,
+    ConfigSynonym,
+    ConfigType,
+    ConfigValue,
+    format_value,
+)
+
+
+def describe_broker(config: BrokerConfig) -> list[ConfigEntry]:
+    """All settings of the broker."""
+    own = [listener_definition(name) for name in config.set_by_somebody]
+    definitions = [*BROKER_CONFIGS.values(), *filter(None, own)]
+    return [
+        _entry(definition, broker_synonyms(config, (definition.name,), None))
+        for definition in definitions
+    ]
+
+
+def describe_cluster(config: BrokerConfig) -> list[ConfigEntry]:
+    """The defaults of every broker that were altered; no others."""
+    source = ConfigSource.DYNAMIC_DEFAULT_BROKER
+    return [
+        _entry(
+            definition_of(name) or BROKER_CONFIGS[name],
+            [ConfigSynonym(name=name, value=text, source=source)],
+        )
+        for name, text in config.cluster.items()
+    ]
+
+
+def broker_synonyms(
+    config: BrokerConfig, names: Sequence[str], default: ConfigValue
+) -> list[ConfigSynonym]:
+    """Where a value comes from that the settings ``names`` say, the effective one first; as in
+    Kafka only the first one's default counts. ``default`` is that of a setting which has no effect
+    here."""
+    layers = (
+        (ConfigSource.DYNAMIC_BROKER, config.dynamic),
+        (ConfigSource.DYNAMIC_DEFAULT_BROKER, config.cluster),
+        (ConfigSource.STATIC_BROKER, config.static),
+    )
+    found = [
+        ConfigSynonym(name=name, value=layer[name], source=source)
+        for source, layer in layers
+        for name in names
+        if name in layer
+    ]
+    for name in names[:1]:
+        value = BROKER_CONFIGS[name].default if name in BROKER_CONFIGS else default
+        if value is not None:
+            text = format_value(value)
+            found.append(ConfigSynonym(name=name, value=text, source=ConfigSource.DEFAULT))
+    return found
+
+
+def _entry(definition: ConfigDef, synonyms: list[ConfigSynonym]) -> ConfigEntry:
+    """The entry of a setting whose ``synonyms`` say where its value comes from."""
+    secret = definition.type is ConfigType.PASSWORD
+    if secret:  # never shown, as in Kafka
+        synonyms = [replace(synonym, value=None) for synonym in synonyms]
+    return ConfigEntry(
+        name=definition.name,
+        value=synonyms[0].value if synonyms else None,
+        sensitive=secret,
+        source=synonyms[0].source if synonyms else ConfigSource.DEFAULT,
+        type=definition.type,
+        doc=definition.doc,
+        read_only=not definition.dynamic,
+        synonyms=tuple(synonyms),
+    )
