@@ -160,6 +160,12 @@ class Producer(Front):
             raise
         return self
 
+    def __del__(self) -> None:
+        unclosed = getattr(self, "_thread", None) is not None
+        super().__del__()  # warns
+        if unclosed:
+            self._inner._forsake()
+
     def __exit__(
         self,
         kind: type[BaseException] | None,

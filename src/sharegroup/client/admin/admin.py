@@ -112,6 +112,13 @@ class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls):
                 source=self,
                 stacklevel=2,
             )
+            self._forsake()
+
+    def _forsake(self) -> None:
+        """Disconnect, from any thread, because nobody closed this client."""
+        if self._owns_cluster:
+            self._owns_cluster = False  # nothing is left to close, or to warn of
+            self._cluster.forsake()
 
     async def __aenter__(self) -> Self:
         try:

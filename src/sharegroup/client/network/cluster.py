@@ -113,6 +113,7 @@ class Cluster:
         self._topics_watched: set[str] = set()
         self._topic_errors: dict[str, KafkaError] = {}
         self._refreshing: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._refreshed_at = 0.0
         self.features: dict[str, tuple[int, int]] = {}
         """Supported features of the latest broker to answer: name → (lowest, highest level)."""
@@ -138,9 +139,9 @@ class Cluster:
             BootstrapError: none answered within ``bootstrap_timeout_ms``; the text names them all.
             AuthenticationFailed: none let us in, and the settings are why.
         """
+        self._loop = loop = asyncio.get_running_loop()
         if self.metadata.nodes:
             return
-        loop = asyncio.get_running_loop()
         started = loop.time()
         total = self._bootstrap_timeout_ms / 1000
         deadline = started + total
@@ -181,6 +182,13 @@ class Cluster:
         for link in self._links.values():
             ending += link.close()
         return ending
+
+    def forsake(self) -> None:
+        """Close all connections, from any thread, because nobody closed their client. On an event
+        loop that is closed, there is nothing left to do.
+        """
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.cut)
 
     @property
     def connected(self) -> bool:

@@ -81,35 +81,28 @@ class BufferSettings:
 class ProduceBuffer:
     """See the module.
 
-    Args:
-        connect: called for each new topic, before its look-up.
-
     Attributes:
+        connect: called for each new topic, before its look-up; set once, by the producer.
         sender: takes batches from the outboxes; set once, by the producer.
         failures: failed batches with records that nobody has awaited.
         crowded: a batch is full; a caller that sends many lets the event loop run, and unsets it.
         size: bytes that wait to be sent.
+        loop: the event loop of the records; None: none has been handed over.
     """
 
+    connect: Callable[[], Awaitable[None]]
     sender: ProduceSender
 
-    def __init__(
-        self, cluster: Cluster, settings: BufferSettings, connect: Callable[[], Awaitable[None]]
-    ) -> None:
+    def __init__(self, cluster: Cluster, settings: BufferSettings) -> None:
         self.failures = Failures()
         self.crowded = False
         self.size = 0
+        self.loop: asyncio.AbstractEventLoop | None = None
         self._cluster = cluster
         self._settings = settings
-        self._connect = connect
         self._topics: dict[str, _Topic] = {}
         self._line: deque[_Waiting] = deque()
         self._tasks_in_line: set[asyncio.Task[Any] | None] = set()
-
-    @property
-    def used(self) -> bool:
-        """A record has been handed over."""
-        return bool(self._topics)
 
     def waiting(self) -> list[Delivery]:
         """The deliveries of the records that are in no batch yet."""
@@ -282,13 +275,14 @@ class ProduceBuffer:
     def _begin_topic(self, name: str) -> _Topic:
         topic = _Topic(StickyPartitioner(self._settings.batch_size, self._cluster.random))
         topic.learning = asyncio.create_task(self._learn(name, topic), name=f"topic {name}")
+        self.loop = topic.learning.get_loop()
         self._topics[name] = topic
         return topic
 
     async def _learn(self, name: str, topic: _Topic) -> None:
         """Look up the topic's partitions, then enter the records that wait for them."""
         try:
-            await self._connect()
+            await self.connect()
             topic.outboxes = [self._new_outbox(name, n) for n in await self._partitions_of(name)]
         except SharegroupError as error:
             del self._topics[name]  # the next record asks again

@@ -16,11 +16,12 @@ import asyncio
 import logging
 import random
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from sharegroup.client.clock import wall_ms
+from sharegroup.client.closing import ended
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.group.offset_requests import OffsetAndMetadata
@@ -30,10 +31,12 @@ from sharegroup.client.producer.buffer import BufferSettings, ProduceBuffer
 from sharegroup.client.producer.delivery import Delivery, RecordMetadata
 from sharegroup.client.producer.outgoing import OutgoingRecord, outgoing_record
 from sharegroup.client.producer.sender import ProduceSender
+from sharegroup.client.producer.starting import ProducerStart
 from sharegroup.client.producer.transactions import Transaction, TransactionCoordinator
 from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.model.errors import (
     ConfigError,
+    KafkaError,
     MessageTooLarge,
     RequestTimedOut,
     SharegroupError,
@@ -116,7 +119,6 @@ class Producer:
                 delivery_timeout_s=delivery_timeout_ms / 1000,
                 clock_ms=clock_ms,
             ),
-            self._connect,
         )
         self._transactions = (
             TransactionCoordinator(
@@ -133,9 +135,11 @@ class Producer:
             on_done=self._buffer.done,
             transactions=self._transactions,
         )
+        self._starting = ProducerStart(self._cluster, self._transactions, self._sender)
         self._buffer.sender = self._sender
-        self._starting: asyncio.Task[None] | None = None
+        self._buffer.connect = self._starting.done
         self._closing: asyncio.Task[None] | None = None
+        self._forsaken = False
         self._hurry = asyncio.Event()
 
     # --- life -------------------------------------------------------------------------------------
@@ -147,23 +151,7 @@ class Producer:
             BootstrapError: no broker could be reached.
         """
         self._check_open()
-        await self._connect()
-
-    async def _connect(self) -> None:
-        if self._starting is None:
-            self._starting = asyncio.create_task(self._start(), name="producer-start")
-            self._starting.add_done_callback(_seen)
-        await asyncio.shield(self._starting)
-
-    async def _start(self) -> None:
-        try:
-            await self._cluster.start()
-            if self._transactions is not None:
-                await self._transactions.identify()
-        except BaseException:
-            self._starting = None
-            raise
-        self._sender.start()
+        await self._starting.done()
 
     async def close(self, timeout_s: float = CLOSE_S) -> None:
         """Flush, then disconnect. A second call does nothing.
@@ -200,13 +188,7 @@ class Producer:
             late = RequestTimedOut(
                 f"the producer was closed before the record was confirmed (timeout_s={timeout_s:g})"
             )
-            if self._starting is not None:
-                self._starting.cancel()
-                await asyncio.gather(self._starting, return_exceptions=True)
-            await self._buffer.close(late)
-            await self._sender.stop(late)
-            if self._owns_cluster:
-                await self._cluster.close()
+            await self._stopping(late)()
         self._raise_failure()
 
     async def _flush_until_hurried(self, timeout_s: float) -> None:
@@ -243,13 +225,48 @@ class Producer:
             log.error("records were not delivered: %s", failure)
 
     def __del__(self) -> None:
-        if getattr(self, "_closing", self) is None and (self._starting or self._buffer.used):
-            warnings.warn(
-                f"{self!r} was not closed: write `async with Producer(...)`, or await its close()",
-                ResourceWarning,
-                source=self,
-                stacklevel=2,
+        if getattr(self, "_closing", self) is not None or self._forsaken:
+            return
+        if self._loop is None:
+            return
+        warnings.warn(
+            f"{self!r} was not closed: write `async with Producer(...)`, or await its close()",
+            ResourceWarning,
+            source=self,
+            stacklevel=2,
+        )
+        self._forsake()
+
+    def _forsake(self) -> None:
+        """Stop, from any thread, because nobody closed this producer."""
+        self._forsaken = True
+        loop = self._loop
+        if loop is not None and not loop.is_closed():
+            gone = RequestTimedOut(
+                "the producer was given up before the record was confirmed: hold it until then, "
+                "and close it"
             )
+            stop = self._stopping(gone)
+            loop.call_soon_threadsafe(lambda: loop.create_task(stop(), name="producer-stop"))
+
+    @property
+    def _loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop that it is used on; None: it was not used."""
+        return self._starting.loop or self._buffer.loop
+
+    def _stopping(self, error: KafkaError) -> Callable[[], Coroutine[Any, Any, None]]:
+        """Stops all parts; records not confirmed by then fail. Does not hold the producer."""
+        starting, buffer, sender = self._starting, self._buffer, self._sender
+        cluster = self._cluster if self._owns_cluster else None
+
+        async def stop() -> None:
+            await ended(starting.cut())
+            await buffer.close(error)
+            await sender.stop(error)
+            if cluster is not None:
+                await cluster.close()
+
+        return stop
 
     # --- producing --------------------------------------------------------------------------------
 
@@ -459,12 +476,6 @@ class Producer:
     def _check_open(self) -> None:
         if self._closing is not None:
             raise IllegalState("the producer is closed")
-
-
-def _seen(task: asyncio.Task[None]) -> None:
-    """Mark the task's error as seen: a waiting caller has it, or the next call tries again."""
-    if not task.cancelled():
-        task.exception()
 
 
 def _check(

@@ -276,7 +276,7 @@ class Transaction:
     async def begin(self) -> None:
         """Open it."""
         producer, machine = self._producer, self._coordinator.machine
-        await producer._connect()
+        await producer._starting.done()
         machine.begin()
         for outbox in producer._buffer.outboxes():
             if outbox.identity != machine.identity:
