@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import tracemalloc
 
 from sharegroup.model.errors import (
     NONE,
@@ -350,5 +352,26 @@ def test_deleting_a_group_deletes_its_offsets() -> None:
         assert not world.broker.parts.group_registry.ids()
         await world.crash()
         assert not world.broker.parts.group_registry.ids()
+
+    simulate(scenario, SOON)
+
+
+def test_a_join_that_waits_holds_its_metadata_once() -> None:
+    metadata_bytes = 500_000
+
+    async def scenario(world: World) -> None:
+        one, two = await member(world), await member(world)
+        await together(one)
+        await two.join_once()  # learns its id
+        two.metadata = bytes(metadata_bytes)  # the client's, which does not count
+        gc.collect()
+        tracemalloc.start()
+        joining = asyncio.ensure_future(two.join())
+        await asked(world)
+        gc.collect()
+        held, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert metadata_bytes <= held < 1.3 * metadata_bytes
+        await asyncio.gather(one.join(), joining)
 
     simulate(scenario, SOON)

@@ -118,9 +118,11 @@ class FrameSplitter:
             self._begin(length, left)
             return None
         at += _LENGTH.size
-        self._at = at + length
-        self.pending = self._at < len(data)
-        return data[at : self._at]
+        end = at + length
+        self.pending = end < len(data)
+        # A connection that waits for its answer must not keep the bytes that it has received.
+        self._data, self._at = (data, end) if self.pending else (b"", 0)
+        return data[at:end]
 
     def _begin(self, length: int, left: int) -> None:
         """Begin a frame that is not whole. ``check`` waits for its API key and version."""

@@ -354,7 +354,9 @@ class BrokerConnection(asyncio.Protocol):
         task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, frame: bytes, slot: Slot) -> None:
-        chunks = await self._handled(frame, self._dispatcher.answer(self, frame))
+        size, work = len(frame) + LENGTH_BYTES, self._dispatcher.answer(self, frame)
+        del frame  # the request may wait for long: what is decoded of it must be the only copy
+        chunks = await self._handled(size, work)
         if chunks is not None:
             self._lengths.answered = True
             self._fill(slot, chunks)
@@ -362,9 +364,8 @@ class BrokerConnection(asyncio.Protocol):
     async def _authenticate(self, sasl: SaslSession, frame: bytes, slot: Slot) -> None:
         """Let the session answer; the next request is started when it has."""
         was = sasl.principal
-        answer = await self._handled(
-            frame, sasl.answer(frame, lambda: self._dispatcher.answer(self, frame))
-        )
+        work = sasl.answer(frame, lambda: self._dispatcher.answer(self, frame))
+        answer = await self._handled(len(frame) + LENGTH_BYTES, work)
         sasl.busy = False
         if answer is None:
             return
@@ -379,8 +380,8 @@ class BrokerConnection(asyncio.Protocol):
         else:
             self._go_on()
 
-    async def _handled(self, frame: bytes, work: Awaitable[_T]) -> _T | None:
-        """The result of ``work``, which handles a request; None if the connection is closed."""
+    async def _handled(self, size: int, work: Awaitable[_T]) -> _T | None:
+        """The result of ``work``, for a request of ``size`` bytes; None if it closed."""
         try:
             return await work
         except MalformedMessage as error:
@@ -390,7 +391,6 @@ class BrokerConnection(asyncio.Protocol):
             self._dispatcher.out_of_means(self, error)
             self.abort()
         finally:
-            size = len(frame) + LENGTH_BYTES
             self._running_bytes -= size
             self.moved_bytes += size
             self._requests.count(self, -size)

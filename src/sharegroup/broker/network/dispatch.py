@@ -116,7 +116,9 @@ class Dispatcher:
                 response = served.failure(served.api.request(), error)
                 return response_frame(served.api, header.version, header.correlation_id, response)
         request = decode(served.api.request, header.version, frame, header.body)
-        if len(frame) > REQUEST_ARRAY_MAX:
+        size = len(frame)
+        del frame  # records are views of it; of other requests the decoded one is all that stays
+        if size > REQUEST_ARRAY_MAX:
             _check_arrays(served, request)
         context = RequestContext(
             version=header.version,
@@ -136,13 +138,13 @@ class Dispatcher:
 
         if quotas.active:
             key = header.api_key
-            within = WithinQuotas(quotas, key, len(frame), context, self._now_s, started)
+            within = WithinQuotas(quotas, key, size, context, self._now_s, started)
             work = self._handle(served, request, within.context)
             frames = await within.answer(connection, work, encode)
         else:
             frames = encode(await self._handle(served, request, context))
         meter = self._parts.meters.request(served.api.name)
-        meter.request_bytes += len(frame)
+        meter.request_bytes += size
         meter.response_bytes += sum(map(len, frames))
         meter.seconds.observe(self._now_s() - started)
         return frames

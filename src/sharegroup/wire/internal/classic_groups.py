@@ -11,7 +11,7 @@ from typing import Final
 
 from sharegroup.groups.classic import records as core
 from sharegroup.model.errors import MalformedMessage
-from sharegroup.wire.codec import decode, encode_bytes
+from sharegroup.wire.codec import decode, encode, encode_bytes
 from sharegroup.wire.schema import Message, array, data, i16, i32, i64, message, string
 
 KEY_TYPE: Final = 2
@@ -87,7 +87,7 @@ def encode_record(record: core.ClassicRecord) -> tuple[bytes, bytes | None]:
             for m in record.members
         ],
     )
-    return key, WRITTEN_VERSION.to_bytes(2, "big") + encode_bytes(value, WRITTEN_VERSION)
+    return key, b"".join((WRITTEN_VERSION.to_bytes(2, "big"), *encode(value, WRITTEN_VERSION)))
 
 
 def decode_record(raw_key: bytes, raw_value: bytes | None) -> core.ClassicRecord:
