@@ -1,5 +1,5 @@
-"""The real disk: only this module, ``local_file``, ``local_range`` and ``timed_sync`` call ``os``
-in the shell.
+"""The real disk: only this module, ``local_file``, ``local_range``, ``native_syncs`` and
+``timed_sync`` call ``os`` in the shell.
 
 A sync runs off the loop's thread, several files in parallel (``native_syncs``), and also syncs the
 folder of a file that this process has created, once for all files of a folder.
