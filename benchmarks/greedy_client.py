@@ -11,9 +11,9 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from uuid import UUID
 
 from sharegroup.client.admin.admin import Admin
+from sharegroup.client.admin.descriptions import TopicDescription
 from sharegroup.wire import apis
 from sharegroup.wire.batch import encode_batch
 from sharegroup.wire.framing import request_frame
@@ -36,11 +36,13 @@ class Target:
         host, _, port = bootstrap.rpartition(":")
         self.address = (host, int(port))
         self.topic = topic
-        self.topic_id = asyncio.run(self._topic_id(bootstrap))
+        described = asyncio.run(self._described(bootstrap))
+        self.topic_id = described.topic_id
+        self.partitions = len(described.partitions)
 
-    async def _topic_id(self, bootstrap: str) -> UUID:
+    async def _described(self, bootstrap: str) -> TopicDescription:
         async with Admin(bootstrap) as admin:
-            return (await admin.describe_topics(self.topic))[self.topic].topic_id
+            return (await admin.describe_topics(self.topic))[self.topic]
 
     def connect(self) -> socket.socket:
         """A connection whose first request has been answered."""
@@ -74,6 +76,15 @@ def stream(target: Target, data: bytes) -> None:
 
 def pipelining(target: Target) -> None:
     stream(target, frame(apis.METADATA, 12, MetadataRequest([])) * 5_000)
+
+
+def small_produces(target: Target) -> None:
+    """One after the other to each partition."""
+    batch = encode_batch([(None, bytes(100))], timestamp_ms=0)
+    parts = [produce.PartitionProduceData(number, batch) for number in range(target.partitions)]
+    data = [produce.TopicProduceData(topic_id=target.topic_id, partition_data=[p]) for p in parts]
+    requests = [produce.ProduceRequest(None, -1, 1000, [one]) for one in data]
+    stream(target, b"".join(frame(apis.PRODUCE, 13, one) for one in requests) * 100)
 
 
 def big_produce(target: Target) -> None:
@@ -121,6 +132,7 @@ def acknowledge(target: Target) -> None:
 
 ATTACKS: dict[str, Callable[[Target], None]] = {
     "pipelining": pipelining,
+    "small-produces": small_produces,
     "produce": big_produce,
     "unread": unread,
     "unfinished": unfinished,

@@ -22,12 +22,14 @@ RECORDS = 400
 PAUSE_S = 0.003
 PAUSE = threading.Event()
 FLUSH_SECONDS = 60
+CROWDED_PARTITIONS = 6
 BIG_RECORDS = 40
 BIG_BYTES = 900_000
 ALONE = "alone"
 TITLES = {
     ALONE: "produce, one at a time: alone",
     "pipelining": "… beside one that pipelines small requests",
+    "small-produces": "… beside one that pipelines produce requests of 100 B to 6 partitions",
     "produce": "… beside one that pipelines produce requests of 900 kB",
     "unread": "… beside 20 that fetch and never read",
     "unfinished": "… beside 12 unfinished requests of 20 MiB",
@@ -42,7 +44,7 @@ class NeverAnswered(Exception):
 def run(bench: Bench) -> dict[str, float]:
     bench.server.prepare()
     bench.server.start()
-    victim, crowded = bench.new_topic(1), bench.new_topic(1)
+    victim, crowded = bench.new_topic(1), bench.new_topic(CROWDED_PARTITIONS)
     fill(bench.bootstrap, crowded)
     found = percentiles(ALONE, delays(bench.bootstrap, victim, RECORDS))
     for attack in ATTACKS:
@@ -63,7 +65,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def fill(bootstrap: str, topic: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, **SILENT})
     for _ in range(BIG_RECORDS):
-        producer.produce(topic, bytes(BIG_BYTES))
+        producer.produce(topic, bytes(BIG_BYTES), partition=0)
     producer.flush(FLUSH_SECONDS)
 
 

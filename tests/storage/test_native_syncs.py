@@ -6,12 +6,13 @@ import asyncio
 import errno
 import os
 import signal
+from collections.abc import Awaitable
 from pathlib import Path
 
 import pytest
 
 from sharegroup.records.compiled import NativeSyncs
-from sharegroup.storage import LocalDisk
+from sharegroup.storage import LocalDisk, SyncFailed
 from sharegroup.storage.disk import SYNC_THREADS, LocalFile
 from sharegroup.storage.native_syncs import AVAILABLE, SyncThreads
 
@@ -29,23 +30,29 @@ def files(folder: Path, count: int) -> list[LocalFile]:
     return made
 
 
+async def errors(sync: Awaitable[None]) -> dict[str, int | None]:
+    """By the path of the file that was not synced."""
+    with pytest.raises(SyncFailed) as raised:
+        await sync
+    return {path: error.errno for path, error in raised.value.failures.items()}
+
+
 def test_all_are_synced_and_each_error_is_its_own_files(tmp_path: Path) -> None:
+    when_over: list[int] = []
+
     async def main() -> None:
-        threads = SyncThreads(4)
+        threads = SyncThreads(4, when_over.append)
         all_of = files(tmp_path, MANY)
         closed = all_of[7]
         closed.close()
-        failures = await threads.sync(all_of)
-        assert {path: error.errno for path, error in failures.items()} == {closed.path: errno.EBADF}
+        assert await errors(threads.sync(all_of)) == {closed.path: errno.EBADF}
+        assert when_over == [MANY]
         assert all(file.sync_s > 0 for file in all_of if file is not closed)
-        assert await threads.sync([]) == {}
+        await threads.sync([])
         read_end, write_end = os.pipe()  # which cannot be synced
         broken = all_of[0]
         own, broken._fd = broken._fd, read_end
-        failures = await threads.sync([broken, all_of[1]])
-        assert {path: error.errno for path, error in failures.items()} == {
-            broken.path: errno.EINVAL
-        }
+        assert await errors(threads.sync([broken, all_of[1]])) == {broken.path: errno.EINVAL}
         broken._fd = own
         for fd in (read_end, write_end):
             os.close(fd)
@@ -58,17 +65,19 @@ def test_all_are_synced_and_each_error_is_its_own_files(tmp_path: Path) -> None:
 
 
 def test_those_who_wait_and_those_who_have_gone(tmp_path: Path) -> None:
+    when_over: list[int] = []
+
     async def main(threads: SyncThreads) -> None:
         all_of = files(tmp_path, 30)
-        waits = [asyncio.ensure_future(threads.sync([file])) for file in all_of]
+        waits = [threads.sync([file]) for file in all_of]
         await asyncio.sleep(0)
         for wait in waits[::2]:
             wait.cancel()
-        assert await asyncio.gather(*waits[1::2]) == [{}] * 15
-        assert await threads.sync(all_of) == {}
+        await asyncio.gather(*waits[1::2])
+        await threads.sync(all_of)
         assert all(file.give_back(by_force=False) for file in all_of), "none is in a sync"
 
-    threads = SyncThreads(2)
+    threads = SyncThreads(2, when_over.append)
     asyncio.run(main(threads))
     asyncio.run(main(threads))  # another loop
     threads.end()
@@ -78,7 +87,7 @@ def test_a_signal_goes_to_the_threads_of_python(tmp_path: Path) -> None:
     """All of them but this one have it blocked; a sync's thread would not run Python's handler."""
 
     async def main() -> None:
-        threads = SyncThreads(4)
+        threads = SyncThreads(4, lambda _: None)
         caught = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, caught.set)
         await threads.sync(files(tmp_path, 4))

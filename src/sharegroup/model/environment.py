@@ -92,8 +92,8 @@ class Disk(Protocol):
         """Open for reading and appending; created when missing."""
         ...
 
-    async def sync(self, files: Sequence[DiskFile]) -> None:
-        """Return when the data of all ``files`` is on stable storage (fdatasync), off the event
+    def sync(self, files: Sequence[DiskFile]) -> Awaitable[None]:
+        """Done when the data of all ``files`` is on stable storage (fdatasync), off the event
         loop's thread."""
         ...
 

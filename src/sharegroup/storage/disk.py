@@ -16,14 +16,21 @@ import fcntl
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Final, NamedTuple, TypeVar
 
 from sharegroup.model.environment import DiskFile
 from sharegroup.storage.descriptors import CACHED_MAX
-from sharegroup.storage.local_file import Home, LocalFile, SyncNotStarted, no_memory, write_all
+from sharegroup.storage.local_file import (
+    Home,
+    LocalFile,
+    SyncFailed,
+    SyncNotStarted,
+    no_memory,
+    write_all,
+)
 from sharegroup.storage.native_syncs import AVAILABLE, SyncThreads
 
 __all__ = ["LocalDisk", "LocalFile", "SyncFailed", "SyncNotStarted"]
@@ -38,17 +45,6 @@ QUICK_SYNC_S: Final = 0.0005
 
 _T = TypeVar("_T")
 _A = TypeVar("_A")
-
-
-class SyncFailed(OSError):
-    """Some files could not be synced: data written to them since the last sync may be lost for
-    ever. If the error of a file is :class:`SyncNotStarted`, nothing of it is lost.
-    """
-
-    def __init__(self, failures: dict[str, OSError]) -> None:
-        first = next(iter(failures.values()))
-        super().__init__(first.errno, f"sync failed: {first.strerror}", next(iter(failures)))
-        self.failures = failures
 
 
 class LocalDisk:
@@ -69,7 +65,7 @@ class LocalDisk:
         """Open for reading and appending; created when missing."""
         return LocalFile(path, self.home)
 
-    async def sync(self, files: Sequence[DiskFile]) -> None:
+    def sync(self, files: Sequence[DiskFile]) -> Awaitable[None]:
         """Sync all ``files``, at most four at a time. Callers should keep the files of one folder
         next to each other.
 
@@ -83,35 +79,34 @@ class LocalDisk:
         own = [file for file in files if isinstance(file, LocalFile)]
         assert len(own) == len(files), "a disk syncs its own files only"
         native = None if any(file.folder_dirty for file in own) else self._sync_threads()
-        failures = await (self._hop_and_sync(own) if native is None else native.sync(own))
-        self.home.descriptors.trim(len(files))
-        if failures:
-            raise SyncFailed(failures)
+        return self._hop_and_sync(own) if native is None else native.sync(own)
 
     def _sync_threads(self) -> SyncThreads | None:
         """The threads without Python; None where there are none."""
         if self._native is None and AVAILABLE:
             try:
-                self._native = SyncThreads(SYNC_THREADS)
+                self._native = SyncThreads(SYNC_THREADS, self.home.descriptors.trim)
             except OSError:  # too many threads in this process: those of Python say so
                 return None
         return self._native
 
-    async def _hop_and_sync(self, files: Sequence[LocalFile]) -> dict[str, OSError]:
-        """Sync them in Python's threads; the errors of those that failed."""
+    async def _hop_and_sync(self, files: Sequence[LocalFile]) -> None:
+        """Sync them in Python's threads."""
         failures: dict[str, OSError] = {}
         if len(files) == 1 and self._usual_sync_s < QUICK_SYNC_S:
             self._take_in(_sync_files(files), failures)
-            return failures
-        size = max(1, -(-len(files) // SYNC_THREADS))
-        shares = [files[first : first + size] for first in range(0, len(files), size)]
-        hops = [_hop(self._pool, _sync_files, share) for share in shares]
-        for share, hop in zip(shares, hops, strict=True):
-            try:
-                self._take_in(await hop, failures)
-            except SyncNotStarted as error:
-                failures.update((file.path, error) for file in share)
-        return failures
+        else:
+            size = max(1, -(-len(files) // SYNC_THREADS))
+            shares = [files[first : first + size] for first in range(0, len(files), size)]
+            hops = [_hop(self._pool, _sync_files, share) for share in shares]
+            for share, hop in zip(shares, hops, strict=True):
+                try:
+                    self._take_in(await hop, failures)
+                except SyncNotStarted as error:
+                    failures.update((file.path, error) for file in share)
+        self.home.descriptors.trim(len(files))
+        if failures:
+            raise SyncFailed(failures)
 
     def _take_in(self, synced: Synced, failures: dict[str, OSError]) -> None:
         """Note failures, and the usual duration of a sync: a slow sync counts for about 20 more."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from itertools import islice
 from typing import Final, Protocol
 
@@ -62,7 +63,7 @@ class Flusher:
         self._failures = failures
         self._postponed: dict[Flushable, asyncio.TimerHandle] = {}
         self._dirty: dict[Flushable, None] = {}
-        self._running: dict[Flushable, asyncio.Task[None]] = {}
+        self._running: dict[Flushable, asyncio.Future[None]] = {}
         self._scheduled = False
         self.seconds = Histogram()
         """How long each sync took."""
@@ -105,27 +106,32 @@ class Flusher:
     def _begin(self) -> None:
         """Start the syncs of dirty logs, those that have waited longest first."""
         self._scheduled = False
+        loop = asyncio.get_running_loop()
         room = LOGS_MAX - len(self._running)
         free = (log for log in self._dirty if log not in self._running)
         for log in list(islice(free, max(0, room))):
             del self._dirty[log]
-            task = asyncio.get_running_loop().create_task(self._sync(log))
-            self._running[log] = task
+            files = log.begin_flush()
+            sync = asyncio.ensure_future(self._disk.sync(files))
+            self._running[log] = sync
+            sync.add_done_callback(partial(self._ended, log, files, loop.time()))
 
-    async def _sync(self, log: Flushable) -> None:
-        files = log.begin_flush()
-        failures: Sequence[OSError] = ()
-        now_s = asyncio.get_running_loop().time
-        started = now_s()
-        try:
-            await self._disk.sync(files)
-        except SyncFailed as error:
+    def _ended(
+        self, log: Flushable, files: Sequence[DiskFile], began_s: float, sync: asyncio.Future[None]
+    ) -> None:
+        del self._running[log]
+        if sync.cancelled():  # the loop is closed: nobody waits any more
+            return
+        error = sync.exception()
+        if isinstance(error, SyncFailed):
             failures = [*error.failures.values()]
-        except OSError as error:  # the files that failed are unknown: none can be trusted
+        elif isinstance(error, OSError):  # the files that failed are unknown: none can be trusted
             failures = [error]
-        finally:
-            del self._running[log]
-        self.seconds.observe(now_s() - started)
+        elif error is not None:
+            raise error
+        else:
+            failures = []
+        self.seconds.observe(asyncio.get_running_loop().time() - began_s)
         self._end(log, files, failures)
         if self._dirty:
             self._schedule()

@@ -33,6 +33,17 @@ class SyncNotStarted(OSError):
     """
 
 
+class SyncFailed(OSError):
+    """Some files could not be synced: data written to them since the last sync may be lost for
+    ever. If the error of a file is :class:`SyncNotStarted`, nothing of it is lost.
+    """
+
+    def __init__(self, failures: dict[str, OSError]) -> None:
+        first = next(iter(failures.values()))
+        super().__init__(first.errno, f"sync failed: {first.strerror}", next(iter(failures)))
+        self.failures = failures
+
+
 class Home:
     """Resolves the paths of one disk: from the descriptor of a locked folder if the path lies in
     one, else as they are.

@@ -13,10 +13,9 @@ from typing import Final, NamedTuple
 
 from sharegroup.records.compiled import NativeSyncs, has_native_syncs
 from sharegroup.records.walk import LIBRARY
-from sharegroup.storage.local_file import BegunSync, LocalFile, SyncNotStarted
+from sharegroup.storage.local_file import BegunSync, LocalFile, SyncFailed, SyncNotStarted
 
 AVAILABLE: Final = has_native_syncs(LIBRARY)
-Failures = dict[str, OSError]
 
 
 class _Job(NamedTuple):
@@ -30,37 +29,51 @@ class _Job(NamedTuple):
 class _Batch:
     """Some files that somebody waits for together."""
 
-    def __init__(self, files: Sequence[LocalFile]) -> None:
-        self.left = len(files)
-        self.failures: Failures = {}
+    def __init__(self, files: Sequence[LocalFile], when_over: Callable[[int], None]) -> None:
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._files = self._left = len(files)
+        self._failures: dict[str, OSError] = {}
+        self._when_over = when_over
+        if not files:
+            self.over.set_result(None)
 
     def ended(self, file: LocalFile, error: OSError | None) -> None:
         """One of them is synced, or not."""
-        self.left -= 1
+        self._left -= 1
         if error is not None:
-            self.failures[file.path] = error
-        if not self.left and not self.over.done():  # done: nobody waits any more
+            self._failures[file.path] = error
+        if self._left:
+            return
+        self._when_over(self._files)
+        if self.over.done():  # nobody waits any more
+            return
+        if self._failures:
+            self.over.set_exception(SyncFailed(self._failures))
+        else:
             self.over.set_result(None)
 
 
 class SyncThreads:
     """The threads of one disk; they are started by its first sync, and serve one loop at a time.
 
+    Args:
+        when_over: is called when files that were synced together are, with their number.
+
     Raises:
         OSError: none could be started.
     """
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, when_over: Callable[[int], None]) -> None:
         assert LIBRARY is not None
+        self._when_over = when_over
         self._native = NativeSyncs(LIBRARY, threads)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._jobs: dict[int, _Job] = {}
         self._number = 0
 
-    async def sync(self, files: Sequence[LocalFile]) -> Failures:
-        """Sync all of them, whose names are durable; the errors of those that failed."""
-        batch = _Batch(files)
+    def sync(self, files: Sequence[LocalFile]) -> asyncio.Future[None]:
+        """Sync all of them, whose names are durable; done when they are, or with SyncFailed."""
+        batch = _Batch(files, self._when_over)
         self._listen()
         for file in files:
             try:
@@ -72,9 +85,7 @@ class SyncThreads:
                 batch.ended(file, None)
             else:
                 self._submit(_Job(file, begun, batch.ended))
-        if batch.left:
-            await batch.over
-        return batch.failures
+        return batch.over
 
     def end(self) -> None:
         """Do what is waiting, and end the threads."""
