@@ -164,7 +164,8 @@ class Delivery:
         """The application is not given these: they get ``kind``."""
         for offset in offsets:
             self.types[offset - self.first] = kind
-        self.records = [one for one in self.records if one.offset not in offsets]
+        gone = set(offsets)
+        self.records = [one for one in self.records if one.offset not in gone]
 
     def decide(self, offset: int, kind: AckType) -> None:
         """Acknowledge one record with ``kind``. It can be changed until it is sent.

@@ -110,6 +110,7 @@ class Holdings:
         self._kept = Records()
         self._left_unanswered = False
         self._taken_back = TakenBack()
+        self._released_more = False
         self.iteration: Iteration | None = None
         """The loop that was given the latest records; None: a poll was."""
 
@@ -316,6 +317,8 @@ class Holdings:
 
     def take_decided(self) -> list[Decided]:
         """All that can be sent now."""
+        if self._released_more:
+            self._pass_over_in_buffer()
         decided = self._take(self._hands)
         hands, self._hands = self._hands, []
         for delivery in hands:
@@ -339,16 +342,17 @@ class Holdings:
             self._taken_back.withdrawn(partition, key, offset)
             return
         self._taken_back.released(partition, key, offset)
+        self._released_more = True
         self._pass_over_in_hands(partition, key, offset)
-        for waiting in self._buffer:
-            if waiting.partition == partition and waiting.error is None:
-                later = [one for one in waiting.keys or () if waiting.is_behind(one, key, offset)]
-                for one in later:
-                    alone = waiting.part(one, one)
-                    alone.mark(one, one, AckType.RELEASE)
-                    self._hands.append(alone)
-                if later:
-                    waiting.drop(later, SENT)
+
+    def _pass_over_in_buffer(self) -> None:
+        """All at once, when the releases are sent: many may fail together."""
+        self._released_more = False
+        for delivery in self._buffer:
+            for offset in self._drop_stale(delivery):
+                alone = delivery.part(offset, offset)
+                alone.mark(offset, offset, AckType.RELEASE)
+                self._hands.append(alone)
 
     def _pass_over_in_hands(self, partition: TopicIdPartition, key: bytes, offset: int) -> None:
         iteration = self.iteration
@@ -368,15 +372,19 @@ class Holdings:
         elif passed and iteration is not None:
             iteration.records[iteration.given :] = left
 
-    def _drop_stale(self, delivery: Delivery) -> None:
-        """Those that the broker has taken back get no answer."""
+    def _drop_stale(self, delivery: Delivery) -> list[int]:
+        """The records here that the broker has taken back, or will: they are not given."""
+        if delivery.error is not None:
+            return []
         stale = [
             offset
             for offset, key in (delivery.keys or {}).items()
             if self._taken_back.is_stale(delivery.partition, key, offset, delivery.request)
+            and delivery.types[offset - delivery.first] == UNDECIDED
         ]
-        if stale and delivery.error is None:
+        if stale:
             delivery.drop(stale, SENT)
+        return stale
 
     def answered(self, answer: Answer) -> None:
         """The broker has answered to these acknowledgements."""
