@@ -42,7 +42,15 @@ REASONS: Final[dict[str, tuple[str, str]]] = {
     "client-confluent-cpu": ("", NOISE),
     "assign": ("", NOISE),
     "latency-*-p50": (SYNC, NOT_KNOWN),
-    "greedy-pipelining-*": ("the sync's thread waits behind the neighbour's requests", ""),
+    "lockstep-cpu": (
+        "each state is synced, and each record wakes all waiting fetches",
+        "each record wakes all waiting fetches",
+    ),
+    "greedy-pipelining-*": (SYNC, ""),
+    "greedy-small-produces-*": (
+        "each of the neighbour's requests costs more CPU than Kafka's, and a sync",
+        "each of the neighbour's requests costs more CPU than Kafka's",
+    ),
     "greedy-produce-*": (NOT_KNOWN, NOT_KNOWN),
     "greedy-*-p50": (SYNC, ""),
     "expiry-p50": (NOT_KNOWN, NOT_KNOWN),

@@ -68,7 +68,7 @@ ANSWERS_AHEAD_BYTES_MAX: Final = 1 << 20
 """Bytes of one connection's answers that are ready and wait for an earlier one. Beyond this no
 further request is started."""
 
-TURN_REQUESTS: Final = 4
+TURN_REQUESTS: Final = 2
 """Requests of one connection started in one step of the event loop. A producer that pipelines is
 not slowed down by it, and another connection waits for no more than these."""
 
