@@ -88,6 +88,7 @@ class Broker:
         self.parts.configs.prepare = self.security.prepare
         self.security.installed = self._close_deleted_soon
         self._users_seen: tuple[object, int] = (None, 0)
+        self._acls_from: object = None
 
     @classmethod
     async def open(cls, config: BrokerConfig, environment: Environment, data: str) -> Broker:
@@ -237,7 +238,10 @@ class Broker:
 
     def _take_stored_acls(self) -> None:
         state = self.parts.security.state
-        self.parts.access_rules.take_stored(state.acls, (state, state.acl_version))
+        changed = state.take_changed_acls()
+        before, self._acls_from = self._acls_from, state
+        # After a load the machine is another one, which does not know what the last one held.
+        self.parts.access_rules.take_stored(state.acls, changed if state is before else None)
 
     def _look_at_users(self) -> None:
         state = self.parts.security.state

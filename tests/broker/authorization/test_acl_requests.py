@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sharegroup.broker.authorization.access_rules import AccessRules
 from sharegroup.broker.metrics.reader import MetricsReader
 from sharegroup.broker.metrics.traffic import DENIALS
 from sharegroup.broker.server import Broker
@@ -108,6 +109,51 @@ def test_an_acl_holds_at_once_for_open_connections_and_after_a_restart(tmp_path:
     with_two(tmp_path, first, *STORED)
     with_two(tmp_path, again, *STORED)
     with_two(tmp_path, lambda two: _nothing(two), *STORED)
+
+
+def test_a_change_of_stored_acls_looks_at_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at: list[int] = []
+    take = AccessRules.take_stored
+
+    def counting(rules: AccessRules, rows: Mapping[Any, Any], *about: Any) -> None:
+        counted = CountedRows(rows)
+        take(rules, counted, *about)
+        looked_at.append(counted.looked_at)
+
+    async def scenario(two: Two) -> None:
+        many = [AclCreation(2, f"t{n}", 3, "User:a", "*", 8, 3) for n in range(300)]
+        del looked_at[:]
+        await two.create(many)
+        await two.create([SEE_JOBS])
+        assert await two.sees("jobs") == 3
+        await two.delete(DeleteAclsFilter(2, "jobs", 3, None, None, 1, 1))
+        assert await two.sees("jobs") == TOPIC_DENIED
+        assert looked_at == [300, 1, 1]
+
+    monkeypatch.setattr(AccessRules, "take_stored", counting)
+    with_two(tmp_path, scenario, *STORED)
+
+
+class CountedRows(Mapping[Any, Any]):
+    """Counts the rows that are looked at, or gone through."""
+
+    def __init__(self, rows: Mapping[Any, Any]) -> None:
+        self._rows = rows
+        self.looked_at = 0
+
+    def __getitem__(self, key: Any) -> Any:
+        self.looked_at += 1
+        return self._rows[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        for key in self._rows:
+            self.looked_at += 1
+            yield key
+
+    def __len__(self) -> int:
+        return len(self._rows)
 
 
 async def _nothing(two: Two) -> None:

@@ -48,7 +48,6 @@ class AccessRules:
         """Called with the new authorizer when the rules have changed."""
         self._index = AclIndex()
         self._stored: dict[UUID, Acl] = {}
-        self._version: object = None
         self._seen = b""  # the file's bytes at the last look
         self._taken = b""  # those in force, or refused
         self.authorizer: Authorizer = AllowAll()
@@ -93,24 +92,24 @@ class AccessRules:
                 logger.error("the ACLs stay as they were: %s", error)
             self._seen = said
 
-    def take_stored(self, rows: Mapping[UUID, AclRow], version: object) -> None:
-        """Take the ACLs made by CreateAcls. ``version`` is another one when ``rows`` has changed
-        since the last call."""
-        if not self.stores or version == self._version:
+    def take_stored(self, rows: Mapping[UUID, AclRow], changed: Iterable[UUID] | None) -> None:
+        """Take the ACLs made by CreateAcls. ``changed``: the ids of those that have changed
+        since the last call; None: all are looked at."""
+        if not self.stores:
             return
-        self._version = version
-        gone, come = self._stored.keys() - rows.keys(), rows.keys() - self._stored.keys()
-        for acl_id in gone:
-            self._index.remove(self._stored.pop(acl_id))
-        for acl_id in come:
-            try:
-                acl = acl_of(rows[acl_id])
-            except ValueError as error:
-                logger.error("a stored ACL has no effect: %s", error)
+        ids = rows.keys() | self._stored.keys() if changed is None else changed
+        different = False
+        for acl_id in ids:
+            before, after = self._stored.get(acl_id), _in_force(rows.get(acl_id))
+            if before == after:
                 continue
-            self._stored[acl_id] = acl
-            self._index.add(acl)
-        if gone or come:
+            different = True
+            if before is not None:
+                self._index.remove(self._stored.pop(acl_id))
+            if after is not None:
+                self._stored[acl_id] = after
+                self._index.add(after)
+        if different:
             self._renew()
 
     def _take_file(self, text: bytes) -> None:
@@ -138,3 +137,12 @@ class AccessRules:
             self.authorizer = self.authorizer.renewed()
         if self.changed is not None:
             self.changed(self.authorizer)
+
+
+def _in_force(row: AclRow | None) -> Acl | None:
+    """The ACL of a row; None if there is none, or it has no meaning here."""
+    try:
+        return None if row is None else acl_of(row)
+    except ValueError as error:
+        logger.error("a stored ACL has no effect: %s", error)
+        return None

@@ -28,8 +28,7 @@ class SecurityMachine:
         self._acls: dict[UUID, AclRow] = {}
         self._acl_ids: dict[AclRow, UUID] = {}
         self._quotas: dict[tuple[Entity, str], float] = {}
-        self.acl_version = 0
-        """Grows with each change of an ACL."""
+        self._acls_changed: dict[UUID, None] = {}
         self.users_lost = 0
         """Grows with each credential that is deleted."""
 
@@ -47,6 +46,12 @@ class SecurityMachine:
     def acl_ids(self) -> Mapping[AclRow, UUID]:
         """The same, the other way round."""
         return MappingProxyType(self._acl_ids)
+
+    def take_changed_acls(self) -> list[UUID]:
+        """The ids of ACLs that have changed since the last call: made, deleted or replaced."""
+        changed = list(self._acls_changed)
+        self._acls_changed.clear()
+        return changed
 
     @property
     def quotas(self) -> Mapping[tuple[Entity, str], float]:
@@ -66,7 +71,7 @@ class SecurityMachine:
                 if acl is not None:
                     self._acl_ids[acl] = acl_id
                 _set(self._acls, acl_id, acl)
-                self.acl_version += 1
+                self._acls_changed[acl_id] = None
             case QuotaChange(entity, name, value):
                 _set(self._quotas, (entity, name), value)
 
