@@ -11,13 +11,18 @@ from collections.abc import Iterator
 import pytest
 
 from sharegroup.client import Admin, Backoff, Producer, Record, Reject, ShareConsumer
-from sharegroup.client.worker.dead_letters import MESSAGE_BYTES_MAX
+from sharegroup.client.worker.dead_letters import (
+    HEADER_PREFIX,
+    MESSAGE_BYTES_MAX,
+    MESSAGE_BYTES_SHORT,
+)
 from sharegroup.testing import broker
 from sharegroup.testing.local_broker import LocalBroker
 from tests.client.worker_jobs import jobs, member, until, work, worker_metrics
 from tests.client.working import fresh, poll_until, run
 
 AT_ONCE = Backoff(first_s=0.0)
+ORIGIN = {"topic", "partition", "offset"}
 
 
 @pytest.fixture(scope="module")
@@ -245,7 +250,7 @@ def test_records_are_rejected_only_after_their_dead_letter(
 ) -> None:
     topic, group = jobs(kafka, 2)
     dead = fresh("dead")
-    kafka.create_topic(dead, max_message_bytes=100)  # no dead letter fits into it
+    kafka.create_topic(dead, max_message_bytes=50)  # not even a record without headers fits into it
 
     async def handler(record: Record) -> None:
         raise Reject("no")
@@ -273,6 +278,47 @@ def test_records_are_rejected_only_after_their_dead_letter(
     assert sorted(kafka.values(dead)) == [b"0", b"1"]
     assert kafka.group(group)[topic, 0].start_offset == 2
     assert caplog.text.count("dead letters cannot be produced") == 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "kept"),
+    [
+        (700, {*ORIGIN, "timestamp", "group", "delivery.count", "exception", "message"}),
+        (330, {*ORIGIN, "timestamp", "group", "delivery.count", "exception"}),
+        (250, ORIGIN),
+        (100, set()),
+    ],
+)
+def test_a_dead_letter_gives_up_headers_to_fit(
+    kafka: LocalBroker, caplog: pytest.LogCaptureFixture, limit: int, kept: set[str]
+) -> None:
+    topic, group = jobs(kafka, 2)
+    dead = fresh("dead")
+    kafka.create_topic(dead, max_message_bytes=limit)
+
+    async def handler(record: Record) -> None:
+        raise Reject("x" * 1_000)
+
+    async def scenario() -> None:
+        seen = await work(
+            member(kafka, topic, group),
+            handler,
+            lambda m: m["dead-lettered-total"] == 2,
+            retry=AT_ONCE,
+            dead_letter=dead,
+        )
+        assert seen["dead-letters-failed-total"] == 0
+        for letter in await letters(kafka, dead):
+            headers = dict(letter.headers)
+            assert headers.keys() == {HEADER_PREFIX + name for name in kept}
+            assert len(headers.get(HEADER_PREFIX + "message", b"")) in (0, MESSAGE_BYTES_SHORT)
+
+    run(scenario)
+    assert sorted(kafka.values(dead)) == [b"0", b"1"]
+    said = [
+        r for r in caplog.records if r.getMessage().startswith(f"the dead letter of {topic}-0@")
+    ]
+    assert [r.levelno for r in said if r.levelno >= logging.WARNING] == [logging.WARNING]
 
 
 def test_a_deleted_dead_letter_topic_loses_no_record(

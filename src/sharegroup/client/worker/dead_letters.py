@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from typing import Final
 
 from sharegroup.client.admin.admin import Admin
@@ -17,6 +18,8 @@ from sharegroup.client.records.record import Headers, Record
 from sharegroup.model.errors import (
     ConfigError,
     KafkaError,
+    MessageTooLarge,
+    RecordListTooLarge,
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
@@ -26,6 +29,8 @@ log = logging.getLogger("sharegroup.worker")
 HEADER_PREFIX: Final = "__dlq.errors."
 MESSAGE_BYTES_MAX: Final = 1_000
 """The most bytes that are kept of an exception's text."""
+MESSAGE_BYTES_SHORT: Final = 100
+"""The most that is kept of it where the topic's limit leaves little room."""
 _PATIENCE_MS: Final = 10_000
 """How long one dead letter may take. After that, its record is released and delivered again."""
 _CLOSE_S: Final = 2.0
@@ -44,6 +49,7 @@ class DeadLetters:
     def __init__(self, cluster: Cluster, topic: str, group_id: str) -> None:
         self.topic = topic
         self._group_id = group_id
+        self._warned = False
         self._cluster = Cluster(
             [str(address) for address in cluster.bootstrap],
             client_id=cluster.client_id,
@@ -85,17 +91,36 @@ class DeadLetters:
             return  # another worker has just created it
 
     async def send(self, record: Record, error: BaseException) -> None:
-        """Produce a dead letter; it is durable when this returns.
+        """Produce a dead letter; it is durable when this returns. Where it is too large for the
+        topic, its added headers are shortened and then left out: the record matters more.
 
         Raises:
             KafkaError, SharegroupError: it could not be produced.
         """
-        await self._producer.send(
+        too_large: KafkaError | None = None
+        for headers in headers_of(record, self._group_id, error):
+            try:
+                await self._producer.send(self.topic, record.value, key=record.key, headers=headers)
+            except (MessageTooLarge, RecordListTooLarge) as refusal:
+                too_large = refusal
+                continue
+            if too_large is not None:
+                self._say_shortened(record)
+            return
+        assert too_large is not None
+        raise too_large
+
+    def _say_shortened(self, record: Record) -> None:
+        log.log(
+            logging.INFO if self._warned else logging.WARNING,
+            "the dead letter of %s@%d is in %s with fewer or shorter %s* headers: with all of "
+            "them it is too large for the topic (see max.message.bytes)",
+            record.topic_partition,
+            record.offset,
             self.topic,
-            record.value,
-            key=record.key,
-            headers=headers_of(record, self._group_id, error),
+            HEADER_PREFIX,
         )
+        self._warned = True
 
     async def close(self) -> None:
         """Disconnect within ``_CLOSE_S`` seconds; dead letters still pending are dropped."""
@@ -108,18 +133,22 @@ class DeadLetters:
             await self._cluster.close()
 
 
-def headers_of(record: Record, group_id: str, error: BaseException) -> Headers:
-    """The record's own headers, its origin, and the reason."""
-    message = str(error).encode(errors="replace")[:MESSAGE_BYTES_MAX]
-    reasons = {
-        "topic": record.topic,
-        "partition": record.partition,
-        "offset": record.offset,
+def headers_of(record: Record, group_id: str, error: BaseException) -> Iterator[Headers]:
+    """The record's own headers, its origin, and the reason; then ever fewer of those added: the
+    text of the error is shortened, then left out, then all but the origin, then the origin.
+    """
+    own = [(name, data) for name, data in record.headers if not name.startswith(HEADER_PREFIX)]
+    origin = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
+    reasons = origin | {
         "timestamp": record.timestamp,
         "group": group_id,
         "delivery.count": record.delivery_count,
         "exception": type(error).__qualname__,
-        "message": message.decode(errors="ignore"),
     }
-    own = [(name, data) for name, data in record.headers if not name.startswith(HEADER_PREFIX)]
-    return own + [(HEADER_PREFIX + name, str(said).encode()) for name, said in reasons.items()]
+    message = str(error).encode(errors="replace")
+    whole, short = (
+        {"message": message[:most].decode(errors="ignore")}
+        for most in (MESSAGE_BYTES_MAX, MESSAGE_BYTES_SHORT)
+    )
+    for added in (reasons | whole, reasons | short, reasons, origin, {}):
+        yield own + [(HEADER_PREFIX + name, str(said).encode()) for name, said in added.items()]
