@@ -137,7 +137,9 @@ def offsets(ranges: Sequence[Range]) -> list[int]:
 def test_a_key_stays_with_its_member_until_it_is_done(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         a, b = await ordered(broker, port, "xyxx", "yzx")
-        assert await a.fetch(2) == [(0, 0, 1), (2, 2, 1)]
+        answer = await a.session.fetch(0, max_records=2, share_acquire_mode=RECORD_LIMIT)
+        assert acquired(answer) == {0: [(0, 0, 1), (2, 2, 1)]}
+        assert parts(answer)[0].ordered, "so that the member's client knows"
         assert await b.fetch() == [(1, 1, 1), (4, 5, 1)], "x is with the other member"
         assert await a.fetch(2) == [(3, 3, 1), (6, 6, 1)], "it goes on there"
         assert await a.answer(0, 0, ACCEPT) == 0
@@ -411,7 +413,9 @@ def test_without_order_nothing_is_hashed(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         a, _ = await ordered(broker, port, "xxyx")
         assert await alter(port, share_ordering="none") == 0
-        assert await a.fetch() == [(0, 3, 1)]
+        answer = await a.session.fetch(0)
+        assert acquired(answer) == {0: [(0, 3, 1)]}
+        assert not parts(answer)[0].ordered
         (led,) = broker.parts.share_partitions.all()
         assert not isinstance(led.core, OrderedSharePartition)
         assert led.key == SharePartitionKey(GROUP, a.session.topic_id, 0)

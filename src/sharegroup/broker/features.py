@@ -15,7 +15,8 @@ response, what is damaged in the log, needs no feature: it is there when somethi
 ``share.blocked.records`` 1: the group config ``share.ordering.on.failure``, and decisions by hand
 (tagged field 9000 of ShareAcknowledge).
 Tagged field 9000 of a partition in the answers of ShareFetch and ShareAcknowledge, accepts that had
-no effect and are no error, needs no feature: it is there when something is.
+no effect and are no error, needs no feature: it is there when something is. Nor does 9001 in the
+answer of ShareFetch: the records come in order per key.
 ``cooperative.consumption`` 1: a fetch may have key ranges (tagged field 9000 of a partition in
 Fetch; KIP-X). 2: a group may commit ranges of offsets (tagged fields 9000 of OffsetCommit,
 TxnOffsetCommit and OffsetFetch). 3: members that share a partition may fetch in turns (tagged field

@@ -11,7 +11,7 @@ from sharegroup.client.core.delivery import Delivery
 from sharegroup.client.core.holdings import AcknowledgementMode, Decided, Holdings, Iteration
 from sharegroup.client.errors import CorruptRecordBatch, IllegalState
 from sharegroup.client.records.record import PlainFields, Record
-from sharegroup.client.share.node_session import Lease
+from sharegroup.client.share.node_session import Acknowledged, Lease
 from sharegroup.model.errors import InvalidRecordState
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange
@@ -28,6 +28,14 @@ def delivery(first: int, last: int, lease: Lease | None = None) -> Delivery:
     one.records = [
         Record(PlainFields(offset, 0, None, b"", []), one) for offset in range(first, last + 1)
     ]
+    return one
+
+
+def keyed(first: int, keys: str, request: int = 1) -> Delivery:
+    """With order per key: a record for each letter."""
+    one = delivery(first, first + len(keys) - 1)
+    one.request = request
+    one.keys = {first + at: key.encode() for at, key in enumerate(keys)}
     return one
 
 
@@ -345,3 +353,69 @@ def test_answers_after_the_locks_are_lost_are_marked() -> None:
     holdings.next_records(1, NOW_S)
     lease.lost = True
     assert [one.lease.lost for one in holdings.settle()] == [True]
+
+
+def test_a_release_takes_the_later_ones_of_its_key_with_it() -> None:
+    """Those of the loop and of the buffer, in the same request."""
+    holdings = explicit(keyed(0, "xyx"), keyed(3, "xyx"))
+    loop = Iteration()
+    holdings.settle(loop)
+    loop.hand_out(holdings.next_records(3, NOW_S))
+    loop.given = 1
+    holdings.decide([loop.records[0]], AckType.RELEASE)
+    assert [one.offset for one in loop.records] == [0, 1]
+    holdings.decide([loop.records[1]], AckType.ACCEPT)
+    said = {one.first: one.types for one in ranges(holdings.settle(loop))}
+    assert said == {0: b"\2\1\2", 3: b"\2", 5: b"\2"}
+    assert [one.offset for one in holdings.next_records(10, NOW_S)] == [4]
+
+
+def test_what_was_fetched_before_a_release_took_effect_is_not_given() -> None:
+    holdings = explicit(keyed(0, "x", request=1))
+    [first] = holdings.next_records(10, NOW_S)
+    holdings.decide([first], AckType.RELEASE)
+    decided = holdings.settle()
+    assert ranges(holdings.buffer([keyed(1, "xy", request=2)])) == []
+    assert [one.offset for one in holdings.next_records(10, NOW_S)] == [2]
+    holdings.answered(Acknowledged(WHERE, ranges(decided), None, request=3))
+    assert holdings.buffer([keyed(3, "x", request=2)]) == []
+    assert holdings.next_records(10, NOW_S) == []
+    holdings.buffer([keyed(0, "xx", request=3)])
+    assert [one.offset for one in holdings.next_records(10, NOW_S)] == [0, 1]
+
+
+def test_a_release_that_was_withdrawn_takes_no_later_record_back() -> None:
+    holdings = explicit(keyed(0, "x", request=1))
+    [first] = holdings.next_records(10, NOW_S)
+    holdings.decide([first], AckType.RELEASE)
+    holdings.decide([first], AckType.ACCEPT)
+    holdings.buffer([keyed(1, "x", request=1)])
+    assert [one.offset for one in holdings.next_records(10, NOW_S)] == [1]
+
+
+def test_records_of_another_partition_or_without_a_key_stay() -> None:
+    other = keyed(1, "x")
+    other.partition = TopicIdPartition(UUID(int=1), 1)
+    without = keyed(1, "x")
+    without.keys = {}
+    holdings = explicit(keyed(0, "x"), other, without)
+    holdings.decide(holdings.next_records(1, NOW_S), AckType.RELEASE)
+    assert len(holdings.next_records(10, NOW_S)) == 2
+
+
+def test_a_loop_that_ends_does_not_keep_what_is_behind_its_record_in_work() -> None:
+    holdings = implicit(keyed(0, "yxyxy"))
+    loop = Iteration()
+    holdings.settle(loop)
+    loop.hand_out(holdings.next_records(10, NOW_S))
+    loop.given, loop.done = 2, 1
+    holdings.end_iteration()
+    again = Iteration()
+    assert ranges(holdings.settle(again)) == [
+        AcknowledgedRange(0, 1, b"\1\2"),
+        AcknowledgedRange(3, 3, b"\2"),
+    ]
+    again.hand_out(holdings.rest())
+    assert [one.offset for one in again.records] == [2, 4]
+    again.given = again.done = 1
+    assert ranges(holdings.settle(again)) == [AcknowledgedRange(2, 2, b"\1")]

@@ -61,6 +61,8 @@ class FetchedPartition:
     error: KafkaError | None = None
     records: Records = b""
     acquired: Sequence[AcquiredRange] = ()
+    ordered: bool = False
+    """By key."""
 
 
 Fetched = dict[TopicIdPartition, FetchedPartition]
@@ -320,7 +322,8 @@ class ShareFetching:
         records: Records = b""
         if not wish.without_records:
             records = _acquired_records(led, found, ranges)
-        return FetchedPartition(records=records, acquired=ranges)
+        ordered = isinstance(led.core, OrderedSharePartition)
+        return FetchedPartition(records=records, acquired=ranges, ordered=ordered)
 
     async def _read(
         self, wish: FetchWish, ready: _Ready, share: _Share

@@ -171,4 +171,5 @@ def _part(
         current_leader=LeaderIdAndEpoch(parts.node_id, 0) if moved else LeaderIdAndEpoch(),
         records=cast(bytes, part.records),  # whoever writes the answer takes a range too
         acquired_records=[AcquiredRecords(*acquired) for acquired in part.acquired],
+        ordered=part.ordered,
     )

@@ -7,6 +7,7 @@ one call into C. Nothing here is sent: decided ranges are taken out once, and th
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from sharegroup.client.core.acknowledgements import (
@@ -35,6 +36,7 @@ _RENEWING: Final = bytes([RENEWING])
 _DECIDED: Final = bytes([AckType.GAP, AckType.ACCEPT, AckType.RELEASE, AckType.REJECT])
 _TO_SENT: Final = bytes.maketrans(_DECIDED, bytes([SENT]) * len(_DECIDED))
 _RENEW_RUN: Final = re.compile(_RENEW + b"+")
+_NOT_SAID: Final = (UNDECIDED, KEPT)
 _HELD_RUN: Final = re.compile(b"[" + _UNDECIDED + _RENEWING + _KEPT + b"]+")
 
 
@@ -58,6 +60,8 @@ class Delivery:
             application may change it.
         held: the application holds it, or held it.
         request: the number of the fetch that brought it, among the requests of this process.
+        keys: with order per key, the key of each record that has one, by offset; None: the group
+            has no order.
     """
 
     __slots__ = (
@@ -66,6 +70,7 @@ class Delivery:
         "error",
         "first",
         "held",
+        "keys",
         "lease",
         "partition",
         "records",
@@ -83,6 +88,7 @@ class Delivery:
         lease: LeaseView,
         deadline: float,
         request: int = 0,
+        keys: dict[int, bytes] | None = None,
     ) -> None:
         self.partition = partition
         self.topic_partition = topic_partition
@@ -91,6 +97,7 @@ class Delivery:
         self.lease = lease
         self.deadline = deadline
         self.request = request
+        self.keys = keys
         self.types = bytearray(offsets.size)
         self.records: list[Record[Any, Any]] = []
         self.error: SharegroupError | None = None
@@ -114,6 +121,9 @@ class Delivery:
 
     def part(self, first: int, last: int) -> Delivery:
         """A delivery of only these offsets, all of them GAP, without records."""
+        keys = self.keys
+        if keys is not None:
+            keys = {offset: key for offset, key in keys.items() if first <= offset <= last}
         return Delivery(
             self.partition,
             self.topic_partition,
@@ -122,6 +132,7 @@ class Delivery:
             self.lease,
             self.deadline,
             self.request,
+            keys,
         )
 
     def within(self, offsets: OffsetRange) -> list[Record[Any, Any]]:
@@ -138,6 +149,23 @@ class Delivery:
         """Set all of these offsets to ``kind``."""
         start = first - self.first
         self.types[start : last - self.first + 1] = bytes([kind]) * (last - first + 1)
+
+    def is_behind(self, offset: int, key: bytes, after: int) -> bool:
+        """With order per key: whether the record here is a later one of this key than the one at
+        ``after``, and not answered for."""
+        return (
+            offset > after
+            and self.keys is not None
+            and self.keys.get(offset) == key
+            and self.types[offset - self.first] in _NOT_SAID
+        )
+
+    def drop(self, offsets: Collection[int], kind: int) -> None:
+        """The application is not given these: they get ``kind``."""
+        for offset in offsets:
+            self.types[offset - self.first] = kind
+        gone = set(offsets)
+        self.records = [one for one in self.records if one.offset not in gone]
 
     def decide(self, offset: int, kind: AckType) -> None:
         """Acknowledge one record with ``kind``. It can be changed until it is sent.

@@ -19,6 +19,7 @@ from sharegroup.client.core.acknowledgements import (
     AckType,
 )
 from sharegroup.client.core.delivery import Delivery, LeaseView
+from sharegroup.client.core.taken_back import Answer, TakenBack
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.records.record import Record, Records
 from sharegroup.model.errors import KafkaError
@@ -108,6 +109,8 @@ class Holdings:
         self._renewed: list[Renewals] = []
         self._kept = Records()
         self._left_unanswered = False
+        self._taken_back = TakenBack()
+        self._released_more = False
         self.iteration: Iteration | None = None
         """The loop that was given the latest records; None: a poll was."""
 
@@ -136,6 +139,9 @@ class Holdings:
 
     def buffer(self, deliveries: Sequence[Delivery]) -> list[Decided]:
         """Take what was fetched. Ranges without any record are decided at once, and returned."""
+        if self._taken_back:
+            for one in deliveries:
+                self._drop_stale(one)
         self._buffer.extend(one for one in deliveries if one.records or one.error)
         return self._take([one for one in deliveries if not (one.records or one.error)])
 
@@ -168,6 +174,8 @@ class Holdings:
             delivery.held = self
             self._hands.append(delivery)
             if delivery.error is not None:
+                for offset in [*(delivery.keys or ())]:
+                    self._obey_order(delivery, offset)
                 raise delivery.error
             given.append(delivery)
         return given
@@ -205,6 +213,8 @@ class Holdings:
             if delivery.held is not self:
                 raise IllegalState(f"{record} was not returned by this consumer")
             delivery.decide(record.offset, kind)
+            if delivery.keys is not None:
+                self._obey_order(delivery, record.offset)
 
     def decide_offset(self, where: TopicPartition, offset: int, kind: AckType) -> None:
         """As :meth:`decide`, by partition and offset, for a record that could not be read.
@@ -216,6 +226,8 @@ class Holdings:
         for delivery in self._hands:
             if delivery.topic_partition == where and delivery.first <= offset <= delivery.last:
                 delivery.decide(offset, kind)
+                if delivery.keys is not None:
+                    self._obey_order(delivery, offset)
                 return
         raise IllegalState(f"offset {offset} of {where} is not waiting for an acknowledgement")
 
@@ -292,11 +304,21 @@ class Holdings:
                 delivery.accept_undecided()
 
     def _release_given(self) -> None:
+        ordered = [
+            (delivery, offset)
+            for delivery in self._hands
+            for offset in delivery.keys or ()
+            if delivery.types[offset - delivery.first] == UNDECIDED
+        ]
         for delivery in self._hands:
             delivery.release_given()
+        for delivery, offset in ordered:
+            self._obey_order(delivery, offset)
 
     def take_decided(self) -> list[Decided]:
         """All that can be sent now."""
+        if self._released_more:
+            self._pass_over_in_buffer()
         decided = self._take(self._hands)
         hands, self._hands = self._hands, []
         for delivery in hands:
@@ -305,6 +327,68 @@ class Holdings:
             else:
                 self._hands.append(delivery)
         return decided
+
+    # --- order per key ----------------------------------------------------------------------------
+
+    def _obey_order(self, delivery: Delivery, offset: int) -> None:
+        """The application has decided on this record. When it is released, the broker takes back
+        the later ones of its key. So those that the application was not given yet are passed over,
+        and released with it: behind a release of the same request that costs them no delivery."""
+        key = (delivery.keys or {}).get(offset)
+        if key is None:
+            return
+        partition = delivery.partition
+        if delivery.types[offset - delivery.first] != AckType.RELEASE:
+            self._taken_back.withdrawn(partition, key, offset)
+            return
+        self._taken_back.released(partition, key, offset)
+        self._released_more = True
+        self._pass_over_in_hands(partition, key, offset)
+
+    def _pass_over_in_buffer(self) -> None:
+        """All at once, when the releases are sent: many may fail together."""
+        self._released_more = False
+        for delivery in self._buffer:
+            for offset in self._drop_stale(delivery):
+                alone = delivery.part(offset, offset)
+                alone.mark(offset, offset, AckType.RELEASE)
+                self._hands.append(alone)
+
+    def _pass_over_in_hands(self, partition: TopicIdPartition, key: bytes, offset: int) -> None:
+        iteration = self.iteration
+        waiting = self._kept if iteration is None else iteration.records[iteration.given :]
+        passed: dict[Delivery, list[int]] = {}
+        left = Records()
+        for record in waiting:
+            delivery = record._delivery
+            if delivery.partition == partition and delivery.is_behind(record.offset, key, offset):
+                passed.setdefault(delivery, []).append(record.offset)
+            else:
+                left.append(record)
+        for delivery, later in passed.items():
+            delivery.drop(later, AckType.RELEASE)
+        if passed and iteration is None:
+            self._kept = left
+        elif passed and iteration is not None:
+            iteration.records[iteration.given :] = left
+
+    def _drop_stale(self, delivery: Delivery) -> list[int]:
+        """The records here that the broker has taken back, or will: they are not given."""
+        if delivery.error is not None:
+            return []
+        stale = [
+            offset
+            for offset, key in (delivery.keys or {}).items()
+            if self._taken_back.is_stale(delivery.partition, key, offset, delivery.request)
+            and delivery.types[offset - delivery.first] == UNDECIDED
+        ]
+        if stale:
+            delivery.drop(stale, SENT)
+        return stale
+
+    def answered(self, answer: Answer) -> None:
+        """The broker has answered to these acknowledgements."""
+        self._taken_back.answered(answer)
 
     # --- renewing ---------------------------------------------------------------------------------
 

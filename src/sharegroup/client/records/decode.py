@@ -101,6 +101,8 @@ def decode_fetched(fetched: FetchedPartition, decoding: Decoding = AS_BYTES) -> 
             at += 1
         for delivery in _beginning_before(deliveries, at, last + 1):
             mine = _within(delivery, raw, first, last + 1)
+            if delivery.keys is not None:
+                delivery.keys.update({one.offset: one.key for one in mine if one.key is not None})
             if not decoding.plain:
                 mine = _deserialized(mine, where, decoding, unreadable)
             _fill(delivery, mine, max(first, delivery.first), min(last, delivery.last))
@@ -143,6 +145,7 @@ def _empty_deliveries(fetched: FetchedPartition) -> list[Delivery]:
             lease,
             deadline,
             fetched.request,
+            {} if fetched.ordered else None,
         )
         for one in sorted(fetched.acquired)
     ]

@@ -36,6 +36,7 @@ class Committer:
         self._holdings = holdings
         self._member = member
         self._callback = callback
+        callback.watcher = holdings.answered
         self._background: set[asyncio.Task[Any]] = set()
         self._flushes: set[asyncio.Task[AckOutcomes]] = set()
         self._renewing: asyncio.Task[AckOutcomes] | None = None

@@ -73,6 +73,7 @@ class FetchedPartition:
     ``lease``: tells whether the locks are still there; ``lock_deadline`` (the loop's time, seconds)
     when they expire.
     ``request``: the number of the request among those of this process.
+    ``ordered``: the group has order per key.
     """
 
     topic: str
@@ -84,6 +85,7 @@ class FetchedPartition:
     lease: Lease
     lock_deadline: float
     request: int = 0
+    ordered: bool = False
 
 
 class Acknowledged(NamedTuple):
@@ -260,6 +262,7 @@ class NodeSession:
             lease=self._lease,
             lock_deadline=deadline,
             request=self._request,
+            ordered=data.ordered,
         )
 
     async def _send(

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sharegroup.client.core.taken_back import TakenBack
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
 
 BEHIND_MAX: Final = 500
 """Nothing is fetched while so many records stand behind others."""
-_RELEASES_MAX: Final = 10_000
 
 _Key = tuple["TopicIdPartition", bytes]
 
@@ -33,25 +34,15 @@ class Lines:
         self.behind_count = 0
         """Records that are not the first of their line."""
         self._lines: dict[_Key, list[Work]] = {}
-        self._released: dict[_Key, tuple[int, int | None]] = {}
-        """The record of this key that was released last, and the number of the request that the
-        broker has answered to; None: it has not yet."""
-        self._unanswered: dict[TopicIdPartition, dict[int, _Key]] = {}
-        """The releases that the broker has not answered to, by offset."""
+        self._taken_back = TakenBack()
 
     def is_stale(self, record: Record) -> bool:
         """Whether the broker has taken this record back, or will: it was fetched before the release
         of an earlier one of its key took effect."""
         key = self._key(record)
-        released = None if key is None else self._released.get(key)
-        if key is None or released is None:
-            return False
-        offset, answered = released
-        if record.offset > offset and (answered is None or record._delivery.request < answered):
-            return True
-        if answered is not None:
-            del self._released[key]
-        return False
+        return key is not None and self._taken_back.is_stale(
+            *key, record.offset, record._delivery.request
+        )
 
     def add(self, work: Work) -> bool:
         """Join the line; whether it is the first. The caller has lost what stands behind it."""
@@ -90,24 +81,13 @@ class Lines:
     def released(self, record: Record) -> None:
         """This record is given back."""
         key = self._key(record)
-        if key is None:
-            return
-        if len(self._released) >= _RELEASES_MAX:
-            self._released = {at: one for at, one in self._released.items() if one[1] is None}
-        self._released[key] = (record.offset, None)
-        self._unanswered.setdefault(key[0], {})[record.offset] = key
+        if key is not None:
+            self._taken_back.released(*key, record.offset)
 
     def answered(self, outcomes: Iterable[Acknowledged]) -> None:
         """What the broker has answered to: releases among it have taken effect."""
         for outcome in outcomes:
-            asked = self._unanswered.get(outcome.partition)
-            if not asked:
-                continue
-            for offset, key in list(asked.items()):
-                if any(first <= offset <= last for first, last, _ in outcome.ranges):
-                    del asked[offset]
-                    if self._released.get(key) == (offset, None):
-                        self._released[key] = (offset, outcome.request)
+            self._taken_back.answered(outcome)
 
     def _key(self, record: Record) -> _Key | None:
         if not self.ordered or record.key is None:

@@ -111,6 +111,9 @@ class PartitionData(Message):
     acquired_records: Sequence[AcquiredRecords] = array(AcquiredRecords)
     gone_back: Sequence[Range] = array(Range, tag=9000)
     """Ours, as in ShareAcknowledgeResponse."""
+    ordered: bool = boolean(tag=9001)
+    """Ours: these records come in order per key, so a release takes back the later ones of its key
+    that the member holds."""
 
 
 @message
