@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from tests.cli.command import SECONDS, Commands, finish
+from tests.servers.gate import Gate
 from tests.servers.process import HOST
 
 pytestmark = pytest.mark.process
@@ -89,10 +90,32 @@ def test_an_unreachable_server_is_reported_in_one_sentence() -> None:
     for process in started:
         done = finish(process)
         assert (done.status, done.stdout) == (3, "")
-        # On a busy machine the first look may run out of time; the sentence is longer then.
-        assert done.stderr.startswith("sharegroup: no broker could be reached at 127.0.0.1:1 ")
-        assert "refused" in done.stderr or "Connect call failed" in done.stderr
-        assert done.stderr.count("\n") == 1
+        # On a busy machine the first look may run out of time; another sentence says so then.
+        *before, last = done.stderr.splitlines()
+        assert last.startswith("sharegroup: no broker could be reached at 127.0.0.1:1 ")
+        assert "refused" in last or "Connect call failed" in last
+        assert all("no answer yet" in line for line in before)
+
+
+def test_a_server_that_is_silent_at_first_is_waited_for(commands: Commands, topic: str) -> None:
+    """As one that is far away: connections to it are not refused, and not accepted for a while."""
+    gate = Gate()
+    gate.target = int(commands.bootstrap.rpartition(":")[2])
+    gate._listener.listen(0)
+    waiting = [socket.socket() for _ in range(3)]
+    for one in waiting:  # the line of those who wait to be accepted is full: no more are answered
+        one.setblocking(False)
+        one.connect_ex((HOST, gate.port))
+    process = Commands(f"{HOST}:{gate.port}").start("topics", "list", "--json")
+    assert process.stderr is not None
+    said = process.stderr.readline().decode()
+    assert said == f"sharegroup: {HOST}:{gate.port}: no answer yet; waiting for up to 10 s\n"
+    with gate:
+        done = finish(process)
+    for one in waiting:
+        one.close()
+    assert (done.status, done.stderr) == (0, "")
+    assert topic in {one["topic"] for one in done.json}
 
 
 def test_a_port_forwarder_without_a_broker_is_reported() -> None:

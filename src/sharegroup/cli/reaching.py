@@ -1,4 +1,5 @@
-"""Checks within two seconds, before a command begins, whether a broker can be reached."""
+"""Checks before a command begins whether a broker can be reached. That takes a second where none is
+there, and longer only where an address does not even refuse."""
 
 from __future__ import annotations
 
@@ -20,6 +21,11 @@ REACH_S: Final = 1.0
 """How long, in seconds, to wait for a broker that is starting. A broker that accepts the connection
 may take longer to answer.
 """
+SILENT_S: Final = 10.0
+"""How long, in seconds, to wait for an address of which nothing is heard: it may be far away, or
+its name be looked up slowly. A lost packet is sent again after 1, 3 and 7 s.
+"""
+_SILENT: Final = f"no answer in {SILENT_S:.0f} s"
 _PAUSE_S: Final = 0.05
 API_VERSIONS: Final = struct.pack(">ihhih", 10, 18, 0, 0, -1)
 """A request that every broker answers: ApiVersions 0, without a client id."""
@@ -43,15 +49,22 @@ async def reach(broker: Broker) -> None:
     TLS, to accept one is to answer: the client says what is wrong after that.
 
     Raises:
-        BootstrapError: no address accepted a connection within REACH_S; the message says why.
+        BootstrapError: no address accepted a connection within REACH_S, or SILENT_S where one of
+            them is silent; the message says why.
         ConfigError: the text is not ``host:port,…``.
     """
     addresses = parse_addresses(broker.servers)
     encrypted = broker.security.encrypted
-    reasons: dict[Address, str | None] = dict.fromkeys(addresses, f"no answer in {REACH_S:.0f} s")
+    reasons: dict[Address, str | None] = dict.fromkeys(addresses, _SILENT)
+    names = ", ".join(map(str, addresses))
     tries = [asyncio.ensure_future(_answered(address, reasons, encrypted)) for address in addresses]
     try:
         done, _ = await asyncio.wait(tries, timeout=REACH_S, return_when=asyncio.FIRST_COMPLETED)
+        if not done and None not in reasons.values() and _SILENT in reasons.values():
+            complain(f"{names}: no answer yet; waiting for up to {SILENT_S:.0f} s")
+            done, _ = await asyncio.wait(
+                tries, timeout=SILENT_S - REACH_S, return_when=asyncio.FIRST_COMPLETED
+            )
     finally:
         for one in tries:
             one.cancel()
@@ -59,7 +72,6 @@ async def reach(broker: Broker) -> None:
     found = [reason for reason in reasons.values() if reason is not None]
     if done:
         return
-    names = ", ".join(map(str, addresses))
     if len(found) == len(addresses):
         why = "; ".join(dict.fromkeys(found))
         raise BootstrapError(f"no broker could be reached at {names} ({why})")
