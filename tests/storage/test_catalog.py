@@ -67,6 +67,15 @@ def test_a_catalog_without_a_checksum_is_read(tmp_path: Path, indent: int | None
     assert b"crc32c" in path.read_bytes()
 
 
+@pytest.mark.parametrize(
+    "content", [b"[]", b"null", b"[" * 100_000, b'{"version": 1, "cluster_id": "", "topics": []}']
+)
+def test_json_that_is_no_catalog_is_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "catalog.json").write_bytes(content)
+    with pytest.raises(ConfigError, match="--repair"):
+        Catalog.open(LocalDisk(), str(tmp_path), "other")
+
+
 def test_defaults_of_every_broker_are_written_where_there_are_some(tmp_path: Path) -> None:
     """An earlier release reads the file without them, and has written such ones."""
     catalog = filled(tmp_path)

@@ -280,7 +280,15 @@ def test_a_damaged_damage_list_is_rebuilt(tmp_path: Path) -> None:
         flip(file_of(tmp_path, base), 70, 0)
         async with opened(tmp_path, SMALL) as folder:
             await check(folder, {base, base + 1})
-        for content in (b"", b"[[1]]", b'[["a",2,3,4]]', b"[[5,1,0,0]]"):
+        wrong = (
+            b"",
+            b"[[1]]",
+            b'[["a",2,3,4]]',
+            b"[[5,1,0,0]]",
+            b"[[1e999,2,3,4]]",
+            b"[" * 100_000,
+        )
+        for content in wrong:
             file_of(tmp_path, base, ".log.damaged").write_bytes(content)
             async with opened(tmp_path, SMALL) as folder:
                 assert "itself damaged" in folder.recovered.problems[0]

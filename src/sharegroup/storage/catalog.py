@@ -225,7 +225,7 @@ def _parse(data: bytes, path: str) -> Facts:
                 parse_topic_id(key): first for key, first in content.get("deleted", {}).items()
             },
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise ConfigError(
             f"{path} is damaged ({error}); restore it from a backup, or make it again with "
             f"{rebuild_command(path.rpartition('/')[0])}"

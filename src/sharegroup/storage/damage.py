@@ -59,7 +59,7 @@ def from_json(data: bytes) -> list[Damage]:
     """
     try:
         damages = [Damage(*map(int, entry)) for entry in json.loads(data)]
-    except TypeError as error:
+    except (OverflowError, RecursionError, TypeError) as error:
         raise ValueError(f"not a list of damaged ranges: {error}") from error
     if any(d.position < 0 or d.end_position < d.position or d.first_offset < 0 for d in damages):
         raise ValueError("a damaged range with a negative or descending position or offset")
