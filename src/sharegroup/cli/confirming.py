@@ -80,15 +80,21 @@ class Confirmations:
         except TimeoutError:
             return
 
-    async def until_closed(self, seconds: float) -> None:
-        """Return when the reader has left, or after a time."""
-        try:
-            async with asyncio.timeout(seconds):
-                while not self.closed:
-                    self._news.clear()
-                    await self._news.wait()
-        except TimeoutError:
-            return
+    async def until_closed(self, seconds: float, while_open_s: float) -> None:
+        """Return when the reader has left, or when nothing was heard of it for some seconds: for
+        ``while_open_s`` more if it has the pipe open then. The reader sees the end of its input.
+        """
+        for patience_s in (seconds, while_open_s):
+            while not self.closed and await self._heard(patience_s):
+                continue
+            if not self.closed:
+                self._read()
+
+    async def _heard(self, seconds: float) -> bool:
+        """Whether something was confirmed, or the reader has left, within this time."""
+        self._news.clear()
+        await self.wait(seconds)
+        return self._news.is_set()
 
     def take(self, *, left: bool) -> list[Record]:
         """What was confirmed since the last call.

@@ -31,7 +31,10 @@ seconds.
 
 
 LAST_S: Final = 5.0
-"""How long, in seconds, a reader has after a signal to confirm what it has read."""
+"""How long, in seconds, a reader has at the end to confirm what it has read."""
+OPEN_S: Final = 30.0
+"""How much longer, in seconds, after --timeout, if it has the pipe with the confirmations open: as
+long as the records' locks last, with default settings."""
 
 
 class Ack(StrEnum):
@@ -201,7 +204,7 @@ class Printing:
                 break
         if self._ended or stopping.asked():
             output.end()  # the reader sees the end, and confirms what it has
-            await confirmations.until_closed(LAST_S)
+            await confirmations.until_closed(LAST_S, OPEN_S if self._ended else 0.0)
             self._say(consumer, confirmations.take(left=True))
         if left := confirmations.expected:
             consumer.release(*left)
