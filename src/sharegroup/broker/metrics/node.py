@@ -12,7 +12,7 @@ from sharegroup.model.histogram import Histogram
 
 FLUSH_SECONDS: Final = histogram(
     "sharegroup_flush_seconds",
-    "Rounds of fsync: what appends and acknowledgements wait for under flush.policy=durable.",
+    "Syncs of a log: what appends and acknowledgements wait for under flush.policy=durable.",
     kafka="kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs",
 )
 LOOP_LAG: Final = histogram(
