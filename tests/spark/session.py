@@ -24,11 +24,16 @@ ANSWER_S = 10
 
 
 def start() -> SparkSession:
-    """A session in the JVM of the one before, or in a new one."""
+    """A session in the JVM of the one before, or in a new one. What is left of a start that fails
+    is thrown away."""
     builder = SparkSession.builder.master("local[2]").appName("sharegroup-tests")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    try:
+        return builder.getOrCreate()
+    except BaseException:
+        throw_away()
+        raise
 
 
 def stop(session: SparkSession) -> None:
