@@ -32,7 +32,7 @@ HEAD = """\
 Written by `make docs` from the `--help` of the commands. `serve` and `fsck` work on a data folder.
 All others find the broker at `--bootstrap-server` (`-b`), which may stand anywhere on the line, or
 in `SHAREGROUP_BOOTSTRAP_SERVER`, or at 127.0.0.1:9092. If no broker can be reached, they say so
-within two seconds.
+after five seconds, or ten if nothing is heard of the address.
 
 | Exit status | |
 | --- | --- |

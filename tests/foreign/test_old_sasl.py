@@ -19,7 +19,7 @@ from tests.secured.cells import FILE_USER, MECHANISMS, PASSWORD, Cell, Credentia
 from tests.secured.server import SecuredServer
 from tests.servers.admin import Admin
 
-FORGOTTEN = "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
+FORGOTTEN = "ignore:Exception ignored in. <(socket|ssl):pytest.PytestUnraisableExceptionWarning"
 pytestmark = [pytest.mark.process, pytest.mark.filterwarnings(FORGOTTEN)]
 
 PATIENCE_S = 30

@@ -1,5 +1,5 @@
-"""Checks before a command begins whether a broker can be reached. That takes a second where none is
-there, and longer only where an address does not even refuse."""
+"""Checks before a command begins whether a broker can be reached. Where none is there, that takes
+five seconds, and ten where an address does not even refuse."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from sharegroup.client.errors import BootstrapError
 from sharegroup.client.network.addresses import Address, parse_addresses
 
 REACH_S: Final = 1.0
-"""How long, in seconds, to wait for a broker that is starting. A broker that accepts the connection
-may take longer to answer.
-"""
+"""After so many seconds it is said that an address is silent, or does not answer."""
+STARTING_S: Final = 5.0
+"""How long, in seconds, to wait for a broker that is starting, as after ``sharegroup serve &``."""
 SILENT_S: Final = 10.0
 """How long, in seconds, to wait for an address of which nothing is heard: it may be far away, or
 its name be looked up slowly. A lost packet is sent again after 1, 3 and 7 s.
@@ -49,8 +49,8 @@ async def reach(broker: Broker) -> None:
     TLS, to accept one is to answer: the client says what is wrong after that.
 
     Raises:
-        BootstrapError: no address accepted a connection within REACH_S, or SILENT_S where one of
-            them is silent; the message says why.
+        BootstrapError: no address accepted a connection within STARTING_S, or SILENT_S where one
+            of them is silent; the message says why.
         ConfigError: the text is not ``host:port,…``.
     """
     addresses = parse_addresses(broker.servers)
@@ -60,10 +60,13 @@ async def reach(broker: Broker) -> None:
     tries = [asyncio.ensure_future(_answered(address, reasons, encrypted)) for address in addresses]
     try:
         done, _ = await asyncio.wait(tries, timeout=REACH_S, return_when=asyncio.FIRST_COMPLETED)
-        if not done and None not in reasons.values() and _SILENT in reasons.values():
-            complain(f"{names}: no answer yet; waiting for up to {SILENT_S:.0f} s")
+        if not done and None not in reasons.values():
+            patience_s = STARTING_S
+            if _SILENT in reasons.values():
+                patience_s = SILENT_S
+                complain(f"{names}: no answer yet; waiting for up to {SILENT_S:.0f} s")
             done, _ = await asyncio.wait(
-                tries, timeout=SILENT_S - REACH_S, return_when=asyncio.FIRST_COMPLETED
+                tries, timeout=patience_s - REACH_S, return_when=asyncio.FIRST_COMPLETED
             )
     finally:
         for one in tries:
@@ -75,7 +78,7 @@ async def reach(broker: Broker) -> None:
     if len(found) == len(addresses):
         why = "; ".join(dict.fromkeys(found))
         raise BootstrapError(f"no broker could be reached at {names} ({why})")
-    complain(f"{names}: connected, but no answer in {REACH_S:.0f} s; waiting")
+    complain(f"{names}: connected, but no answer yet; waiting")
 
 
 async def _answered(address: Address, reasons: dict[Address, str | None], encrypted: bool) -> None:
