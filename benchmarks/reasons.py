@@ -42,9 +42,9 @@ REASONS: Final[dict[str, tuple[str, str]]] = {
     "client-confluent-cpu": ("", NOISE),
     "assign": ("", NOISE),
     "latency-*-p50": (SYNC, NOT_KNOWN),
-    "lockstep-cpu": (
-        "each state is synced, and each record wakes all waiting fetches",
-        "each record wakes all waiting fetches",
+    "lockstep-*": (
+        "a record is two requests and two syncs: its batch, its acknowledgement",
+        "a record is two requests, each dearer than Kafka's",
     ),
     "greedy-pipelining-*": (SYNC, ""),
     "greedy-small-produces-*": (

@@ -5,7 +5,11 @@ session, an error, a connection that is gone.
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 from pathlib import Path
+from random import Random
+from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -13,6 +17,7 @@ from sharegroup.broker.server import Broker
 from sharegroup.model import errors
 from tests.broker.running import run
 from tests.broker.share_wire import (
+    ACCEPT,
     RELEASE,
     Session,
     acquired,
@@ -176,3 +181,86 @@ def test_a_dropped_connection_ends_its_fetches(tmp_path: Path, limit: int) -> No
         f"group.share.max.share.sessions={limit}",
         f"group.share.max.size={limit}",
     )
+
+
+MEMBERS = 30
+AN_HOUR_MS = 3_600_000
+
+
+async def in_line(port: int, topic_id: UUID, member: str) -> Session:
+    """A session whose connection serves one fetch that waits."""
+    return Session(await connect(port), topic_id, member)
+
+
+def asked(broker: Broker) -> int:
+    """How many of the waiting fetches have looked since they began to wait."""
+    waiting = {one for of in broker.parts.waiters._by_connection.values() for one in of}
+    return sum(bool(one.offered) for one in waiting)
+
+
+def test_one_record_wakes_one_of_many_members(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        first = await started(broker, port)
+        waiting = set()
+        for number in range(MEMBERS):
+            session = await in_line(port, first.topic_id, f"m-{number}")
+            waiting.add(asyncio.ensure_future(session.fetch(0, 1, max_wait_ms=AN_HOUR_MS)))
+        await until(lambda: len(broker.parts.waiters) == MEMBERS)
+        for number in range(MEMBERS):
+            await produce(port, first.topic_id, number % 2, 1)
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            (answer,) = done
+            assert acquired(answer.result()) == {number % 2: [(number // 2, number // 2, 1)]}
+            assert asked(broker) == 0
+
+    run(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_record_finds_a_member_while_others_leave(tmp_path: Path, seed: int) -> None:
+    """Records in bursts, one for each fetch, and members that give theirs back by leaving: nobody
+    waits to the end while there is a record."""
+
+    async def scenario(broker: Broker, port: int) -> None:
+        random = Random(seed)
+        first = await started(broker, port, share_delivery_count_limit="10")
+        sessions: dict[asyncio.Task[Any], Session] = {}
+        limits = {"max_wait_ms": AN_HOUR_MS, "max_records": 1, "batch_size": 1}
+        numbers = count()
+
+        async def join() -> None:
+            session = await in_line(port, first.topic_id, f"m-{next(numbers)}")
+            waiting = session.fetch(0, 1, share_acquire_mode=1, **limits)
+            sessions[asyncio.ensure_future(waiting)] = session
+
+        for _ in range(MEMBERS):
+            await join()
+        left = 200
+        accepted = 0
+        while accepted < 200:
+            if left:
+                burst = random.randint(1, min(left, 10))
+                await produce(port, first.topic_id, random.randrange(2), *[1] * burst)
+                left -= burst
+            done, _ = await asyncio.wait(sessions, return_when=asyncio.FIRST_COMPLETED)
+            for answer in done:
+                session = sessions.pop(answer)
+                ((number, ((begin, end, _),)),) = acquired(answer.result()).items()
+                if random.random() < 0.2:
+                    session.connection.close()
+                    await join()
+                    continue
+                accepted += 1
+                acks = {number: [(begin, end, [ACCEPT])]}
+                again = session.fetch(acks=acks, share_acquire_mode=1, **limits)
+                sessions[asyncio.ensure_future(again)] = session
+            if random.random() < 0.3:  # one that waits leaves, perhaps when it was just asked
+                waiting = random.choice(list(sessions))
+                sessions.pop(waiting).connection.close()
+                await asyncio.gather(waiting, return_exceptions=True)  # or it had a record already
+                await join()
+        for session in sessions.values():
+            session.connection.close()
+        await asyncio.gather(*sessions, return_exceptions=True)
+
+    run(tmp_path, scenario)

@@ -290,7 +290,7 @@ class Topics:
             log.on_advance = self._advanced
 
     def _advanced(self, log: PartitionLog) -> None:
-        self._waiters.wake(TopicIdPartition(log.topic_id, log.topic_partition.partition))
+        self._waiters.offer(TopicIdPartition(log.topic_id, log.topic_partition.partition))
 
 
 def _topic(name: str, facts: TopicFacts) -> Topic:

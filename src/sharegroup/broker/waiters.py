@@ -2,18 +2,21 @@
 
 A waiting fetch watches its partitions and looks again each time one of them is woken. Kafka calls
 this a purgatory of delayed operations. Ours stores no operations, only waiters to wake.
+
+Plain fetches are all woken, for all get the same records. The share fetches of one group stand in
+line, for only one of them gets a record: an *offer* wakes the first of each line. Who has looked
+and left something passes the offer on to the next, so that a record among a hundred waiting
+members costs one look, and each of a hundred records still finds its member.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import TypeVar
 
 from sharegroup.model.ids import TopicIdPartition
-
-Key = TypeVar("Key")
 
 
 class Waiter:
@@ -22,14 +25,26 @@ class Waiter:
     A wake between two looks is not lost: the next :meth:`wait` returns at once.
     """
 
-    __slots__ = ("_future", "_waiters", "_woken", "connection", "keys")
+    __slots__ = (
+        "_future", "_waiters", "_woken", "connection", "keys", "line", "offered", "offers",
+    )  # fmt: skip
 
     def __init__(
-        self, waiters: Waiters, keys: tuple[TopicIdPartition, ...], connection: object
+        self,
+        waiters: Waiters,
+        keys: tuple[TopicIdPartition, ...],
+        connection: object,
+        line: str | None,
     ) -> None:
         self._waiters = waiters
         self.keys = keys
         self.connection = connection
+        self.line = line
+        """The group whose share fetches stand in line; None for a fetch that every change wakes."""
+        self.offers: dict[TopicIdPartition, int] = {}
+        """The offers it has got and not yet passed on: their numbers, by partition."""
+        self.offered: dict[TopicIdPartition, int] = {}
+        """The number of the last offer that it got, by partition."""
         self._woken = False
         self._future: asyncio.Future[None] | None = None
 
@@ -44,6 +59,14 @@ class Waiter:
         trace: TracebackType | None,
     ) -> None:
         self._waiters.remove(self)
+        self.pass_on()  # of what it did not look at
+
+    def pass_on(self, is_left: Callable[[TopicIdPartition], bool] | None = None) -> None:
+        """It has looked: whoever stands behind it in line looks too, where something is left."""
+        while self.offers:
+            key, number = self.offers.popitem()
+            if is_left is None or is_left(key):
+                self._waiters.pass_on(key, self.line, number)
 
     def wake(self) -> None:
         """Something may have changed: look again."""
@@ -67,12 +90,18 @@ class Waiter:
         self._woken = False
 
 
+Line = OrderedDict[Waiter, None]
+"""Waiting fetches, those that got an offer last at the end."""
+
+
 class Waiters:
     """All waiting fetches, by partition and by the connection that asked."""
 
     def __init__(self) -> None:
-        self._by_key: dict[TopicIdPartition, set[Waiter]] = {}
+        self._lines: dict[TopicIdPartition, dict[str | None, Line]] = {}
         self._by_connection: dict[object, set[Waiter]] = {}
+        self.changes = 0
+        """How often anything was woken or offered: who looked before may wait if it is the same."""
         self.closed = False
         """Whether the broker is stopping: fetches answer with what there is."""
 
@@ -80,30 +109,67 @@ class Waiters:
         """How many fetches wait."""
         return sum(map(len, self._by_connection.values()))
 
-    def watch(self, keys: Iterable[TopicIdPartition], connection: object) -> Waiter:
-        """A context manager that watches ``keys`` while it is entered. Without keys it is woken
-        only by :meth:`wake_connection`, :meth:`wake_all` and :meth:`close`."""
-        return Waiter(self, tuple(dict.fromkeys(keys)), connection)
+    def watch(
+        self, keys: Iterable[TopicIdPartition], connection: object, line: str | None = None
+    ) -> Waiter:
+        """A context manager that watches ``keys`` while it is entered, as one of ``line`` if that
+        is given. Without keys it is woken only by :meth:`wake_connection`, :meth:`wake_all` and
+        :meth:`close`."""
+        return Waiter(self, tuple(dict.fromkeys(keys)), connection, line)
 
     def add(self, waiter: Waiter) -> None:
         """Start waking ``waiter``."""
         self._by_connection.setdefault(waiter.connection, set()).add(waiter)
         for key in waiter.keys:
-            self._by_key.setdefault(key, set()).add(waiter)
+            lines = self._lines.setdefault(key, {})
+            lines.setdefault(waiter.line, OrderedDict())[waiter] = None
 
     def remove(self, waiter: Waiter) -> None:
         """Stop waking ``waiter``."""
-        _discard(self._by_connection, waiter.connection, waiter)
+        of_connection = self._by_connection[waiter.connection]
+        of_connection.discard(waiter)
+        if not of_connection:
+            del self._by_connection[waiter.connection]
         for key in waiter.keys:
-            _discard(self._by_key, key, waiter)
+            lines = self._lines[key]
+            line = lines[waiter.line]
+            del line[waiter]
+            if not line:
+                del lines[waiter.line]
+            if not lines:
+                del self._lines[key]
 
     def wake(self, key: TopicIdPartition) -> None:
         """Let every fetch that watches ``key`` look again."""
-        for waiter in tuple(self._by_key.get(key, ())):
-            waiter.wake()
+        self.changes += 1
+        for line in self._lines.get(key, {}).values():
+            for waiter in line:
+                waiter.wake()
+
+    def offer(self, key: TopicIdPartition) -> None:
+        """There may be new records: plain fetches of ``key`` look again, and one of each group."""
+        self.changes += 1
+        for name, line in self._lines.get(key, {}).items():
+            if name is None:
+                for waiter in line:
+                    waiter.wake()
+            else:
+                _offer_to_first(key, line, self.changes)
+
+    def offer_to(self, group_id: str, key: TopicIdPartition) -> None:
+        """There may be records for the group: let one of its share fetches look again."""
+        self.changes += 1
+        self.pass_on(key, group_id, self.changes)
+
+    def pass_on(self, key: TopicIdPartition, line: str | None, number: int) -> None:
+        """Give the offer ``number`` to the next in line that has not got it, nor a later one."""
+        waiting = self._lines.get(key, {}).get(line)
+        if waiting is not None:
+            _offer_to_first(key, waiting, number)
 
     def wake_all(self) -> None:
         """Let all waiting fetches look again."""
+        self.changes += 1
         for waiting in list(self._by_connection.values()):
             for waiter in tuple(waiting):
                 waiter.wake()
@@ -115,13 +181,16 @@ class Waiters:
 
     def wake_connection(self, connection: object) -> None:
         """Let the fetches of a connection look again: it is closed, or its session has ended."""
+        self.changes += 1
         for waiter in tuple(self._by_connection.get(connection, ())):
             waiter.wake()
 
 
-def _discard(index: dict[Key, set[Waiter]], key: Key, waiter: Waiter) -> None:
-    """Remove ``waiter``; remove the entry of ``key`` with its last waiter."""
-    waiting = index[key]
-    waiting.discard(waiter)
-    if not waiting:
-        del index[key]
+def _offer_to_first(key: TopicIdPartition, line: Line, number: int) -> None:
+    """The first in line has waited longest since its last offer. If it has got this one or a later
+    one, then so have all behind it: each of them looks after the offer was made."""
+    waiter = next(iter(line))
+    if waiter.offered.get(key, 0) < number:
+        waiter.offered[key] = waiter.offers[key] = number
+        line.move_to_end(waiter)
+        waiter.wake()

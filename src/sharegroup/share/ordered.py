@@ -127,6 +127,11 @@ class OrderedSharePartition(SharePartition):
             return False
         return self.has_room or self._order.next_offset(member_id) is not None
 
+    def offers(self, end: int, settings: DeliverySettings) -> bool:
+        """Whether some member may acquire a record below ``end``, as far as can be told without a
+        look at each member: one may go on with keys that another must wait for."""
+        return self.waiting > 0 or self.loaded_end < end
+
     # -- acquire ----------------------------------------------------------------------------
 
     def load(self, offsets: Sequence[int], hashes: Sequence[int], end: int) -> None:

@@ -145,6 +145,10 @@ class SharePartition:
             self._window.counts[AVAILABLE] > 0 or self.in_flight_count < settings.record_locks_max
         )
 
+    def offers(self, end: int, settings: DeliverySettings) -> bool:
+        """Whether some member may acquire a record below the offset ``end``."""
+        return self.next_fetch_offset() < end and self.can_acquire(settings)
+
     def next_deadline_ms(self) -> int | None:
         """When :meth:`tick` has something to do, or None."""
         return self._window.locks.next_deadline_ms()

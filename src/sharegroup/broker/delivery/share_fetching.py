@@ -2,9 +2,9 @@
 when to wait.
 
 Partitions are taken in the session's rotated order. Each is read and acquired under its fetch lock;
-a partition that another request is reading is skipped. Record batches are never cut: the answer
-carries whole batches, and the acquired ranges say which offsets are acquired (Kafka classes
-SharePartitionManager and DelayedShareFetch).
+a partition that another request is reading is skipped, and that request offers it again when it has
+read. Record batches are never cut: the answer carries whole batches, and the acquired ranges say
+which offsets are acquired (Kafka classes SharePartitionManager and DelayedShareFetch).
 
 The byte limit is divided evenly over the partitions that have something to read. The record limit
 is divided only for a request that wants no record bytes. All other requests take records from as
@@ -124,28 +124,43 @@ class ShareFetching:
         loop = asyncio.get_running_loop()
         started = loop.time()
         until = started + wish.wait_ms / 1000
+        changes = self._parts.waiters.changes
         fetched = await self._look(wish, last_look=wish.wait_ms <= 0)
         if wish.wait_ms > 0 and not _ends_wait(wish, fetched):
-            found = await self._wait(wish, until)
+            found = await self._wait(wish, until, changes)
             if found is None:
                 return {}
             fetched = found
         self._count(wish, fetched, loop.time() - started)
         return fetched
 
-    async def _wait(self, wish: FetchWish, until: float) -> Fetched | None:
-        """Look again at each change until the loop time ``until``; None if the session ended."""
+    async def _wait(self, wish: FetchWish, until: float, changes: int) -> Fetched | None:
+        """Look again at each change until the loop time ``until``, and at once if there was one
+        since ``changes`` were counted; None if the session ended."""
         loop = asyncio.get_running_loop()
         waiters = self._parts.waiters
-        with waiters.watch(wish.partitions, wish.session.connection) as waiter:
+        left = partial(self._is_left, wish)
+        with waiters.watch(wish.partitions, wish.session.connection, wish.group_id) as waiter:
+            changed = waiters.changes != changes
             while True:
-                last_look = loop.time() >= until or self._parts.waiters.closed
+                if not changed:
+                    await waiter.wait(until)
+                    if not self._in_session(wish):
+                        return None
+                changed = False
+                last_look = loop.time() >= until or waiters.closed
                 fetched = await self._look(wish, last_look=last_look)
+                waiter.pass_on(left)
                 if last_look or _ends_wait(wish, fetched):
                     return fetched
-                await waiter.wait(until)
-                if not self._in_session(wish):
-                    return None
+
+    def _is_left(self, wish: FetchWish, key: TopicIdPartition) -> bool:
+        """Whether another member of the group should look at this partition now. Whoever holds the
+        fetch lock offers it again."""
+        led = self._parts.share_partitions.find(SharePartitionKey(wish.group_id, *key))
+        if led is None or led.fenced:
+            return True
+        return not led.fetching and self._parts.share_partitions.offers(led)
 
     def _count(self, wish: FetchWish, fetched: Fetched, seconds: float) -> None:
         """Count a finished fetch, for metrics."""
@@ -214,8 +229,10 @@ class ShareFetching:
                 continue
             offset = led.core.next_fetch_offset(wish.member_id)
             end = led.log.last_stable_offset if committed else led.log.high_watermark
-            if offset < end and not led.fetching and led.core.can_acquire(settings, wish.member_id):
-                ready.append(_Ready(key, led, offset, end, committed))
+            if offset < end and led.core.can_acquire(settings, wish.member_id):
+                led.passed_by |= led.fetching
+                if not led.fetching:
+                    ready.append(_Ready(key, led, offset, end, committed))
         return ready
 
     async def _led(self, wish: FetchWish) -> list[LedSharePartition | KafkaError]:
@@ -271,6 +288,7 @@ class ShareFetching:
         """Read and acquire from one share partition, under its fetch lock; None when there is
         nothing."""
         led = ready.led
+        led.passed_by |= led.fetching
         if led.fetching or not self._may_acquire(wish, led):
             return None
         led.fetching = True
@@ -304,9 +322,7 @@ class ShareFetching:
             await self._parts.share_partitions.follow_log_start(led)
             return None
         finally:
-            led.fetching = False
-            led.meter.locks += 1
-            led.meter.lock_seconds += now_s() - locked
+            self._unlock(led, now_s() - locked)
         if not acquisition.ranges:
             if led.core.next_fetch_offset(wish.member_id) > ready.offset:
                 self._parts.share_partitions.wake(led)  # all was passed over: read on from there
@@ -324,6 +340,15 @@ class ShareFetching:
             records = _acquired_records(led, found, ranges)
         ordered = isinstance(led.core, OrderedSharePartition)
         return FetchedPartition(records=records, acquired=ranges, ordered=ordered)
+
+    def _unlock(self, led: LedSharePartition, seconds: float) -> None:
+        """Give the fetch lock back; a waiting fetch may have found it taken."""
+        led.fetching = False
+        led.meter.locks += 1
+        led.meter.lock_seconds += seconds
+        if led.passed_by:
+            led.passed_by = False
+            self._parts.share_partitions.wake(led)
 
     async def _read(
         self, wish: FetchWish, ready: _Ready, share: _Share

@@ -66,6 +66,7 @@ class LedSharePartition:
         "key",
         "log",
         "meter",
+        "passed_by",
         "timer",
     )
 
@@ -82,6 +83,8 @@ class LedSharePartition:
         self.core = core
         self.fetching = False
         """The fetch lock: one request at a time reads and acquires."""
+        self.passed_by = False
+        """A fetch found the lock taken: another look is due when it is free."""
         self.fenced = False
         self.meter = SharePartitionMeter()
         self.bytes_per_offset: float | None = None
@@ -282,8 +285,18 @@ class SharePartitions:
         self.wake(led)
 
     def wake(self, led: LedSharePartition) -> None:
-        """Waiting fetches of this partition look again."""
-        self._waiters.wake(TopicIdPartition(led.key.topic_id, led.key.partition))
+        """A waiting fetch of this share partition looks again if there is something to acquire."""
+        where = TopicIdPartition(led.key.topic_id, led.key.partition)
+        if led.fenced:
+            self._waiters.wake(where)
+        elif self.offers(led):
+            self._waiters.offer_to(led.key.group_id, where)
+
+    def offers(self, led: LedSharePartition) -> bool:
+        """Whether some member of the group may acquire a record of this share partition now."""
+        committed = self.reads_committed(led.key.group_id)
+        end = led.log.last_stable_offset if committed else led.log.high_watermark
+        return led.core.offers(end, self.delivery_settings(led.key.group_id))
 
     def schedule(self, led: LedSharePartition) -> None:
         """Set the timer that ticks the share partition at its next deadline."""
