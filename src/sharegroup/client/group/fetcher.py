@@ -1,5 +1,10 @@
 """Fetches records ahead: one request at a time to each broker, for the partitions of which nothing
 waits for the application.
+
+A request for partitions that have been read to their ends waits at the broker, and holds up what
+will be asked for soon: the partitions whose records the application is taking now. So it is sent
+without a wait while there are such partitions, and not more often than it would have waited
+(Kafka's consumer sends none then, KAFKA-17182).
 """
 
 from __future__ import annotations
@@ -100,6 +105,8 @@ class Fetcher:
         self._on_news = on_news
         self._under_way: dict[int, asyncio.Task[None]] = {}
         self._fetching: set[TopicPartition] = set()
+        self._began: dict[int, float] = {}
+        """When the last fetch from each node began."""
         self._refreshing: asyncio.Task[None] | None = None
         self._backoff = cluster.backoff()
 
@@ -117,10 +124,31 @@ class Fetcher:
             self._positions.saw_leader(where, info.leader_epoch)
             if position is not None and info.leader not in self._under_way:
                 by_node.setdefault(info.leader, {})[where] = (version, position)
+        taken_from = self._nodes_of(here) if here else ()
         for node_id, wanted in by_node.items():
+            max_wait_ms = self._settings.max_wait_ms
+            now = asyncio.get_running_loop().time()
+            if node_id in taken_from and self._read_to_the_end(wanted):
+                if now < self._began.get(node_id, now) + max_wait_ms / 1000:
+                    continue
+                max_wait_ms = 0
+            self._began[node_id] = now
             self._fetching |= wanted.keys()
-            task = asyncio.create_task(self._fetch(node_id, wanted), name=f"fetch {node_id}")
-            self._under_way[node_id] = task
+            fetch = self._fetch(node_id, wanted, max_wait_ms)
+            self._under_way[node_id] = asyncio.create_task(fetch, name=f"fetch {node_id}")
+
+    def _nodes_of(self, buffered: set[TopicPartition]) -> set[int]:
+        """The leaders of those that will be asked for when the application has taken what came."""
+        soon = self._positions.fetchable(()).keys() & buffered
+        return {info.leader for info in map(self.leader_of, soon) if info is not None}
+
+    def _read_to_the_end(self, wanted: Wanted) -> bool:
+        """Whether nothing is known to be left in any of them."""
+        for where, (_, position) in wanted.items():
+            end = self._positions.end(where)
+            if end is None or position.offset < end or self._positions.turn(where):
+                return False
+        return True
 
     def cut(self) -> list[asyncio.Task[Any]]:
         """Stop. Returns the tasks that end now."""
@@ -157,11 +185,11 @@ class Fetcher:
 
     # --- one request ------------------------------------------------------------------------------
 
-    async def _fetch(self, node_id: int, wanted: Wanted) -> None:
+    async def _fetch(self, node_id: int, wanted: Wanted, max_wait_ms: int) -> None:
         began = self._metrics.time()
         try:
             response: FetchResponse = await self._cluster.send(
-                node_id, FETCH, self._request(wanted)
+                node_id, FETCH, self._request(wanted, max_wait_ms)
             )
             if response.error_code:
                 raise error_from_code(response.error_code)
@@ -191,7 +219,7 @@ class Fetcher:
         self._fetching -= wanted.keys()
         self._on_news()
 
-    def _request(self, wanted: Wanted) -> FetchRequest:
+    def _request(self, wanted: Wanted, max_wait_ms: int) -> FetchRequest:
         settings = self._settings
         topics: dict[str, list[FetchPartition]] = {}
         for where, (_, position) in wanted.items():
@@ -206,7 +234,7 @@ class Fetcher:
             )
             topics.setdefault(where.topic, []).append(part)
         return FetchRequest(
-            max_wait_ms=settings.max_wait_ms,
+            max_wait_ms=max_wait_ms,
             min_bytes=settings.min_bytes,
             max_bytes=settings.max_bytes,
             isolation_level=int(settings.committed),
