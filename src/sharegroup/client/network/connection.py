@@ -10,27 +10,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from sharegroup.client.core.handshake import Versions
 from sharegroup.client.core.protocol import Answer, ClientProtocol, Send
 from sharegroup.client.network.addresses import Address
 from sharegroup.client.network.versions import CLIENT_VERSIONS
 from sharegroup.client.security.access import PLAIN_ACCESS, Access, Secured
+from sharegroup.client.security.limited_calls import in_thread
+from sharegroup.client.security.tokens import TOKEN_S
 from sharegroup.model.errors import KafkaError, NetworkException, RequestTimedOut, SharegroupError
+from sharegroup.sasl.client import Login
 from sharegroup.wire.apis import Api
 from sharegroup.wire.schema import Message
 
 if TYPE_CHECKING:
     import ssl
 
-T = TypeVar("T")
-
 log = logging.getLogger("sharegroup.client")
 
-PREPARE_S: Final = 6.0
-"""How long a token and the files of certificates may take: less than a client's start."""
+PREPARE_S: Final = TOKEN_S
+"""How long, in seconds, a token may take, and so the files of certificates."""
 
 
 class Connection(asyncio.Protocol):
@@ -45,9 +46,11 @@ class Connection(asyncio.Protocol):
         versions: Mapping[Api, Versions],
         access: Access | None = None,
         secured: Secured = PLAIN_ACCESS,
+        prepare_s: float = PREPARE_S,
     ) -> None:
         self.address = address
         self._access = access
+        self._prepare_s = prepare_s
         self._encrypted = secured.context is not None
         self._protocol: ClientProtocol[asyncio.Future[Any]] = ClientProtocol(
             address, client_id, versions, secured.login, encrypted=self._encrypted
@@ -76,14 +79,16 @@ class Connection(asyncio.Protocol):
 
         Raises:
             NetworkException: the address cannot be reached, is not a Kafka broker, or does not
-                answer within ``timeout_ms``.
+                answer within ``timeout_ms``. Or no token was given, or a file not read, in that
+                time or PREPARE_S.
             AuthenticationFailed: TLS or the login failed, and would fail again.
             ConfigError: a file of certificates cannot be read.
             KafkaError: the broker refuses the handshake.
         """
         address = str(Address(host, port))
-        secured = PLAIN_ACCESS if access is None else await _prepared(access, timeout_ms)
-        connection = cls(address, client_id, versions, access, secured)
+        prepare_s = min(timeout_ms / 1000, PREPARE_S)
+        secured = PLAIN_ACCESS if access is None else await _prepared(access, prepare_s)
+        connection = cls(address, client_id, versions, access, secured, prepare_s)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await connection._connect(host, port, secured.context)
@@ -225,7 +230,7 @@ class Connection(asyncio.Protocol):
     async def _log_in_again(self) -> None:
         assert self._access is not None
         try:
-            login = await _off_the_loop(self._access, self._access.login)
+            login = await _login(self._access, self._prepare_s)
             if not self._protocol.ended:
                 self._write(self._protocol.log_in_again(login))
         except SharegroupError as error:
@@ -246,19 +251,24 @@ class Connection(asyncio.Protocol):
             _fail(answer, NetworkException(error.message))
 
 
-async def _prepared(access: Access, timeout_ms: int) -> Secured:
+async def _prepared(access: Access, limit_s: float) -> Secured:
     """What a new connection is secured with."""
-    try:
-        async with asyncio.timeout(min(timeout_ms / 1000, PREPARE_S)):
-            return await _off_the_loop(access, access.prepare)
-    except TimeoutError:
-        raise NetworkException("no token was given in time, or a file was not read") from None
+    context = None
+    if access.security.encrypted:
+        try:
+            async with asyncio.timeout(limit_s):
+                context = await asyncio.wrap_future(in_thread(access.tls))
+        except TimeoutError:
+            text = f"the files of certificates were not read within {limit_s:g} s"
+            raise NetworkException(text) from None
+    login = await _login(access, limit_s) if access.security.authenticated else None
+    return Secured(context, login)
 
 
-async def _off_the_loop(access: Access, work: Callable[[], T]) -> T:
-    if not access.blocks:
-        return work()
-    return await asyncio.get_running_loop().run_in_executor(None, work)
+async def _login(access: Access, limit_s: float) -> Login:
+    if not access.asks_for_tokens:
+        return access.login()
+    return await asyncio.wrap_future(in_thread(lambda: access.login(limit_s)))
 
 
 def _fail(answer: asyncio.Future[Any], error: KafkaError) -> None:

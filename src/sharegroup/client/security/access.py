@@ -1,7 +1,7 @@
 """What a connection is secured with, made anew for each: a TLS context and a login.
 
-Files, tokens and functions of users are read and called here, so :meth:`Access.prepare` may block:
-the asyncio driver calls it off the event loop's thread.
+Files, tokens and functions of users are read and called here, which may block: the asyncio driver
+does it off the event loop's thread.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import ssl
 from typing import NamedTuple
 
 from sharegroup.client.security.settings import PLAINTEXT, Security
-from sharegroup.client.security.tokens import TokenSource
+from sharegroup.client.security.tokens import TOKEN_S, TokenSource
 from sharegroup.model.errors import ConfigError
 from sharegroup.sasl.client import Login, OAuthBearerLogin, PlainLogin, ScramLogin
 from sharegroup.sasl.mechanisms import OAUTHBEARER, PLAIN
@@ -47,33 +47,28 @@ class Access:
 
     def __init__(self, security: Security) -> None:
         self.security = security
-        self.blocks = security.encrypted or security.mechanism == OAUTHBEARER
-        """Whether :meth:`prepare` may take a while."""
+        self.asks_for_tokens = security.mechanism == OAUTHBEARER
+        """Whether :meth:`login` may block."""
         self._tokens = TokenSource(security)
         self._context: ssl.SSLContext | None = None
         self._stamp: object = None
 
-    def prepare(self) -> Secured:
-        """For a new connection.
+    def prepare(self, limit_s: float = TOKEN_S) -> Secured:
+        """For a new connection: :meth:`tls` and :meth:`login` where they are wanted."""
+        context = self.tls() if self.security.encrypted else None
+        return Secured(context, self.login(limit_s) if self.security.authenticated else None)
+
+    def login(self, limit_s: float = TOKEN_S) -> Login:
+        """For a login, also one anew on an open connection. Waits up to ``limit_s`` seconds for a
+        token.
 
         Raises:
-            ConfigError: a file cannot be read, or is not what it should be. If it could be read
-                before, it is logged and what was read then goes on.
             SaslAuthenticationFailed: there is no token.
-            NetworkException: the token endpoint cannot be reached.
-        """
-        context = self._tls() if self.security.encrypted else None
-        return Secured(context, self.login() if self.security.authenticated else None)
-
-    def login(self) -> Login:
-        """For a login, also one anew on an open connection.
-
-        Raises:
-            SaslAuthenticationFailed, NetworkException: as :meth:`prepare`.
+            NetworkException: the token endpoint cannot be reached, or no token came in time.
         """
         security = self.security
         if security.mechanism == OAUTHBEARER:
-            return OAuthBearerLogin(self._tokens.token().strip(), security.extensions)
+            return OAuthBearerLogin(self._tokens.token(limit_s).strip(), security.extensions)
         username, password = security.username or "", security.password or ""
         if security.mechanism == PLAIN:
             return PlainLogin(username, password)
@@ -81,8 +76,13 @@ class Access:
         nonce = secrets.token_urlsafe(_NONCE_BYTES)
         return ScramLogin(mechanism, username, password, nonce)
 
-    def _tls(self) -> ssl.SSLContext:
-        """The context; the last one while the files that it was made from are the same."""
+    def tls(self) -> ssl.SSLContext:
+        """The context; the last one while the files that it was made from are the same.
+
+        Raises:
+            ConfigError: a file cannot be read, or is not what it should be. If it could be read
+                before, it is logged and what was read then goes on.
+        """
         security = self.security
         stamp = files_stamp(security.trust_store, security.key_store)
         if self._context is not None and stamp == self._stamp:

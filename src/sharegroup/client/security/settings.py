@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Final
 from urllib.parse import urlsplit
@@ -55,8 +55,10 @@ _SASL_FIELDS: Final = (
 _SENT: Final = ("username", "password", "token", "client_id", "client_secret", "scope")
 _OAUTH_FIELDS: Final = _SASL_FIELDS[_SASL_FIELDS.index("token") :]
 
-TokenProvider = Callable[[], "str | tuple[str, float]"]
-"""Gives a token, or a token and when it expires (seconds since 1970). It may block."""
+Token = str | tuple[str, float]
+"""A token, or a token and when it expires (seconds since 1970)."""
+TokenProvider = Callable[[], Token | Awaitable[Token]]
+"""Gives a token. It may block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +75,9 @@ class Security:
         token: for OAUTHBEARER: a token that stays the same.
         token_provider: a function, or its dotted name (``package.module:function``), that returns a
             token, or a token and when it expires (seconds since 1970). It is called before a
-            connection is made, when the last token is about to expire; it may block.
+            connection is made, when the last token is about to expire, in a thread of its own: it
+            may block. An ``async`` function runs there on an event loop of its own. A client waits
+            six seconds for it, or its ``request_timeout_ms`` if that is less.
         token_location: a file with a token, for OAUTHBEARER.
         token_endpoint_url: where a token is asked for with ``client_id``, ``client_secret`` and
             ``scope`` (OAuth 2.0, client credentials).

@@ -44,7 +44,7 @@ def ask_for_token(security: Security) -> tuple[str, float | None]:
         NetworkException: it cannot be reached, or says that it has none now.
     """
     url = security.token_endpoint_url or ""
-    shown = url.partition("?")[0].rpartition("@")[2]  # neither a query nor a password in it
+    shown = shown_url(url)
     try:
         with _opener(security).open(_request(url, security), timeout=TIMEOUT_S) as response:
             body = _body(response)
@@ -61,6 +61,11 @@ def ask_for_token(security: Security) -> tuple[str, float | None]:
         raise SaslAuthenticationFailed(f"the token endpoint {shown} answered without a token")
     seconds = found.get("expires_in")
     return token, float(seconds) if isinstance(seconds, int | float) else None
+
+
+def shown_url(url: str) -> str:
+    """The URL for messages, with neither a query nor a password in it."""
+    return url.partition("?")[0].rpartition("@")[2]
 
 
 def _body(response: Any) -> bytes:

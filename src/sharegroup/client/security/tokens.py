@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
+import inspect
 import json
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sharegroup.client.clock import wall_ms
+from sharegroup.client.security.limited_calls import LimitedCalls, Overdue
 from sharegroup.client.security.settings import Security
 from sharegroup.model.errors import (
     ConfigError,
@@ -28,10 +32,22 @@ _GOOD_PART: Final = 0.8
 """The part of its life for which a token is used; as Kafka's sasl.login.refresh.window.factor."""
 
 
+TOKEN_S: Final = 6.0
+"""How long, in seconds, to wait for a token: less than a client's start."""
+
+
+class _Kept(NamedTuple):
+    """A token, until when it is used without asking for another, and when it expires."""
+
+    token: str
+    good_until_ms: float
+    expires_ms: float
+
+
 class TokenSource:
     """The token of each login. It asks for a new one when the last has lived for most of its life,
     or when it does not say how long it lives. If there is no new one, the last one is used for as
-    long as it lives.
+    long as it lives. Any thread may ask: those that do at the same time share a token.
 
     Args:
         now_ms: the wall clock.
@@ -45,60 +61,85 @@ class TokenSource:
         self._now_ms = now_ms
         provider = security.token_provider
         self._provider = None if provider is None else token_function(provider)
-        self._token: str | None = None
-        self._good_until_ms = 0.0
-        self._expires_ms = 0.0
+        self._calls = LimitedCalls(self._new)
+        self._kept: _Kept | None = None
         self._warned = False
 
-    def token(self) -> str:
-        """A token; may block.
+    def token(self, limit_s: float = TOKEN_S) -> str:
+        """A token; may block for ``limit_s`` seconds.
 
         Raises:
             SaslAuthenticationFailed: the function, the file or the endpoint gives none.
-            NetworkException: likewise, and it may later.
+            NetworkException: likewise, and it may later; or it did not in time.
         """
         if self._security.token is not None:
             return self._security.token
-        now_ms = self._now_ms()
-        if self._token is not None and now_ms < self._good_until_ms:
-            return self._token
+        kept = self._kept
+        if kept is not None and self._now_ms() < kept.good_until_ms:
+            return kept.token
         try:
-            self._token = self._new(now_ms)
-            self._warned = False
+            token = self._in_time(limit_s)
         except KafkaError as error:
-            if self._token is None or now_ms >= self._expires_ms:
+            kept = self._kept
+            if kept is None or self._now_ms() >= kept.expires_ms:
                 raise
             if not self._warned:
                 log.warning("%s; the token from before is used for as long as it holds", error)
             self._warned = True
-        return self._token
+            return kept.token
+        self._warned = False
+        return token
 
-    def _new(self, now_ms: int) -> str:
-        """A new token. Notes how long it is used, and when it expires."""
+    def _in_time(self, limit_s: float) -> str:
+        try:
+            return self._calls.result(limit_s)
+        except Overdue as error:
+            raise self._late(error) from None
+
+    def _late(self, error: Overdue) -> NetworkException:
         security = self._security
+        if security.token_location is not None:
+            return NetworkException(f"reading the token file {security.token_location} {error}")
+        if security.token_endpoint_url is not None:
+            from sharegroup.client.security.token_endpoint import shown_url
+
+            shown = shown_url(security.token_endpoint_url)
+            return NetworkException(f"asking the token endpoint {shown} {error}")
+        assert self._provider is not None
+        return NetworkException(f"the token function {name_of(self._provider)} {error}")
+
+    def _new(self, limit_s: float) -> str:
+        """A new token, which is kept, also if nobody waits for it any more."""
+        security, now_ms = self._security, self._now_ms()
         if security.token_location is not None:
             token = _in_file(security.token_location)
             expires_ms = _expiry_ms(token)
-            self._expires_ms = math.inf if expires_ms is None else expires_ms
-            return token  # the file is read for each login
+            # The file is read for each login.
+            self._kept = _Kept(token, 0.0, math.inf if expires_ms is None else expires_ms)
+            return token
         if security.token_endpoint_url is not None:
             from sharegroup.client.security.token_endpoint import ask_for_token
 
             token, seconds = ask_for_token(security)
             expires_ms = None if seconds is None else now_ms + seconds * 1000
         else:
-            token, expires_ms = self._provided()
+            token, expires_ms = self._provided(limit_s)
         if expires_ms is None:
             expires_ms = _expiry_ms(token)
-        self._expires_ms = now_ms if expires_ms is None else expires_ms
-        self._good_until_ms = now_ms + _GOOD_PART * (self._expires_ms - now_ms)
+        ends_ms = now_ms if expires_ms is None else expires_ms
+        if self._kept is None or ends_ms >= self._kept.expires_ms:  # not one that came late
+            self._kept = _Kept(token, now_ms + _GOOD_PART * (ends_ms - now_ms), ends_ms)
         return token
 
-    def _provided(self) -> tuple[str, float | None]:
+    def _provided(self, limit_s: float) -> tuple[str, float | None]:
         """What the function returns: a token, and when it expires, if that was said."""
         assert self._provider is not None
         try:
             given = self._provider()
+            if inspect.isawaitable(given):
+                given = asyncio.run(_awaited(given, limit_s))
+        except Overdue as error:
+            raise self._late(error) from None
         except (KafkaError, ConfigError) as error:
             if isinstance(error, RetriableError):
                 raise
@@ -117,7 +158,7 @@ class TokenSource:
     def _failed(self, sentence: str, *, lasting: bool) -> KafkaError:
         """The error for a function without a token. One that has given a token before may give one
         again, whatever it raised."""
-        if lasting and self._token is None:
+        if lasting and self._kept is None:
             return SaslAuthenticationFailed(sentence)
         return NetworkException(sentence)
 
@@ -127,6 +168,29 @@ def _in_file(location: str) -> str:
         return read_secret(location)
     except ConfigError as error:
         raise SaslAuthenticationFailed(f"there is no token: {error}") from None
+
+
+async def _awaited(given: Awaitable[Any], limit_s: float) -> Any:
+    """What an asynchronous function returns. One that hangs is cancelled, so that its thread ends.
+
+    Raises:
+        Overdue: it did not return in time.
+    """
+    try:
+        async with asyncio.timeout(limit_s) as limit:
+            return await given
+    except TimeoutError:
+        if limit.expired():
+            raise Overdue(limit_s) from None
+        raise
+
+
+def name_of(provider: Callable[..., Any]) -> str:
+    """A function's name as one imports it; of an object, that of its class."""
+    if isinstance(provider, partial):
+        return name_of(provider.func)
+    named = provider if hasattr(provider, "__qualname__") else type(provider)
+    return f"{named.__module__}.{named.__qualname__}"
 
 
 def token_function(provider: Callable[[], Any] | str) -> Callable[[], Any]:

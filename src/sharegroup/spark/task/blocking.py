@@ -66,7 +66,8 @@ class BlockingConnection:
         self.address = address
         self.access = access
         self._login_at_s: float | None = None
-        secured = PLAIN_ACCESS if access is None else access.prepare()
+        self._prepare_s = min(CONNECT_SECONDS, timeout_ms / 1000)
+        secured = PLAIN_ACCESS if access is None else access.prepare(self._prepare_s)
         self._encrypted = secured.context is not None
         self._protocol: ClientProtocol[None] = ClientProtocol(
             str(address), client_id, VERSIONS, secured.login, encrypted=self._encrypted
@@ -113,7 +114,7 @@ class BlockingConnection:
         """A login that holds for a time is done anew before that is over (KIP-368)."""
         if self._login_at_s is not None and time.monotonic() >= self._login_at_s:
             assert self.access is not None
-            self._write(self._protocol.log_in_again(self.access.login()))
+            self._write(self._protocol.log_in_again(self.access.login(self._prepare_s)))
             self._shake_hands()
 
     @property
