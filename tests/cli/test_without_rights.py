@@ -16,6 +16,7 @@ pytestmark = pytest.mark.process
 ACLS = [
     "ALLOW,User:ANONYMOUS,*,DESCRIBE,GROUP,workers,LITERAL",
     "ALLOW,User:ANONYMOUS,*,DESCRIBE,TOPIC,jobs,LITERAL",
+    "ALLOW,User:ANONYMOUS,*,READ,TOPIC,readable,LITERAL",
 ]
 
 
@@ -33,6 +34,7 @@ def anybody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
     )
     with SharegroupServer(folder, *settings) as server:
         Commands(admin).ok("topics", "create", "jobs", "--config", "retention.ms=60000")
+        Commands(admin).ok("topics", "create", "readable")
         Commands(admin).ok(
             "groups", "reset-offsets", "workers", "-t", "jobs", "--to-earliest", "--execute"
         )
@@ -55,3 +57,22 @@ def test_without_the_right_to_see_settings_the_rest_is_shown(
     assert described.stderr == (
         f"sharegroup: the settings of {kind} are not shown: they need DESCRIBE_CONFIGS\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (
+            ("--topic", "jobs", "--partition", "0", "--start-offset", "0"),
+            "TOPIC_AUTHORIZATION_FAILED: not authorised for READ on topic 'jobs': ",
+        ),
+        (
+            ("--topic", "readable", "--partition", "0", "--producer-id=1", "--producer-epoch=0"),
+            "CLUSTER_AUTHORIZATION_FAILED: not authorised for ALTER on the cluster: ",
+        ),
+    ],
+)
+def test_a_transaction_that_hangs(anybody: Commands, words: tuple[str, ...], says: str) -> None:
+    refused = anybody.inside("transactions", "abort", *words, "--yes")
+    assert (refused.status, refused.stdout) == (1, "")
+    assert refused.stderr.startswith(f"sharegroup: {says}")

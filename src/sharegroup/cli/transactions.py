@@ -7,8 +7,10 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from sharegroup.cli.completion import complete_topics
 from sharegroup.cli.confirmation import Yes, confirm
 from sharegroup.cli.connecting import broker_of
+from sharegroup.cli.hanging import Hanging, abort_hanging, parse_hanging
 from sharegroup.cli.options import (
     DEFAULT_BOOTSTRAP_SERVER,
     AsJson,
@@ -32,6 +34,8 @@ Examples:
 sharegroup transactions list --state Ongoing --longer-than 60
 sharegroup transactions describe transfers
 sharegroup transactions abort transfers --yes
+sharegroup transactions abort --topic jobs --partition 0
+sharegroup transactions abort --topic jobs --partition 0 --start-offset 4711 --yes
 """
 STATES: Final = (
     "Empty",
@@ -42,6 +46,34 @@ STATES: Final = (
     "CompleteAbort",
 )
 Ids = Annotated[list[str], typer.Argument(metavar="ID…", help="Transactional ids.")]
+IdsOrNone = Annotated[
+    list[str] | None, typer.Argument(metavar="ID…", help="Transactional ids.", show_default=False)
+]
+OfTopic = Annotated[
+    str | None,
+    typer.Option(
+        "--topic",
+        "-t",
+        help="Of a transaction that hangs in a partition.",
+        autocompletion=complete_topics,
+    ),
+]
+OfPartition = Annotated[
+    int | None, typer.Option("--partition", "-p", min=0, help="The number of its partition.")
+]
+StartOffset = Annotated[
+    int | None, typer.Option("--start-offset", min=0, help="The offset of its first record.")
+]
+ProducerId = Annotated[
+    int | None, typer.Option("--producer-id", min=0, help="Of its producer, with its epoch.")
+]
+ProducerEpoch = Annotated[
+    int | None, typer.Option("--producer-epoch", min=0, max=32767, help="Of its producer.")
+]
+CoordinatorEpoch = Annotated[
+    int | None,
+    typer.Option("--coordinator-epoch", min=0, help="Of its producer's coordinator.  [default: 0]"),
+]
 
 
 def add_to(application: typer.Typer) -> None:
@@ -118,7 +150,13 @@ def describe(
 
 @transactions.command(epilog=EXAMPLES)
 def abort(
-    ids: Ids,
+    ids: IdsOrNone = None,
+    topic: OfTopic = None,
+    partition: OfPartition = None,
+    start_offset: StartOffset = None,
+    producer_id: ProducerId = None,
+    producer_epoch: ProducerEpoch = None,
+    coordinator_epoch: CoordinatorEpoch = None,
     yes: Yes = False,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
@@ -126,30 +164,62 @@ def abort(
 ) -> None:
     """Abort the open transactions of transactional ids, and shut out their producers: what these
     send from now on is refused. Asks first, unless --yes is given.
+
+    With --topic and --partition, end a transaction that hangs there: its coordinator does not know
+    it, so that it never ends by itself, and readers of committed records wait at its first record.
+    It is named by --start-offset, or by its producer; without both, those that are open are shown.
+    That needs READ on the topic, and ALTER on the cluster. Do not use it for a transaction that
+    `transactions list` shows as Ongoing: its producer may go on and commit the rest of it.
     """
-    wanted = list(dict.fromkeys(ids))
+    producer = (producer_id, producer_epoch, coordinator_epoch)
+    wanted = list(dict.fromkeys(ids or []))
+    try:
+        hanging = parse_hanging(topic, partition, start_offset, producer)
+        if (hanging is None) == (not wanted):
+            raise UsageError("name transactional ids, or a partition with --topic and --partition")
+    except UsageError as error:
+        complain(error)
+        raise typer.Exit(ExitCode.USAGE) from None
 
     async def command() -> ExitCode:
-        aborted: list[str] = []
-        refused: dict[str, KafkaError] = {}
         async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
-            for transactional_id in wanted:
-                try:
-                    await _abort(admin, transactional_id)
-                    aborted.append(transactional_id)
-                except KafkaError as error:
-                    refused[transactional_id] = error
-        if as_json:
-            errors = {name: why.name for name, why in refused.items()}
-            print_json({"aborted": aborted, "refused": errors})
-        elif aborted:
-            print_line(f"{', '.join(aborted)} aborted")
-        for name, why in refused.items():
-            complain(f"{name}: {explain(why)}")
-        return max((exit_code(why) for why in refused.values()), default=ExitCode.DONE)
+            if hanging is None:
+                return await _abort_all(admin, wanted, as_json=as_json)
+            return await _abort_in_partition(admin, hanging, as_json=as_json)
 
-    confirm(f"abort {', '.join(wanted)} and shut out the producers", yes=yes)
+    if hanging is None:
+        confirm(f"abort {', '.join(wanted)} and shut out the producers", yes=yes)
+    elif hanging.named:
+        confirm(f"abort {hanging}", yes=yes)
     run(command())
+
+
+async def _abort_all(admin: Admin, wanted: list[str], *, as_json: bool) -> ExitCode:
+    aborted: list[str] = []
+    refused: dict[str, KafkaError] = {}
+    for transactional_id in wanted:
+        try:
+            await _abort(admin, transactional_id)
+            aborted.append(transactional_id)
+        except KafkaError as error:
+            refused[transactional_id] = error
+    if as_json:
+        errors = {name: why.name for name, why in refused.items()}
+        print_json({"aborted": aborted, "refused": errors})
+    elif aborted:
+        print_line(f"{', '.join(aborted)} aborted")
+    for name, why in refused.items():
+        complain(f"{name}: {explain(why)}")
+    return max((exit_code(why) for why in refused.values()), default=ExitCode.DONE)
+
+
+async def _abort_in_partition(admin: Admin, hanging: Hanging, *, as_json: bool) -> ExitCode:
+    aborted = await abort_hanging(admin, hanging)
+    if as_json:
+        print_json(aborted)
+    else:
+        print_line(f"{hanging} is aborted")
+    return ExitCode.DONE
 
 
 async def _abort(admin: Admin, transactional_id: str) -> None:

@@ -19,6 +19,7 @@ from sharegroup.client.admin.descriptions import (
     ListedOffset,
     OffsetSpec,
     PartitionRecords,
+    ProducerDescription,
     ShareGroupDescription,
     ShareGroupOffset,
     TopicDescription,
@@ -270,6 +271,30 @@ class Admin(Front):
     def fence_producers(self, *transactional_ids: str) -> None:
         """Shut out the producers of these ids, and abort their open transactions."""
         self._run(self._inner.fence_producers(*transactional_ids))
+
+    def describe_producers(
+        self, partitions: Iterable[tuple[str, int]]
+    ) -> dict[TopicPartition, list[ProducerDescription]]:
+        """The producers that each partition knows, with their open transactions."""
+        return self._run(self._inner.describe_producers(partitions))
+
+    def abort_transaction(
+        self,
+        partition: tuple[str, int],
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int = 0,
+    ) -> None:
+        """Abort a transaction in one partition, whatever its coordinator knows."""
+        self._run(
+            self._inner.abort_transaction(
+                partition,
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                coordinator_epoch=coordinator_epoch,
+            )
+        )
 
     def describe_client_quotas(
         self, entity: Mapping[str, str | None] | None = None

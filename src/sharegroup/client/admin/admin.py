@@ -12,7 +12,6 @@ says that it returns one error per thing.
 
 from __future__ import annotations
 
-import asyncio
 import random
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -23,7 +22,6 @@ from sharegroup.client.admin import (
     group_requests,
     record_requests,
     topic_requests,
-    transaction_requests,
 )
 from sharegroup.client.admin.acl_calls import AclCalls
 from sharegroup.client.admin.blocked_records import decide_blocked_record
@@ -40,11 +38,11 @@ from sharegroup.client.admin.descriptions import (
     ShareGroupOffset,
     TopicDescription,
     TopicListing,
-    TransactionDescription,
-    TransactionListing,
 )
+from sharegroup.client.admin.each import of_each, or_first_error
 from sharegroup.client.admin.quotas import QuotaCalls
 from sharegroup.client.admin.scram_users import ScramUserCalls
+from sharegroup.client.admin.transaction_calls import TransactionCalls
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
 from sharegroup.client.security.properties import SecuritySettings
@@ -60,7 +58,7 @@ BROKERS_DEFAULT: Final = -1
 """Number of partitions or replicas: the broker's default (KIP-464)."""
 
 
-class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls):
+class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls, TransactionCalls):
     """Reads and changes a cluster. Retries transient errors for ``request_timeout_ms``.
 
     Args:
@@ -282,7 +280,7 @@ class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls):
                 lambda: group_requests.describe_share_group(self._cluster, group_id)
             )
 
-        return _or_first_error(await _of_each(groups, describe))
+        return or_first_error(await of_each(groups, describe))
 
     async def list_share_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
@@ -371,7 +369,7 @@ class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls):
         async def delete(group_id: str) -> None:
             await self._trying(lambda: group_requests.delete_group(self._cluster, group_id))
 
-        return await _of_each(groups, delete)
+        return await of_each(groups, delete)
 
     async def delete_groups(self, *groups: str) -> None:
         """Delete groups that have no members.
@@ -379,50 +377,7 @@ class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls):
         Raises:
             NonEmptyGroup, GroupIdNotFound: the error of the first group that failed.
         """
-        _or_first_error(await self.delete_share_groups(*groups))
-
-    async def list_transactions(
-        self, *states: str, open_longer_than_ms: int = -1
-    ) -> list[TransactionListing]:
-        """All transactional ids, or those in these states (``Ongoing``) whose last transaction
-        began longer ago, by id.
-        """
-        return await self._trying(
-            lambda: transaction_requests.list_transactions(
-                self._cluster, states, open_longer_than_ms
-            )
-        )
-
-    async def describe_transactions(
-        self, transactional_ids: Iterable[str]
-    ) -> dict[str, TransactionDescription]:
-        """Transactional ids, with their last transaction.
-
-        Raises:
-            TransactionalIdNotFound: there is no such id.
-        """
-
-        async def describe(transactional_id: str) -> TransactionDescription:
-            return await self._trying(
-                lambda: transaction_requests.describe_transaction(self._cluster, transactional_id)
-            )
-
-        return _or_first_error(await _of_each(transactional_ids, describe))
-
-    async def fence_producers(self, *transactional_ids: str) -> None:
-        """Shut out the producers of these ids, and abort their open transactions. An id that is
-        not there is made.
-
-        Raises:
-            TransactionalIdAuthorizationFailed: the error of the first id that failed.
-        """
-
-        async def fence(transactional_id: str) -> None:
-            await self._trying(
-                lambda: transaction_requests.fence_producer(self._cluster, transactional_id)
-            )
-
-        _or_first_error(await _of_each(transactional_ids, fence))
+        or_first_error(await self.delete_share_groups(*groups))
 
     # --- inside -----------------------------------------------------------------------------------
 
@@ -430,32 +385,6 @@ class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls):
         """Retry until success, an error that is not transient, or the time-out."""
         await self.start()
         return await retrying(self._cluster, attempt, self._timeout_ms, _worth_another_try)
-
-
-async def _of_each(
-    groups: Iterable[str], ask: Callable[[str], Awaitable[T]]
-) -> dict[str, T | KafkaError]:
-    """The result of ``ask`` for each group. All groups are asked concurrently: each has its own
-    coordinator, and a retry for one does not repeat the others.
-    """
-
-    async def outcome(group_id: str) -> T | KafkaError:
-        try:
-            return await ask(group_id)
-        except KafkaError as error:
-            return error
-
-    wanted = list(dict.fromkeys(groups))
-    return dict(zip(wanted, await asyncio.gather(*map(outcome, wanted)), strict=True))
-
-
-def _or_first_error(outcomes: dict[str, T | KafkaError]) -> dict[str, T]:
-    found: dict[str, T] = {}
-    for group_id, outcome in outcomes.items():
-        if isinstance(outcome, KafkaError):
-            raise outcome
-        found[group_id] = outcome
-    return found
 
 
 def _worth_another_try(error: KafkaError) -> bool:

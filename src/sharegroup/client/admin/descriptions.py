@@ -249,6 +249,20 @@ class ListedOffset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerDescription:
+    """A producer as a partition knows it. ``last_ms`` is the wall-clock time of its last record, -1
+    without one; ``coordinator_epoch`` is -1 before its first transaction ended here;
+    ``transaction_start`` is the first offset of its open transaction, None if it has none."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_ms: int
+    coordinator_epoch: int
+    transaction_start: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionListing:
     """A transactional id in a list; ``state`` is that of its last transaction, ``Empty`` before
     the first."""

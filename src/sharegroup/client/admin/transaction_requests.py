@@ -6,14 +6,30 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sharegroup.client.admin.descriptions import TransactionDescription, TransactionListing
+from sharegroup.client.admin.descriptions import (
+    ProducerDescription,
+    TransactionDescription,
+    TransactionListing,
+)
+from sharegroup.client.admin.topic_requests import by_topic, leaders_of
+from sharegroup.client.core.denials import error_on
 from sharegroup.client.network.cluster import TRANSACTION, Cluster
 from sharegroup.model.errors import CoordinatorNotAvailable, NotCoordinator, error_from_code
 from sharegroup.model.ids import TopicPartition
 from sharegroup.wire import apis
+from sharegroup.wire.messages.describe_producers import (
+    DescribeProducersRequest,
+    ProducerState,
+    TopicRequest,
+)
 from sharegroup.wire.messages.describe_transactions import DescribeTransactionsRequest
 from sharegroup.wire.messages.init_producer_id import InitProducerIdRequest
 from sharegroup.wire.messages.list_transactions import ListTransactionsRequest
+from sharegroup.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
 
 FENCING_TIMEOUT_MS: Final = 1
 """The transaction time-out of the producer that fences; it begins no transaction."""
@@ -80,6 +96,66 @@ async def fence_producer(cluster: Cluster, transactional_id: str) -> None:
         transactional_id, apis.INIT_PRODUCER_ID, request, kind=TRANSACTION
     )
     _check(cluster, transactional_id, response)
+
+
+async def describe_producers(
+    cluster: Cluster, partitions: Sequence[TopicPartition]
+) -> dict[TopicPartition, list[ProducerDescription]]:
+    """DescribeProducers, at each partition's leader."""
+
+    async def ask(node_id: int, mine: Sequence[TopicPartition]) -> Any:
+        topics = [TopicRequest(name, indexes) for name, indexes in by_topic(mine).items()]
+        return await cluster.send(
+            node_id, apis.DESCRIBE_PRODUCERS, DescribeProducersRequest(topics)
+        )
+
+    by_leader = await leaders_of(cluster, partitions)
+    responses = await asyncio.gather(*(ask(node, mine) for node, mine in by_leader.items()))
+    found = {}
+    for topic, one in (
+        (t, p) for response in responses for t in response.topics for p in t.partitions
+    ):
+        if one.error_code:
+            await cluster.refresh()  # so that a retry knows the current leader
+            raise error_on(one.error_code, one.error_message, "READ", f"topic {topic.name!r}")
+        producers = sorted(map(_producer, one.active_producers), key=lambda each: each.producer_id)
+        found[TopicPartition(topic.name, one.partition_index)] = producers
+    return found
+
+
+def _producer(state: ProducerState) -> ProducerDescription:
+    start = state.current_txn_start_offset
+    return ProducerDescription(
+        producer_id=state.producer_id,
+        producer_epoch=state.producer_epoch,
+        last_sequence=state.last_sequence,
+        last_ms=state.last_timestamp,
+        coordinator_epoch=state.coordinator_epoch,
+        transaction_start=None if start < 0 else start,
+    )
+
+
+async def abort_transaction(
+    cluster: Cluster,
+    where: TopicPartition,
+    producer_id: int,
+    producer_epoch: int,
+    coordinator_epoch: int,
+) -> None:
+    """WriteTxnMarkers with one marker, at the partition's leader."""
+    marker = WritableTxnMarker(
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        transaction_result=False,
+        topics=[WritableTxnMarkerTopic(where.topic, [where.partition])],
+        coordinator_epoch=coordinator_epoch,
+    )
+    [leader] = await leaders_of(cluster, [where])
+    response = await cluster.send(leader, apis.WRITE_TXN_MARKERS, WriteTxnMarkersRequest([marker]))
+    [answer] = response.markers[0].topics[0].partitions
+    if answer.error_code:
+        await cluster.refresh()
+        raise error_on(answer.error_code, None, "ALTER", "the cluster")
 
 
 def _check(cluster: Cluster, transactional_id: str, answer: Any) -> None:
