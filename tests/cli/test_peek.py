@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from sharegroup import sync
 from tests.cli.command import Commands, finish
 
 pytestmark = pytest.mark.process
@@ -105,12 +106,63 @@ def test_places_outside_of_the_log(commands: Commands, topic: str) -> None:
     assert unknown.stderr.startswith("sharegroup: UNKNOWN_TOPIC_OR_PARTITION: ")
 
 
+class Regret(Exception):
+    """The transaction must not be committed."""
+
+
+def test_records_of_aborted_and_open_transactions(commands: Commands, topic: str) -> None:
+    def send(*values: bytes) -> None:
+        for value in values:
+            producer.send_and_wait(topic, value, partition=0)
+
+    def change_of_mind() -> None:
+        with producer.transaction():
+            send(b"aborted")
+            raise Regret
+
+    def seen(*words: str) -> list[str]:
+        shown = commands.ok("consume", topic, "--peek", "-p0", *END, "--format", r"%o %s\n", *words)
+        complaints.append(shown.stderr)
+        return shown.stdout.splitlines()
+
+    everything = ("--isolation-level", "read_uncommitted")
+    complaints: list[str] = []
+    with sync.Producer(commands.bootstrap, transactional_id=topic) as producer:
+        with producer.transaction():
+            send(b"committed")
+        with pytest.raises(Regret):
+            change_of_mind()
+        with producer.transaction():
+            send(b"later")
+        committed = ["0 committed", "4 later"]
+        assert seen() == committed
+        assert seen("--from", "2") == committed[1:]
+        assert seen("--isolation-level", "read_committed") == committed
+        assert seen(*everything) == ["0 committed", "2 aborted", "4 later"]
+
+        with producer.transaction():
+            send(b"open")
+            assert set(complaints) == {""}
+            assert seen() == committed
+            assert complaints.pop() == (
+                f"sharegroup: a transaction is open in {topic}-0: records from offset 6 on are "
+                "shown when it has ended, and at once with --isolation-level read_uncommitted\n"
+            )
+            assert seen(*everything)[-1] == "6 open"
+        assert seen()[-1] == "6 open"
+        assert set(complaints) == {""}
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
         (("--peek", "-g", "g"), "--group cannot be given with --peek"),
         (("--peek", "--ack", "reject"), "--ack cannot be given with --peek"),
         (("-g", "g", "--from", "1"), "--from cannot be given with --group"),
+        (
+            ("-g", "g", "--isolation-level", "read_committed"),
+            "--isolation-level cannot be given with --group",
+        ),
         (("--peek", "--from", "noon"), "--from noon: write earliest, latest, an offset"),
         (("--peek", "--from", "PT1X"), "--from PT1X: write earliest"),
         (("--peek", "--format", "%x"), "--format: %x is not a field"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, Final
 
 import typer
@@ -12,9 +13,29 @@ from sharegroup.cli.consuming import Ack, Wanted, consume_group
 from sharegroup.cli.key_ranges import parse_key_ranges
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, CommandConfig
 from sharegroup.cli.outcome import UsageError, run
-from sharegroup.cli.peeking import Look, peek
+from sharegroup.cli.peeking import COMMITTED, UNCOMMITTED, Look, peek
 from sharegroup.cli.record_format import JSON
 
+HELP: Final = """\
+Print records: as a member of a share group, which acknowledges them, or with --peek.
+
+Prints one record per line, only its value, unless --format says otherwise. In a file or a pipe
+the bytes of the value are unchanged; on a terminal control characters are escaped.
+With --group, printed records are acknowledged; in a pipe, those that its reader has read. When
+the reader closes the pipe (`| head -2`), and on Ctrl-C, the other records are released.
+With --confirmed-by, what it has not confirmed is released too: `produce --confirm-to` does.
+
+With --peek, records are read from the log: nothing is acquired, and no group changes. PLACE is
+earliest, latest, an offset, -5 (five before the end), a time such as 2026-11-21T08:30 (UTC),
+or a duration such as PT15M (15 minutes ago). Records of aborted transactions are left out, and
+those behind the first record of an open one are shown when it has ended;
+--isolation-level read_uncommitted shows all that is in the log.
+--key-range and --key-ranges do the same, for some keys of a topic with accept.range.fetch=true.
+
+TEMPLATE is text with fields: %t topic, %p partition, %o offset, %k key, %s value, %h headers,
+%T timestamp, %K and %S bytes of key and value (-1: null), %d delivery count, %%; and \\n, \\t,
+\\r, \\0, \\xHH, \\\\. `json` prints all fields, in the form that `produce --format json` reads.
+"""
 EPILOG: Final = """\
 Examples:
 
@@ -31,6 +52,13 @@ sharegroup consume dead -g redrive --format json --confirmed-by arrived |
 
 Exit status: as for all commands; 0 also when the reader of the pipe has closed it.
 """
+
+
+class Isolation(StrEnum):
+    """Kafka's ``isolation.level``."""
+
+    COMMITTED = COMMITTED
+    UNCOMMITTED = UNCOMMITTED
 
 
 Topics = Annotated[
@@ -76,6 +104,13 @@ KeyRanges = Annotated[
     str | None,
     typer.Option(metavar="FIRST-LAST[,…]", help="Read keys whose hash lies in these ranges."),
 ]
+IsolationLevel = Annotated[
+    Isolation | None,
+    typer.Option(
+        help="With --peek: whether records of aborted and open transactions are left out."
+        "  [default: read_committed]"
+    ),
+]
 Timeout = Annotated[
     float | None,
     typer.Option("--timeout", min=0, help="Stop when no record has come for this many seconds."),
@@ -96,7 +131,7 @@ Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")
 
 def add_to(application: typer.Typer) -> None:
     """Add the command."""
-    application.command("consume", epilog=EPILOG)(consume)
+    application.command("consume", help=HELP, epilog=EPILOG)(consume)
 
 
 def consume(
@@ -111,6 +146,7 @@ def consume(
     partitions: Partitions = None,
     key_part: KeyPart = None,
     key_ranges: KeyRanges = None,
+    isolation_level: IsolationLevel = None,
     idle_s: Timeout = None,
     template: Template = None,
     as_json: Json = False,
@@ -118,23 +154,7 @@ def consume(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
 ) -> None:
-    """Print records: as a member of a share group, which acknowledges them, or with --peek.
-
-    Prints one record per line, only its value, unless --format says otherwise. In a file or a pipe
-    the bytes of the value are unchanged; on a terminal control characters are escaped.
-    With --group, printed records are acknowledged; in a pipe, those that its reader has read. When
-    the reader closes the pipe (`| head -2`), and on Ctrl-C, the other records are released.
-    With --confirmed-by, what it has not confirmed is released too: `produce --confirm-to` does.
-
-    With --peek, records are read from the log: nothing is acquired, and no group changes. PLACE is
-    earliest, latest, an offset, -5 (five before the end), a time such as 2026-11-21T08:30 (UTC),
-    or a duration such as PT15M (15 minutes ago).
-    --key-range and --key-ranges do the same, for some keys of a topic with accept.range.fetch=true.
-
-    TEMPLATE is text with fields: %t topic, %p partition, %o offset, %k key, %s value, %h headers,
-    %T timestamp, %K and %S bytes of key and value (-1: null), %d delivery count, %%; and \\n, \\t,
-    \\r, \\0, \\xHH, \\\\. `json` prints all fields, in the form that `produce --format json` reads.
-    """
+    """Print records; :data:`HELP` has what the user reads."""
 
     async def command() -> int:
         ranges = parse_key_ranges(key_part, key_ranges)
@@ -151,10 +171,12 @@ def consume(
                 idle_s=idle_s,
                 template=_form(template, as_json),
                 key_ranges=ranges,
+                committed=isolation_level is not Isolation.UNCOMMITTED,
                 broker=broker,
             )
             return await peek(look)
-        of_peek = {"--from": start, "--until": until, "--partition": partitions}
+        of_peek: dict[str, object] = {"--from": start, "--until": until, "--partition": partitions}
+        of_peek["--isolation-level"] = isolation_level
         wanted = Wanted(
             topics=topics,
             group=_named(group, {**of_peek, "key ranges": ranges}),

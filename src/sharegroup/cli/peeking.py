@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from sharegroup.cli.connecting import Broker
 from sharegroup.cli.outcome import ExitCode, UsageError, complain
@@ -15,11 +16,14 @@ from sharegroup.cli.reaching import reach
 from sharegroup.cli.record_format import Render, renderer
 from sharegroup.cli.stopping import Stopping
 from sharegroup.client.admin.admin import Admin
-from sharegroup.client.admin.descriptions import OffsetSpec
+from sharegroup.client.admin.descriptions import ListedOffset, OffsetSpec
 from sharegroup.client.core.key_ranges import KeyRanges
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.records.log_reader import LogReader, LogRecord
 from sharegroup.model.ids import TopicPartition
+
+COMMITTED: Final = "read_committed"
+UNCOMMITTED: Final = "read_uncommitted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +38,7 @@ class Look:
     idle_s: float | None
     template: str | None
     key_ranges: KeyRanges
+    committed: bool
     broker: Broker
 
 
@@ -67,7 +72,8 @@ async def _print(
     output: Output,
 ) -> None:
     await cluster.start()
-    reader = LogReader(cluster, await _spans(cluster, look, start, until), look.key_ranges)
+    spans = await _spans(cluster, look, start, until)
+    reader = LogReader(cluster, spans, look.key_ranges, committed=look.committed)
     printed = 0
     async for records in _until_idle(reader, look.idle_s):
         left = None if look.records_max is None else look.records_max - printed
@@ -103,7 +109,9 @@ async def _spans(
                 raise UsageError(f"{name} has {len(there)} partitions, but no partition {number}")
         wanted += [TopicPartition(name, number) for number in look.partitions or there]
     begins = await admin.list_offsets(wanted, OffsetSpec.EARLIEST)
-    ends = await admin.list_offsets(wanted, OffsetSpec.LATEST)
+    ends = await admin.list_offsets(wanted, OffsetSpec.LATEST, committed=look.committed)
+    if look.committed:
+        await _name_open_transactions(admin, ends)
     bounds = {where: (begins[where].offset, ends[where].offset) for where in wanted}
     first = await resolved(admin, start, bounds)
     last = None if until is None else await resolved(admin, until, bounds)
@@ -111,3 +119,16 @@ async def _spans(
         if start.offset is not None and start.offset >= 0 and first[where] != start.offset:
             complain(f"{where} has offsets {begin} to {end}: beginning at {first[where]}")
     return {where: (first[where], None if last is None else last[where]) for where in wanted}
+
+
+async def _name_open_transactions(
+    admin: Admin, stable: Mapping[TopicPartition, ListedOffset]
+) -> None:
+    """Say in which partitions records wait for the end of a transaction."""
+    ends = await admin.list_offsets(stable, OffsetSpec.LATEST)
+    for where, end in ends.items():
+        if stable[where].offset < end.offset:
+            complain(
+                f"a transaction is open in {where}: records from offset {stable[where].offset} on "
+                f"are shown when it has ended, and at once with --isolation-level {UNCOMMITTED}"
+            )

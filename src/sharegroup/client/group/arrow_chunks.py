@@ -17,11 +17,11 @@ from sharegroup.client.errors import CorruptRecordBatch
 from sharegroup.client.group.chunks import (
     Fetched,
     epochs_of,
-    hidden_ranges,
     passed_over,
     past_damage,
 )
 from sharegroup.client.records.decode import Decoding
+from sharegroup.client.records.hidden import hidden_ranges
 from sharegroup.client.share.settings import check_positive
 from sharegroup.cooperative.intervals import Interval, Intervals
 from sharegroup.model.errors import ConfigError, CorruptMessage, SharegroupError
@@ -65,7 +65,7 @@ class ArrowChunk:
         self._max_records = form.max_records
         self._rows: deque[RecordBatch] = deque()
         self._lost: list[Interval] = []
-        hidden, data = hidden_ranges(fetched, form.check_crcs)
+        hidden, data = hidden_ranges(fetched.data, fetched.aborted, form.check_crcs)
         left_out = [*hidden, *fetched.done]
         ranges = _others(fetched.position.offset, left_out, fetched.high_watermark - 1)
         if ranges:

@@ -15,6 +15,7 @@ from sharegroup.client.core.positions import NO_EPOCH, Position
 from sharegroup.client.errors import CorruptRecordBatch, RecordDeserializationError
 from sharegroup.client.records.damage import note_astray
 from sharegroup.client.records.decode import Decoding, deserialized_fields, not_collecting
+from sharegroup.client.records.hidden import hidden_ranges
 from sharegroup.client.records.reading import pieces_of, records_of
 from sharegroup.client.records.record import ConsumerRecord, Fields, Span
 from sharegroup.cooperative.intervals import Interval, Intervals, common, normal
@@ -22,8 +23,6 @@ from sharegroup.model.errors import CorruptMessage, SharegroupError
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log import AbortedTransaction
 from sharegroup.records.batches import Bounds, Placed, bounds_of, place
-from sharegroup.wire.batch import check_crc
-from sharegroup.wire.markers import aborted_ranges
 
 ENDLESS: Final = 2**63 - 1
 _EPOCH_AT: Final = 12
@@ -107,7 +106,7 @@ def decode_chunk(fetched: Fetched, decoding: Decoding) -> Chunk:
 
 def _decode(fetched: Fetched, decoding: Decoding) -> Chunk:
     where, first_wanted = fetched.where, fetched.position.offset
-    hidden, data = hidden_ranges(fetched, decoding.check_crcs)
+    hidden, data = hidden_ranges(fetched.data, fetched.aborted, decoding.check_crcs)
     placed = _read(data, fetched, hidden, decoding.check_crcs)
     epochs = epochs_of(data)
     records: list[ConsumerRecord[Any, Any]] = []
@@ -209,26 +208,3 @@ def epochs_of(data: bytes) -> dict[int, int]:
     except CorruptMessage:
         return found  # the decoder says what is wrong
     return found
-
-
-def hidden_ranges(fetched: Fetched, check_crcs: bool) -> tuple[list[tuple[int, int]], bytes]:
-    """The offsets of aborted transactions, and the bytes for which that is known: all, unless a
-    batch is damaged. What lies behind that one is fetched again.
-    """
-    data = fetched.data
-    if not fetched.aborted:
-        return [], data
-    end = 0
-    whole = memoryview(data)
-    try:
-        for one in bounds_of(whole):
-            records_end = end + len(one.batch)
-            aborted_ranges(one.batch, ())  # its header can be read
-            if check_crcs:
-                check_crc(one.batch)
-            end = records_end
-        return aborted_ranges(whole[:end], fetched.aborted), data[:end]
-    except CorruptMessage:
-        following = next(iter(bounds_of(whole[end:])), None)
-        until = end + (len(following.batch) if following is not None else 0)
-        return aborted_ranges(whole[:end], fetched.aborted), data[:until]

@@ -16,6 +16,7 @@ from sharegroup.client.admin.descriptions import OffsetSpec
 from sharegroup.client.core.key_ranges import KeyRanges, without_ranges
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.metadata import NO_LEADER
+from sharegroup.client.records.hidden import hidden_ranges
 from sharegroup.client.records.reading import records_of
 from sharegroup.client.records.record import Headers
 from sharegroup.model.errors import (
@@ -26,6 +27,7 @@ from sharegroup.model.errors import (
     error_from_code,
 )
 from sharegroup.model.ids import TopicPartition
+from sharegroup.model.log import AbortedTransaction
 from sharegroup.records.batches import Bounds, place
 from sharegroup.wire.apis import FETCH
 from sharegroup.wire.messages.fetch import (
@@ -68,6 +70,8 @@ class LogReader:
         spans: partition → (first offset, end); the record at ``end`` is not read, and None reads
             on for ever.
         key_ranges: read only records of these; empty: all.
+        committed: leave out records of aborted transactions, and wait at the first record of one
+            that is open.
     """
 
     def __init__(
@@ -75,7 +79,10 @@ class LogReader:
         cluster: Cluster,
         spans: Mapping[TopicPartition, tuple[int, int | None]],
         key_ranges: KeyRanges = (),
+        *,
+        committed: bool = False,
     ) -> None:
+        self._committed = committed
         self._key_ranges = [Range(*each) for each in key_ranges]
         self._cluster = cluster
         self._next = {where: first for where, (first, _) in spans.items()}
@@ -147,7 +154,11 @@ class LogReader:
             for name, own in parts.items()
         ]
         request = FetchRequest(
-            max_wait_ms=WAIT_MS, min_bytes=1, max_bytes=FETCH_BYTES, topics=topics
+            max_wait_ms=WAIT_MS,
+            min_bytes=1,
+            max_bytes=FETCH_BYTES,
+            isolation_level=int(self._committed),
+            topics=topics,
         )
         response: FetchResponse = await self._cluster.send(leader, FETCH, request)
         if response.error_code:
@@ -184,23 +195,28 @@ class LogReader:
             raise error_from_code(answer.error_code, f"{where}: {_text(answer)}")
         if where in self._lost:
             _warn(where, self._lost.pop(where), offset - 1, DAMAGED)
-        if self._key_ranges:
-            if answer.read_up_to < 0:
-                raise without_ranges(where)
-            found = self._read(where, memoryview(answer.records or b""))
-            self._next[where] = max(self._next[where], answer.read_up_to)
-            return found
-        if nothing and answer.high_watermark > offset:
-            self._pass_over(where, answer.high_watermark, DAMAGED)
-        return self._read(where, memoryview(answer.records or b""))
+        if self._key_ranges and answer.read_up_to < 0:
+            raise without_ranges(where)
+        end = answer.last_stable_offset if self._committed else answer.high_watermark
+        if not self._key_ranges and nothing and end > offset:
+            self._pass_over(where, end, DAMAGED)
+        return self._read(where, answer)
 
-    def _read(self, where: TopicPartition, data: memoryview) -> list[LogRecord]:
+    def _read(self, where: TopicPartition, answer: PartitionData) -> list[LogRecord]:
         offset, end = self._next[where], self._ends[where]
-        placed = place(data, end - 1, _records)
+        aborted = [
+            AbortedTransaction(one.producer_id, one.first_offset)
+            for one in answer.aborted_transactions or ()
+        ]
+        fetched = answer.records or b""
+        hidden, data = hidden_ranges(fetched, aborted, check_crcs=True)
+        placed = place(memoryview(data), end - 1, _records)
         found: list[LogRecord] = []
         for piece in placed.pieces:
             if piece.damage is not None:
                 _warn(where, piece.first, min(piece.last, end - 1), str(piece.damage))
+            if any(first <= piece.first <= last for first, last in hidden):
+                continue
             found += [
                 LogRecord(*where, one.offset, one.timestamp, one.key, one.value, one.headers)
                 for one in piece.value or ()
@@ -208,7 +224,8 @@ class LogReader:
             ]
         if placed.cut is not None and not placed.pieces:
             raise placed.cut
-        self._next[where] = max(self._next[where], placed.end)
+        behind = answer.read_up_to if len(data) == len(fetched) else -1
+        self._next[where] = max(self._next[where], placed.end, behind)
         return found
 
     def _cross(self, where: TopicPartition) -> None:
