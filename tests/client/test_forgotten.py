@@ -20,7 +20,10 @@ USES = {
     "Admin": "one = Admin(S); await one.list_topics()",
     "Producer": f"one = Producer(S); await one.send({TOPIC!r}, b'x')",
     "Consumer": (
-        f"one = Consumer({TOPIC!r}, group_id='c', bootstrap_servers=S); await one.start()"
+        # a group of its own: the members of another program have the partition for a while
+        f"one = Consumer({TOPIC!r}, group_id=f'c{{os.getpid()}}', bootstrap_servers=S,"
+        " auto_offset_reset='earliest', enable_auto_commit=False)\n"
+        "    while not await one.poll(): pass"
     ),
     "ShareConsumer": (
         f"one = ShareConsumer({TOPIC!r}, group_id='s', bootstrap_servers=S); await one.start()"
@@ -30,6 +33,7 @@ USES = {
 
 IN_THE_LOOP = """
 import asyncio
+import os
 from sharegroup import Admin, Consumer, Producer, ShareConsumer
 
 S = {server!r}
@@ -48,6 +52,7 @@ print("done")
 
 AFTER_THE_LOOP = """
 import asyncio
+import os
 from sharegroup import Admin, Consumer, Producer, ShareConsumer
 
 S = {server!r}
@@ -97,7 +102,7 @@ def test_a_forgotten_client_is_silent_without_an_option(
     assert said_by(program, USES[name], (), broker.bootstrap, tmp_path) == ""
 
 
-@pytest.mark.parametrize("name", [name for name in USES if name != "Consumer"])
+@pytest.mark.parametrize("name", USES)
 def test_a_forgotten_client_warns_once(name: str, broker: RunningServer, tmp_path: Path) -> None:
     said = said_by(IN_THE_LOOP, USES[name], ("-X", "dev"), broker.bootstrap, tmp_path)
     warned = warnings_in(said)
@@ -121,7 +126,7 @@ def test_a_client_that_outlives_its_loop_warns_once(
 
 
 BLOCKING = """
-from sharegroup.sync import Admin, Producer
+from sharegroup.sync import Admin, Consumer, Producer, ShareConsumer
 
 def use():
     {use}
@@ -132,6 +137,12 @@ print("done")
 BLOCKING_USES = {
     "Admin": "one = Admin({server!r}); one.list_topics()",
     "Producer": f"one = Producer({{server!r}}); one.send({TOPIC!r}, b'x')",
+    "Consumer": (
+        f"one = Consumer({TOPIC!r}, group_id='c', bootstrap_servers={{server!r}}); one.start()"
+    ),
+    "ShareConsumer": (
+        f"one = ShareConsumer({TOPIC!r}, group_id='s', bootstrap_servers={{server!r}}); one.start()"
+    ),
 }
 
 

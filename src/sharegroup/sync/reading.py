@@ -7,6 +7,7 @@ import queue
 import random
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from sharegroup.client.group.arrow_chunks import RecordBatch
 
 T = TypeVar("T")
+
+Calls = queue.SimpleQueue[Callable[[], None] | None]
+"""What the program's thread is to call; None: no more."""
 
 
 class Consumer(Front, Generic[K, V]):
@@ -111,27 +115,11 @@ class Consumer(Front, Generic[K, V]):
             security=security,
             jitter=jitter,
         )
-        self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._inner._rebalancing.call = self._call_there
+        self._calls: Calls = queue.SimpleQueue()
+        self._inner._rebalancing.call = partial(_call_there, self._calls)
         super().__init__()
 
     # --- the program's thread ---------------------------------------------------------------------
-
-    async def _call_there(self, callback: RebalanceCallback, wheres: list[TopicPartition]) -> None:
-        """Call it on the thread that waits in :meth:`_serving`."""
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[None] = loop.create_future()
-
-        def call() -> None:
-            error: Exception | None = None
-            try:
-                callback(wheres)
-            except Exception as raised:  # noqa: BLE001  # the application's code may raise anything
-                error = raised
-            loop.call_soon_threadsafe(_set, done, error)
-
-        self._calls.put(call)
-        await done
 
     def _serving(self, work: Coroutine[Any, Any, T]) -> T:
         """As :meth:`_run`; callbacks run here meanwhile."""
@@ -381,6 +369,27 @@ class Consumer(Front, Generic[K, V]):
         all assigned partitions.
         """
         return self._run(self._inner.end_offsets(*partitions))
+
+
+async def _call_there(
+    calls: Calls, callback: RebalanceCallback, wheres: list[TopicPartition]
+) -> None:
+    """Call it on the thread that takes ``calls``. Does not hold the consumer, whose parts keep
+    this.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def call() -> None:
+        error: Exception | None = None
+        try:
+            callback(wheres)
+        except Exception as raised:  # noqa: BLE001  # the application's code may raise anything
+            error = raised
+        loop.call_soon_threadsafe(_set, done, error)
+
+    calls.put(call)
+    await done
 
 
 class RecordLoop(Generic[K, V]):

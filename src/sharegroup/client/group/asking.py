@@ -44,7 +44,6 @@ class Asking(OffsetCalls, Generic[K, V]):
     _form: str | None = None
     _max_poll_records: int
     _member: GroupMember
-    _member_runs: bool
     _metrics: ConsumerMetrics
     _pattern: str | re.Pattern[str] | None
     _polling: bool = False
@@ -216,7 +215,7 @@ class Asking(OffsetCalls, Generic[K, V]):
         try:
             await self.start()
             deadline = self._now() + wait_s
-            if self._member_runs:
+            if self._member.runs:
                 self._member.polled()
             async with self._wakeup.answering():
                 return await self._taken_until(deadline, take)
@@ -227,7 +226,7 @@ class Asking(OffsetCalls, Generic[K, V]):
     async def _taken_until(self, deadline: float, take: Callable[[], T]) -> T | None:
         while not self.closed:
             self._news.clear()
-            if self._member_runs:
+            if self._member.runs:
                 await self._rebalancing.apply()
             self._raise_error()
             self._lookup.begin()
@@ -245,7 +244,7 @@ class Asking(OffsetCalls, Generic[K, V]):
 
     def _raise_error(self) -> None:
         error = self._member.machine.error
-        if self._member_runs and self._member.machine.state is GroupState.FAILED and error:
+        if self._member.runs and self._member.machine.state is GroupState.FAILED and error:
             raise error
         for errors in (self._lookup.errors, self._fetcher.errors):
             if errors:

@@ -23,23 +23,16 @@ from types import TracebackType
 from typing import Any, Generic, Literal, Self
 
 from sharegroup.client.closing import ended, finish
-from sharegroup.client.core.covered import Covered
 from sharegroup.client.core.key_ranges import Assignment, ranges_given
 from sharegroup.client.core.positions import Positions
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.group.asking import Asking
-from sharegroup.client.group.committer import Committer
-from sharegroup.client.group.fetcher import Fetcher
-from sharegroup.client.group.lookup import PositionLookup
 from sharegroup.client.group.loops import RecordLoop
-from sharegroup.client.group.member import GroupMember
-from sharegroup.client.group.metrics import ConsumerMetrics
 from sharegroup.client.group.offsets import as_partition
-from sharegroup.client.group.reader import Reader
-from sharegroup.client.group.rebalancing import RebalanceCallback, Rebalancing
+from sharegroup.client.group.parts import Parts
+from sharegroup.client.group.rebalancing import RebalanceCallback
 from sharegroup.client.group.settings import (
-    MemberSettings,
     ReadSettings,
     is_committed,
     member_settings,
@@ -51,8 +44,7 @@ from sharegroup.client.records.record import ConsumerRecords, K, V
 from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.client.share.settings import check_positive, check_topics, decoding_of
 from sharegroup.client.wakeup import WakeupCall
-from sharegroup.model.errors import ConfigError, RebalanceInProgress
-from sharegroup.model.ids import TopicPartition
+from sharegroup.model.errors import ConfigError
 
 log = logging.getLogger("sharegroup.client")
 
@@ -172,52 +164,31 @@ class Consumer(Asking[K, V], Generic[K, V]):
             sharing=(key_ranges, cooperative, max_num_ranges_to_commit),
         )
         self._decoding = decoding_of(check_crcs, key_deserializer, value_deserializer)
-        self._make_parts(read, member, metadata_max_age_ms)
-
-    def _make_parts(
-        self, read: ReadSettings, member: MemberSettings, metadata_max_age_ms: int
-    ) -> None:
-        check_topics(self._topics)
-        cluster, positions = self._cluster, self._positions
-        self._metrics = ConsumerMetrics(lambda: asyncio.get_running_loop().time(), self._lags)
+        check_topics(topics)
         self._read_committed = read.committed
-        covered = Covered()
-        self._fetcher = Fetcher(
-            cluster, positions, covered, read, self._committing, self._metrics, self._tell_news
-        )
-        self._reader = Reader(positions, self._fetcher, covered, self._decoding)
-        self._member = GroupMember(
-            cluster, member, metadata_max_age_ms, self._metrics, self._tell_news
-        )
-        self._committer = Committer(
-            cluster, self._committing, self._reader, self._metrics, covered, member.ranges_max
-        )
-        self._lookup = PositionLookup(
-            cluster,
-            positions,
-            self._fetcher,
-            covered,
-            identity=None if self._group_id is None else self.group_metadata,
-            committed=read.committed,
-            on_news=self._tell_news,
-        )
-        self._rebalancing = Rebalancing(
-            self._member,
-            positions,
-            self._committer,
-            commits=self._commits,
-            shares=member.shares,
-            cooperative=member.cooperative,
-            on_gone=self._drop,
-            metrics=self._metrics,
+        self._plug_in(
+            Parts(
+                self._cluster,
+                self._positions,
+                group_id,
+                read=read,
+                member=member,
+                decoding=self._decoding,
+                metadata_max_age_ms=metadata_max_age_ms,
+                commits=self._commits,
+            )
         )
         self._wakeup = WakeupCall()
-        self._news = asyncio.Event()
         self._pattern: str | re.Pattern[str] | None = None
-        self._member_runs = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._started = False
         self._closing: asyncio.Task[None] | None = None
+
+    def _plug_in(self, parts: Parts) -> None:
+        self._parts, self._news, self._metrics = parts, parts.news, parts.metrics
+        self._member, self._identity = parts.member, parts.identity
+        self._fetcher, self._reader, self._lookup = parts.fetcher, parts.reader, parts.lookup
+        self._committer, self._rebalancing = parts.committer, parts.rebalancing
 
     # --- life -------------------------------------------------------------------------------------
 
@@ -235,12 +206,11 @@ class Consumer(Asking[K, V], Generic[K, V]):
             self._loop = asyncio.get_running_loop()
             self._clock = self._loop.time
             self._started = True
-        if (self._topics or self._pattern is not None) and not self._member_runs:
+        if (self._topics or self._pattern is not None) and not self._member.runs:
             self._cluster.watch(self._topics)
             await self._member.choose_protocol()
             self._member.subscribe(self._topics, self._pattern)
             self._member.start()
-            self._member_runs = True
         if self._commits:
             self._committer.start(self._auto_commit_ms)
 
@@ -260,7 +230,7 @@ class Consumer(Asking[K, V], Generic[K, V]):
             closing = self._close(timeout_ms)
             self._closing = asyncio.create_task(closing, name="consumer-close")
             self._closing.add_done_callback(lambda _: self._cut())  # it may not even have begun
-            self._tell_news()
+            self._news.set()
         elif self._closing.done():
             return
         await finish(self._closing)
@@ -285,17 +255,15 @@ class Consumer(Asking[K, V], Generic[K, V]):
         try:
             if self._commits:
                 await self._committer.commit_done(timeout_ms)
-            if self._member_runs:
+            if self._member.runs:
                 await self._rebalancing.give_up()
         finally:
-            if self._member_runs:
-                self._member_runs = False
+            if self._member.runs:
                 await self._member.leave(timeout_ms)
 
     def _cut(self) -> list[asyncio.Task[Any]]:
         """Abort everything without telling the group. Returns the tasks that end now."""
-        parts = (self._committer, self._rebalancing, self._lookup, self._fetcher, self._member)
-        ending = [task for part in parts for task in part.cut()]
+        ending = self._parts.cut()
         if self._owns_cluster:
             ending += self._cluster.cut()
         return ending
@@ -314,8 +282,9 @@ class Consumer(Asking[K, V], Generic[K, V]):
 
     def _forsake(self) -> None:
         """Abort without telling the group, from any thread, because nobody closed this consumer."""
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._cut)
+        loop, self._loop = self._loop, None  # nothing is left to close, or to warn of
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(self._cut)
 
     async def __aenter__(self) -> Self:
         try:
@@ -371,7 +340,7 @@ class Consumer(Asking[K, V], Generic[K, V]):
         check_topics(topics)
         if self._group_id is None:
             raise IllegalState("without group_id there is no subscription: call assign()")
-        if not self._member_runs and self._positions.assigned:
+        if not self._member.runs and self._positions.assigned:
             raise IllegalState("partitions were assigned by assign(): call unsubscribe() first")
         if bool(topics) == (pattern is not None):
             raise IllegalState("name topics, or give a pattern; unsubscribe() ends it")
@@ -379,7 +348,7 @@ class Consumer(Asking[K, V], Generic[K, V]):
         rebalancing.on_assigned = on_assigned
         rebalancing.on_revoked, rebalancing.on_lost = on_revoked, on_lost
         self._topics, self._pattern = topics, pattern
-        if self._member_runs:
+        if self._member.runs:
             self._cluster.watch(topics)
             self._member.subscribe(topics, pattern)
 
@@ -396,7 +365,7 @@ class Consumer(Asking[K, V], Generic[K, V]):
         if self._topics or self._pattern is not None:
             raise IllegalState("topics are subscribed: call unsubscribe() first")
         wanted = {as_partition(where): own for where, own in ranges_given(partitions).items()}
-        self._drop(self._positions.assigned - wanted.keys())
+        self._rebalancing.drop(self._positions.assigned - wanted.keys())
         self._cluster.watch({where.topic for where in wanted})
         self._positions.add(sorted(wanted), from_group=self._group_id is not None)
         for where, own in wanted.items():
@@ -408,7 +377,7 @@ class Consumer(Asking[K, V], Generic[K, V]):
         self._reader.asked()
         if self._started and self._group_id is not None:
             await self._give_up(self._cluster.request_timeout_ms)
-        self._drop(self._positions.assigned)
+        self._rebalancing.drop(self._positions.assigned)
         self._topics, self._pattern = (), None
 
     @property
@@ -427,27 +396,13 @@ class Consumer(Asking[K, V], Generic[K, V]):
         Raises:
             IllegalState: there is no group.
         """
-        if self._group_id is None:
-            raise IllegalState("without group_id nothing is committed")
-        return self._member.identity if self._member_runs else MemberIdentity(self._group_id)
+        return self._identity.known()
 
     def metrics(self) -> Metrics:
         """Kafka's consumer metrics over the last 30 to 60 seconds: (group, name) → value. An
         average without samples is NaN.
         """
         return self._metrics.read()
-
-    def _committing(self) -> MemberIdentity:
-        """Who commits. Raises RebalanceInProgress: a member without partitions; others may have
-        them.
-        """
-        identity = self.group_metadata()
-        if self._member_runs and identity.generation_id < 0:
-            raise RebalanceInProgress(
-                "this consumer is no member of its group now, and others may have its partitions:"
-                " poll() joins again"
-            )
-        return identity
 
     # --- records ----------------------------------------------------------------------------------
 
@@ -480,16 +435,6 @@ class Consumer(Asking[K, V], Generic[K, V]):
         self._wakeup.ring()
 
     # --- inside -----------------------------------------------------------------------------------
-
-    def _drop(self, wheres: Iterable[TopicPartition]) -> None:
-        gone = set(wheres)
-        self._reader.forget(gone)
-        self._positions.remove(gone)
-        self._committer.committed.remove(gone)
-        self._committer.covered.remove(gone)
-
-    def _tell_news(self) -> None:
-        self._news.set()
 
     def _check_usable(self) -> None:
         if self.closed:

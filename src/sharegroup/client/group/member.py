@@ -58,6 +58,7 @@ class GroupMember(MemberLoop):
 
     Attributes:
         machine: decides; after a call on it, :meth:`wake` this task.
+        runs: it is in the group, or on its way there.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class GroupMember(MemberLoop):
         on_news: Callable[[], None],
     ) -> None:
         super().__init__("consumer-group-member")
+        self.runs = False
         self.machine: ConsumerMembership | ClassicMembership = (
             self._modern(cluster, settings)
             if settings.protocol == "consumer"
@@ -165,6 +167,11 @@ class GroupMember(MemberLoop):
         self._tell_machine(self._topics)
         self.wake()
 
+    def start(self) -> None:
+        """Begin to join."""
+        super().start()
+        self.runs = True
+
     def polled(self) -> None:
         """The application asks for records."""
         self.machine.polled(now_ms())
@@ -177,6 +184,7 @@ class GroupMember(MemberLoop):
 
     async def leave(self, timeout_ms: int) -> None:
         """Leave the group, if it can be told within ``timeout_ms``. Ends this task."""
+        self.runs = False
         for task in self.cut():
             await asyncio.wait([task])
         self.machine.leave(now_ms())

@@ -173,15 +173,7 @@ class OffsetCalls(ABC):
             IllegalState: the partition is not assigned.
         """
         where = self._jump([(topic, partition)], moves=False)[0]
-        return self._lags()[where]
-
-    def _lags(self) -> dict[TopicPartition, int | None]:
-        """How far each partition is from its end."""
-        found: dict[TopicPartition, int | None] = dict.fromkeys(self._positions.assigned)
-        for where, position in self._reader.returned().items():
-            end = self._positions.end(where)
-            found[where] = None if end is None else max(0, end - position.offset)
-        return found
+        return self._reader.lags()[where]
 
     def pause(self, *partitions: tuple[str, int]) -> None:
         """Return no records of these partitions until :meth:`resume`."""

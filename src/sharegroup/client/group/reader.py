@@ -196,6 +196,14 @@ class Reader:
         """A loop has given out this one; the application is done with those before."""
         self._one_in_work = record
 
+    def lags(self) -> dict[TopicPartition, int | None]:
+        """How far each partition is from its end; None: not known."""
+        found: dict[TopicPartition, int | None] = dict.fromkeys(self._positions.assigned)
+        for where, position in self.returned().items():
+            end = self._positions.end(where)
+            found[where] = None if end is None else max(0, end - position.offset)
+        return found
+
     def returned(self) -> dict[TopicPartition, Position]:
         """The positions behind all that the application has been given."""
         return self._before(self.coming)

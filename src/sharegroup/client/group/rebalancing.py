@@ -12,6 +12,7 @@ from sharegroup.client.core.rebalance import Change
 from sharegroup.client.group.committer import Committer
 from sharegroup.client.group.member import GroupMember
 from sharegroup.client.group.metrics import ConsumerMetrics
+from sharegroup.client.group.reader import Reader
 from sharegroup.model.ids import TopicPartition
 
 RebalanceCallback = Callable[[list[TopicPartition]], object]
@@ -44,7 +45,6 @@ class Rebalancing:
         commits: what is done is committed before partitions are given up.
         shares: partitions may be shared with other members (KIP-X).
         cooperative: they are read in turns with these, not by key.
-        on_gone: drops everything of these partitions.
 
     Attributes:
         on_assigned, on_revoked, on_lost: the application's; None: it need not know. Without
@@ -57,11 +57,11 @@ class Rebalancing:
         member: GroupMember,
         positions: Positions,
         committer: Committer,
+        reader: Reader,
         *,
         commits: bool,
         shares: bool,
         cooperative: bool,
-        on_gone: Callable[[Iterable[TopicPartition]], None],
         metrics: ConsumerMetrics,
     ) -> None:
         self.on_assigned: RebalanceCallback | None = None
@@ -71,10 +71,10 @@ class Rebalancing:
         self._member = member
         self._positions = positions
         self._committer = committer
+        self._reader = reader
         self._commits = commits
         self._shares = shares
         self.cooperative = cooperative
-        self._on_gone = on_gone
         self._metrics = metrics
         self._task: asyncio.Task[None] | None = None
         self._error: Exception | None = None
@@ -109,6 +109,14 @@ class Rebalancing:
         if error is not None:
             raise error
 
+    def drop(self, wheres: Iterable[TopicPartition]) -> None:
+        """Forget everything of these partitions, which are not read any more."""
+        gone = set(wheres)
+        self._reader.forget(gone)
+        self._positions.remove(gone)
+        self._committer.committed.remove(gone)
+        self._committer.covered.remove(gone)
+
     def cut(self) -> list[asyncio.Task[Any]]:
         """Stop. Returns the tasks that end now."""
         if self._task is None:
@@ -137,7 +145,7 @@ class Rebalancing:
         gone = change.revoked | change.lost
         if handling is not None:
             handling.forget(gone)
-        self._on_gone(gone)
+        self.drop(gone)
         if change.assigned:
             self._begin(change)
             await self._tell(self.on_assigned, change.assigned)
