@@ -17,11 +17,14 @@ from typing import Any
 
 import pytest
 
+from sharegroup.client.network.addresses import Address
 from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.security.access import Access
 from sharegroup.client.security.limited_calls import HUNG_MAX, THREAD_NAME
 from sharegroup.client.security.settings import Security
 from sharegroup.client.security.tokens import TokenSource
 from sharegroup.model.errors import NetworkException
+from sharegroup.spark.task.blocking import BlockingConnection
 from sharegroup.wire.apis import METADATA
 from sharegroup.wire.messages.metadata import MetadataRequest
 from tests.secured.cells import Credentials
@@ -158,6 +161,16 @@ def test_the_last_token_is_used_while_it_holds(caplog: pytest.LogCaptureFixture)
     with pytest.raises(NetworkException, match="did not return"):
         source.token(SOON_S)
     hanging.let_go()
+
+
+def test_a_task_of_spark_is_told(hanging: Hanging) -> None:
+    with pytest.raises(NetworkException, match=r"Hanging did not return within 0\.05 s"):
+        BlockingConnection(
+            Address("127.0.0.1", 1),
+            client_id="task",
+            timeout_ms=int(SOON_S * 1000),
+            access=Access(by(hanging)),
+        )
 
 
 @pytest.fixture(scope="module")
