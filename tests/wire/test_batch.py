@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import cramjam
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
@@ -215,3 +217,16 @@ def test_only_the_batches_that_hold_wanted_records(
         data = b"".join(batch for _, batch in batches)
         expected = b"".join(batch for offsets, batch in batches if offsets.intersection(held))
         assert bytes(walk_batches(data).holding(data, [(at, at) for at in held])) == expected
+
+
+def test_a_large_record_is_copied_once() -> None:
+    value = bytes(4 << 20)
+    tracemalloc.start()
+    try:
+        batch = encode_batch([(b"group", value), (None, value)], timestamp_ms=1)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < len(batch) + (1 << 20)
+    check_crc(batch)
+    assert [record[2:] for record in decode_batch(batch)] == [(b"group", value), (None, value)]

@@ -44,6 +44,7 @@ DELETE_HORIZON: Final = 0x40
 """The base timestamp is a delete horizon: when the batch's tombstones may go (KIP-534)."""
 
 _LENGTH_END: Final = 12
+_LARGE_PIECE_BYTES: Final = 1024
 _HEADERS_MIN: Final = 16  # so many are read one by one before batches count as small
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _BEFORE_CRC = struct.Struct(">qiibI")
@@ -323,22 +324,29 @@ def encode_batch(
     if not records:
         raise ValueError("a record batch has at least one record")
     last = len(records) - 1
-    body = b"".join([_encode_record(delta, *record) for delta, record in enumerate(records)])
-    covered = (
-        _AFTER_CRC.pack(
-            attributes,
-            last,
-            timestamp_ms,
-            timestamp_ms,
-            producer_id,
-            producer_epoch,
-            base_sequence,
-            last + 1,
-        )
-        + body
+    after_crc = _AFTER_CRC.pack(
+        attributes,
+        last,
+        timestamp_ms,
+        timestamp_ms,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        last + 1,
     )
-    length = len(covered) + CRC_START - _LENGTH_END
-    return _BEFORE_CRC.pack(base_offset, length, leader_epoch, MAGIC, crc32c(covered)) + covered
+    pieces = [b"", after_crc]
+    size = len(after_crc)
+    for delta, (key, value) in enumerate(records):
+        size += _add_record(pieces, delta, key, value)
+    if size > len(pieces) * _LARGE_PIECE_BYTES:  # a copy of everything would cost more than calls
+        crc = 0
+        for piece in pieces:
+            crc = crc32c(piece, crc)
+    else:
+        crc = crc32c(b"".join(pieces))
+    length = size + CRC_START - _LENGTH_END
+    pieces[0] = _BEFORE_CRC.pack(base_offset, length, leader_epoch, MAGIC, crc)
+    return b"".join(pieces)
 
 
 def with_records(header: BatchHeader, records: Buffer) -> bytes:
@@ -403,14 +411,22 @@ def _field(data: bytes, position: int) -> tuple[bytes | None, int]:
     return data[position : position + size], position + size
 
 
-def _encode_record(delta: int, key: bytes | None, value: bytes | None) -> bytes:
+def _add_record(pieces: list[bytes], delta: int, key: bytes | None, value: bytes | None) -> int:
+    """Add the bytes of a record to ``pieces``, key and value by reference; returns their number."""
+    offset = zigzag(delta)
+    size = 3 + len(offset)
+    key_size = value_size = b"\1"  # of None
+    if key is not None:
+        key_size = zigzag(len(key))
+        size += len(key)
+    if value is not None:
+        value_size = zigzag(len(value))
+        size += len(value)
+    size += len(key_size) + len(value_size)
+    length = zigzag(size)
     # Attributes and timestamp delta are one zero byte each; the last zero says "no headers".
-    body = b"".join((b"\0\0", zigzag(delta), _sized(key), _sized(value), b"\0"))
-    return zigzag(len(body)) + body
-
-
-def _sized(field: bytes | None) -> bytes:
-    return b"\1" if field is None else zigzag(len(field)) + field
+    pieces += (length, b"\0\0", offset, key_size, key or b"", value_size, value or b"", b"\0")
+    return len(length) + size
 
 
 def zigzag(number: int) -> bytes:
@@ -418,6 +434,8 @@ def zigzag(number: int) -> bytes:
     if 0 <= number < 64:
         return _SMALL[number]
     number = number << 1 if number >= 0 else (-number << 1) - 1
+    if number < 1 << 14:
+        return bytes((number & 0x7F | 0x80, number >> 7)) if number > 0x7F else bytes((number,))
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)

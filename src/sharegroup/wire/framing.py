@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from sharegroup.model.errors import MalformedMessage
 from sharegroup.model.limits import FRAME_BYTES_MAX, TAGGED_FIELDS_MAX
@@ -236,9 +236,15 @@ def bare_frame(content: bytes) -> bytes:
     return _LENGTH.pack(len(content)) + content
 
 
+_SMALL_BYTES: Final = 512
+"""Chunks that are smaller on average are joined: each is handled on its own on its way out."""
+
+
 def _framed(head: bytes, body: list[bytes]) -> list[bytes]:
-    size = len(head) + sum(map(len, body))
-    return [_LENGTH.pack(size) + head, *body]
+    size = sum(map(len, body))
+    if size < len(body) * _SMALL_BYTES and set(map(type, body)) == {bytes}:
+        body = [b"".join(body)]  # an answer of a thousand names is many thousand chunks
+    return [_LENGTH.pack(len(head) + size) + head, *body]
 
 
 def response_body(api: Api, version: int, frame: bytes) -> tuple[int, int]:
