@@ -39,6 +39,9 @@ waits for it a few times. At Python's default of 5 ms, one busy client would mak
 tens of milliseconds.
 """
 
+GARBAGE_THRESHOLDS = (100_000, 20, 20)
+"""Allocations, and younger collections, until the garbage collector runs. Python begins at 700."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions:
@@ -152,6 +155,7 @@ async def serve(plan: Plan) -> None:
 
 
 async def _serve(plan: Plan, endpoint: MetricsEndpoint | None) -> None:
+    gc.set_threshold(*GARBAGE_THRESHOLDS)  # there is no garbage in what a start loads
     try:
         broker = await Broker.open(plan.config, local_environment(), plan.folder)
     except OSError as error:
@@ -188,7 +192,7 @@ def calm_garbage_collector() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 20, 20)
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
 
 
 def ready_line(broker: Broker, host: str, port: int, folder: str) -> str:

@@ -241,7 +241,7 @@ class Broker:
         changed = state.take_changed_acls()
         before, self._acls_from = self._acls_from, state
         # After a load the machine is another one, which does not know what the last one held.
-        self.parts.access_rules.take_stored(state.acls, changed if state is before else None)
+        self.parts.access_rules.take_stored(state.acl_ids, changed if state is before else None)
 
     def _look_at_users(self) -> None:
         state = self.parts.security.state

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from uuid import UUID
+from collections.abc import Callable, Collection, Iterable
 
 from sharegroup.broker.authorization.acl_authorizer import AclAuthorizer
 from sharegroup.broker.authorization.acl_file import parse_acls
@@ -47,7 +46,7 @@ class AccessRules:
         self.changed: Callable[[Authorizer], None] | None = None
         """Called with the new authorizer when the rules have changed."""
         self._index = AclIndex()
-        self._stored: dict[UUID, Acl] = {}
+        self._stored: dict[AclRow, Acl] = {}
         self._seen = b""  # the file's bytes at the last look
         self._taken = b""  # those in force, or refused
         self.authorizer: Authorizer = AllowAll()
@@ -92,25 +91,23 @@ class AccessRules:
                 logger.error("the ACLs stay as they were: %s", error)
             self._seen = said
 
-    def take_stored(self, rows: Mapping[UUID, AclRow], changed: Iterable[UUID] | None) -> None:
-        """Take the ACLs made by CreateAcls. ``changed``: the ids of those that have changed
-        since the last call; None: all are looked at."""
+    def take_stored(self, rows: Collection[AclRow], changed: Iterable[AclRow] | None) -> None:
+        """Take the ACLs made by CreateAcls: ``rows``, found by their hash. ``changed``: those that
+        were made or deleted since the last call; None: all are looked at."""
         if not self.stores:
             return
-        ids = rows.keys() | self._stored.keys() if changed is None else changed
-        different = False
-        for acl_id in ids:
-            before, after = self._stored.get(acl_id), _in_force(rows.get(acl_id))
-            if before == after:
-                continue
-            different = True
-            if before is not None:
-                self._index.remove(self._stored.pop(acl_id))
-            if after is not None:
-                self._stored[acl_id] = after
-                self._index.add(after)
-        if different:
-            self._renew()
+        stored = self._stored
+        for row in [*rows, *stored] if changed is None else changed:
+            if row not in rows:
+                before = stored.pop(row, None)
+                if before is not None:
+                    self._index.remove(before)
+            elif row not in stored:
+                acl = _in_force(row)
+                if acl is not None:
+                    stored[row] = acl
+                    self._index.add(acl)
+        self._renew()
 
     def _take_file(self, text: bytes) -> None:
         self._taken = text
@@ -139,10 +136,10 @@ class AccessRules:
             self.changed(self.authorizer)
 
 
-def _in_force(row: AclRow | None) -> Acl | None:
-    """The ACL of a row; None if there is none, or it has no meaning here."""
+def _in_force(row: AclRow) -> Acl | None:
+    """The ACL of a row; None if it has no meaning here."""
     try:
-        return None if row is None else acl_of(row)
+        return acl_of(row)
     except ValueError as error:
         logger.error("a stored ACL has no effect: %s", error)
         return None

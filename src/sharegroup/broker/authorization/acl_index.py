@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, TypeVar
+from typing import TypeAlias, TypeVar
 
 from sharegroup.broker.authorization.acls import ANY, EVERYBODY, Acl
 from sharegroup.broker.authorization.resources import Resource, ResourceType
 
 _Key = TypeVar("_Key")
-
-
-class _Pattern(NamedTuple):
-    """What an ACL is about."""
-
-    type: ResourceType
-    name: str
-    prefixed: bool
+_Pattern: TypeAlias = tuple[ResourceType, str, bool]
+"""What an ACL is about: type, name, whether the name is a prefix."""
 
 
 class AclIndex:
@@ -27,42 +20,45 @@ class AclIndex:
     """
 
     def __init__(self, acls: Iterable[Acl] = ()) -> None:
-        self._by_pattern: dict[_Pattern, dict[str, Counter[Acl]]] = {}
-        self._by_type: dict[tuple[ResourceType, str], Counter[Acl]] = {}
-        self._prefix_lengths: dict[ResourceType, Counter[int]] = {}
+        self._by_pattern: dict[_Pattern, int] = {}
+        self._by_holder: dict[tuple[_Pattern, str], dict[Acl, int]] = {}
+        self._by_type: dict[tuple[ResourceType, str], dict[Acl, int]] = {}
+        self._prefix_lengths: dict[ResourceType, dict[int, int]] = {}
         for acl in acls:
             self.add(acl)
 
     def add(self, acl: Acl) -> None:
         """Add one."""
-        pattern, kind = _pattern(acl), acl.resource.type
-        if pattern not in self._by_pattern:
-            self._by_pattern[pattern] = {}
-            if acl.prefixed:
-                lengths = self._prefix_lengths.setdefault(kind, Counter())
-                lengths[len(acl.resource.name)] += 1
-        self._by_pattern[pattern].setdefault(acl.principal, Counter())[acl] += 1
-        self._by_type.setdefault((kind, acl.principal), Counter())[acl] += 1
+        _, principal, _, _, (kind, name), prefixed = acl
+        pattern = (kind, name, prefixed)
+        if prefixed and pattern not in self._by_pattern:
+            _more(self._prefix_lengths.setdefault(kind, {}), len(name))
+        _more(self._by_pattern, pattern)
+        _put(self._by_holder, (pattern, principal), acl)
+        _put(self._by_type, (kind, principal), acl)
 
     def remove(self, acl: Acl) -> None:
         """Remove one that was added."""
-        pattern, kind = _pattern(acl), acl.resource.type
-        principals = self._by_pattern[pattern]
-        if _fewer(principals[acl.principal], acl):
-            del principals[acl.principal]
-        if not principals:
-            del self._by_pattern[pattern]
-            if acl.prefixed and _fewer(self._prefix_lengths[kind], len(acl.resource.name)):
-                del self._prefix_lengths[kind]
-        if _fewer(self._by_type[kind, acl.principal], acl):
-            del self._by_type[kind, acl.principal]
+        _, principal, _, _, (kind, name), prefixed = acl
+        pattern = (kind, name, prefixed)
+        _fewer(self._by_pattern, pattern)
+        if (
+            prefixed
+            and pattern not in self._by_pattern
+            and _fewer(self._prefix_lengths[kind], len(name))
+        ):
+            del self._prefix_lengths[kind]
+        if _fewer(self._by_holder[pattern, principal], acl):
+            del self._by_holder[pattern, principal]
+        if _fewer(self._by_type[kind, principal], acl):
+            del self._by_type[kind, principal]
 
     def about(self, principal: str, resource: Resource) -> Iterator[Acl]:
         """Those of the principal, or of everybody, that cover the resource."""
-        for principals in self._covering(resource):
-            yield from principals.get(principal, ())
+        for pattern in self._covering(resource):
+            yield from self._by_holder.get((pattern, principal), ())
             if principal != EVERYBODY:
-                yield from principals.get(EVERYBODY, ())
+                yield from self._by_holder.get((pattern, EVERYBODY), ())
 
     def speaks_of(self, resource: Resource) -> bool:
         """Whether any ACL, whoever it is for, covers the resource."""
@@ -73,25 +69,30 @@ class AclIndex:
         for who in {principal, EVERYBODY}:
             yield from self._by_type.get((resource_type, who), ())
 
-    def _covering(self, resource: Resource) -> Iterator[dict[str, Counter[Acl]]]:
-        """The ACLs of each pattern that covers the resource, by principal."""
+    def _covering(self, resource: Resource) -> Iterator[_Pattern]:
+        """Each pattern of an ACL that covers the resource."""
         kind, name = resource
-        patterns = [_Pattern(kind, name, False)]
+        patterns: list[_Pattern] = [(kind, name, False)]
         if name != ANY:
-            patterns.append(_Pattern(kind, ANY, False))
+            patterns.append((kind, ANY, False))
         lengths = self._prefix_lengths.get(kind, ())
-        patterns += [_Pattern(kind, name[:size], True) for size in lengths if size <= len(name)]
-        for pattern in patterns:
-            found = self._by_pattern.get(pattern)
-            if found is not None:
-                yield found
+        patterns += [(kind, name[:size], True) for size in lengths if size <= len(name)]
+        return (pattern for pattern in patterns if pattern in self._by_pattern)
 
 
-def _pattern(acl: Acl) -> _Pattern:
-    return _Pattern(acl.resource.type, acl.resource.name, acl.prefixed)
+def _put(table: dict[_Key, dict[Acl, int]], key: _Key, acl: Acl) -> None:
+    acls = table.get(key)
+    if acls is None:
+        table[key] = {acl: 1}
+    else:
+        _more(acls, acl)
 
 
-def _fewer(counts: Counter[_Key], key: _Key) -> bool:
+def _more(counts: dict[_Key, int], key: _Key) -> None:
+    counts[key] = counts.get(key, 0) + 1
+
+
+def _fewer(counts: dict[_Key, int], key: _Key) -> bool:
     """Count one less; returns whether nothing is counted any more."""
     counts[key] -= 1
     if not counts[key]:

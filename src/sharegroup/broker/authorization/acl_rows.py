@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from sharegroup.broker.authorization.acls import ANY, Acl, as_address
 from sharegroup.broker.authorization.resources import Operation, Resource, ResourceType
-from sharegroup.model.acl import ALLOW, DENY, EVERY, AclPattern, of_number
+from sharegroup.model.acl import ALLOW, DENY, EVERY, AclPattern, with_a_meaning
 from sharegroup.wire.internal.security import AclRow
 
 
@@ -76,6 +76,10 @@ class AclFilter(NamedTuple):
         return acl.resource_name == ANY
 
 
+_OPERATIONS: Final = {int(operation): operation for operation in with_a_meaning(Operation)}
+_TYPES: Final = {int(kind): kind for kind in with_a_meaning(ResourceType)}
+
+
 def row_of(acl: Acl) -> AclRow:
     """An ACL in numbers."""
     return AclRow(
@@ -95,23 +99,23 @@ def acl_of(row: AclRow) -> Acl:
     Raises:
         ValueError: one of them has no meaning in an ACL.
     """
-    operation = of_number(Operation, row.operation)
-    kind = of_number(ResourceType, row.resource_type)
+    operation = _OPERATIONS.get(row.operation)
+    kind = _TYPES.get(row.resource_type)
     if (
         row.pattern_type not in (AclPattern.LITERAL, AclPattern.PREFIXED)
         or row.permission_type not in (DENY, ALLOW)
-        or operation is Operation.UNKNOWN
-        or kind is ResourceType.UNKNOWN
+        or operation is None
+        or kind is None
     ):
         raise ValueError(
             f"an ACL with a number that has no meaning: resource type {row.resource_type}, pattern "
             f"{row.pattern_type}, operation {row.operation}, permission {row.permission_type}"
         )
     return Acl(
-        allow=row.permission_type == ALLOW,
-        principal=row.principal,
-        host=as_address(row.host),
-        operation=operation,
-        resource=Resource(kind, row.resource_name),
-        prefixed=row.pattern_type == AclPattern.PREFIXED,
+        row.permission_type == ALLOW,
+        row.principal,
+        as_address(row.host),
+        operation,
+        Resource(kind, row.resource_name),
+        row.pattern_type == AclPattern.PREFIXED,
     )

@@ -11,9 +11,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address
-from typing import Final
+from typing import Final, NamedTuple
 
 from sharegroup.broker.authorization.resources import Operation, Resource
 
@@ -34,6 +34,7 @@ _IMPLIED_BY: Final = {
 }
 
 
+@lru_cache(1_000)
 def as_address(host: str) -> str:
     """An IP address as a connection's address is written; another text unchanged. Java writes IPv6
     addresses in full, so ACLs made for Kafka have them so."""
@@ -45,8 +46,7 @@ def as_address(host: str) -> str:
         return host
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Acl:
+class Acl(NamedTuple):
     """One line: allows or denies a principal an operation on resources, from a host."""
 
     allow: bool

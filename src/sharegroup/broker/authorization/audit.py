@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Final
 
+from sharegroup.broker.authorization.acl_rows import acl_of
 from sharegroup.broker.authorization.acls import Acl
 from sharegroup.broker.authorization.resources import Operation, Resource
 from sharegroup.broker.counters import Counters
 from sharegroup.model.limits import AUTHORIZER_ANSWERS_MAX
+from sharegroup.wire.internal.security import AclRow
 
 logger = logging.getLogger("sharegroup.authorizer")
 
@@ -62,21 +64,22 @@ class Audit:
         )
 
 
-def tell_changes(principal: str, host: str, deed: str, acls: Sequence[Acl]) -> None:
+def tell_changes(principal: str, host: str, deed: str, acls: Sequence[AclRow]) -> None:
     """Log who has made or deleted ACLs."""
-    _tell(principal, host, deed, [_text(acl) for acl in acls])
+    told = [_text(acl_of(row)) for row in acls[:CHANGES_TOLD_MAX]]
+    _tell(principal, host, deed, told, len(acls))
 
 
 def tell_users(principal: str, host: str, deed: str, users: Sequence[str]) -> None:
     """Log who has made users, changed or deleted their passwords."""
-    _tell(principal, host, deed, users)
+    _tell(principal, host, deed, users[:CHANGES_TOLD_MAX], len(users))
 
 
-def _tell(principal: str, host: str, deed: str, what: Sequence[str]) -> None:
-    for each in what[:CHANGES_TOLD_MAX]:
+def _tell(principal: str, host: str, deed: str, what: Sequence[str], count: int) -> None:
+    for each in what:
         logger.info("%s from %s has %s: %s", principal, host, deed, each)
-    if len(what) > CHANGES_TOLD_MAX:
-        more = len(what) - CHANGES_TOLD_MAX
+    if count > len(what):
+        more = count - len(what)
         logger.info("%s from %s has %s, and %d more", principal, host, deed, more)
 
 

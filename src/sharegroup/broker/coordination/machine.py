@@ -7,7 +7,8 @@ implementation: the coordinator calls them through ``Runtime.begin`` and ``Runti
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol, TypeVar, runtime_checkable
+from functools import cache
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from sharegroup.broker.coordination.log import KeyValue, Producer
 
@@ -85,3 +86,13 @@ class TransactionalMachine(Machine[R], Protocol[R]):
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """The pending records of the producer take effect, or are dropped."""
         ...
+
+
+def transactional(machine: Machine[Any]) -> TransactionalMachine[Any] | None:
+    """The machine, if some of its records may belong to transactions."""
+    return cast("Any", machine) if _keeps_transactions(type(machine)) else None
+
+
+@cache
+def _keeps_transactions(kind: type[Machine[Any]]) -> bool:
+    return issubclass(kind, TransactionalMachine)

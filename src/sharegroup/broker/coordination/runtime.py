@@ -24,9 +24,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from itertools import groupby, islice
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from sharegroup.broker.coordination.log import (
     CoordinatorLog,
@@ -36,7 +35,7 @@ from sharegroup.broker.coordination.log import (
     Producer,
     Ticket,
 )
-from sharegroup.broker.coordination.machine import Machine, TransactionalMachine
+from sharegroup.broker.coordination.machine import Machine, transactional
 from sharegroup.broker.deadline_timer import DeadlineTimer
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import (
@@ -247,22 +246,28 @@ class Runtime:
         """
         now_s = asyncio.get_running_loop().time
         started = now_s()
-        await self._log.ensure()
-        await self.load()
-        try:
-            result, written = self.begin(kind, decide)
-        except KafkaError:
-            await self._load_again()
-            raise
+        result, written = await self.begin_loaded(kind, decide)
         await self.settle(written)
         self.write_seconds.observe(now_s() - started)
         return result
 
+    async def begin_loaded(
+        self, kind: type[M], decide: Callable[[M], tuple[T, Sequence[Any]]]
+    ) -> tuple[T, Written]:
+        """As :meth:`begin`; makes the topic and loads the machines if needed."""
+        await self._log.ensure()
+        await self.load()
+        try:
+            return self.begin(kind, decide)
+        except KafkaError:
+            await self._load_again()
+            raise
+
     def _write(
         self, machine: Machine[Any], records: Sequence[Any], *, flush: bool = True
     ) -> Written:
-        transactional = _transactional(machine)
-        producer = transactional.producer_of(records[0]) if transactional and records else None
+        keeper = transactional(machine)
+        producer = keeper.producer_of(records[0]) if keeper and records else None
         try:
             encoded = [machine.encode(record) for record in records]
             ticket = self._log.submit(encoded, producer, flush=flush)
@@ -340,7 +345,7 @@ class Runtime:
 
     @staticmethod
     def _end_in(machines: Sequence[Machine[Any]], end: EndOfTransaction) -> None:
-        for machine in filter(None, map(_transactional, machines)):
+        for machine in filter(None, map(transactional, machines)):
             machine.end_transaction(end.producer.producer_id, committed=end.committed)
 
     async def _load_again(self) -> None:
@@ -467,26 +472,17 @@ def _replay(machines: Sequence[Machine[Any]], record: LoggedRecord) -> None:
             if machine.replay(offset, key, value):
                 return
         return
-    for machine in filter(None, map(_transactional, machines)):
+    for machine in filter(None, map(transactional, machines)):
         if machine.replay_pending(offset, key, value, producer):
             return
 
 
-def _transactional(machine: Machine[Any]) -> TransactionalMachine[Any] | None:
-    return cast("Any", machine) if _keeps_transactions(type(machine)) else None
-
-
-@cache
-def _keeps_transactions(kind: type[Machine[Any]]) -> bool:
-    return issubclass(kind, TransactionalMachine)
-
-
 def _runs(machine: Machine[Any], records: Sequence[Any]) -> list[Sequence[Any]]:
     """The records in order, cut where the producer changes: a batch has one."""
-    transactional = _transactional(machine)
-    if transactional is None:
+    keeper = transactional(machine)
+    if keeper is None:
         return [records] if records else []
-    return [list(run) for _, run in groupby(records, transactional.producer_of)]
+    return [list(run) for _, run in groupby(records, keeper.producer_of)]
 
 
 @contextmanager

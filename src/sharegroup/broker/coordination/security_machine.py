@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 from uuid import UUID
 
 from sharegroup.broker.coordination.log import KeyValue
@@ -20,6 +21,13 @@ from sharegroup.wire.internal.security import (
 )
 
 
+class EncodedAcl(NamedTuple):
+    """A change of an ACL with its bytes, which were made in advance."""
+
+    change: AclChange
+    encoded: KeyValue
+
+
 class SecurityMachine:
     """Implements ``machine.Machine``. The last record of a key counts."""
 
@@ -28,7 +36,7 @@ class SecurityMachine:
         self._acls: dict[UUID, AclRow] = {}
         self._acl_ids: dict[AclRow, UUID] = {}
         self._quotas: dict[tuple[Entity, str], float] = {}
-        self._acls_changed: dict[UUID, None] = {}
+        self._acls_changed: dict[AclRow, None] = {}
         self.users_lost = 0
         """Grows with each credential that is deleted."""
 
@@ -47,8 +55,8 @@ class SecurityMachine:
         """The same, the other way round."""
         return MappingProxyType(self._acl_ids)
 
-    def take_changed_acls(self) -> list[UUID]:
-        """The ids of ACLs that have changed since the last call: made, deleted or replaced."""
+    def take_changed_acls(self) -> list[AclRow]:
+        """The ACLs that were made or deleted since the last call."""
         changed = list(self._acls_changed)
         self._acls_changed.clear()
         return changed
@@ -58,20 +66,23 @@ class SecurityMachine:
         """(entity, name of the quota) → value."""
         return MappingProxyType(self._quotas)
 
-    def apply(self, record: SecurityRecord) -> None:
+    def apply(self, record: SecurityRecord | EncodedAcl) -> None:
         """A change takes effect."""
+        if isinstance(record, EncodedAcl):
+            record = record.change
         match record:
-            case ScramChange(user, mechanism, credential):
-                _set(self._scram, (user, mechanism), credential)
-                self.users_lost += credential is None
             case AclChange(acl_id, acl):
                 before = self._acls.get(acl_id)
                 if before is not None:
                     self._acl_ids.pop(before, None)
+                    self._acls_changed[before] = None
                 if acl is not None:
                     self._acl_ids[acl] = acl_id
+                    self._acls_changed[acl] = None
                 _set(self._acls, acl_id, acl)
-                self._acls_changed[acl_id] = None
+            case ScramChange(user, mechanism, credential):
+                _set(self._scram, (user, mechanism), credential)
+                self.users_lost += credential is None
             case QuotaChange(entity, name, value):
                 _set(self._quotas, (entity, name), value)
 
@@ -91,11 +102,11 @@ class SecurityMachine:
         """Nothing."""
         return ()
 
-    def encode(self, record: SecurityRecord) -> KeyValue:
+    def encode(self, record: SecurityRecord | EncodedAcl) -> KeyValue:
         """The bytes of a record."""
-        return encode_record(record)
+        return record.encoded if isinstance(record, EncodedAcl) else encode_record(record)
 
-    def durable(self, records: Sequence[SecurityRecord], first_offset: int) -> None:
+    def durable(self, records: Sequence[SecurityRecord | EncodedAcl], first_offset: int) -> None:
         """Nothing."""
 
     def lowest_needed(self, end_offset: int) -> int | None:

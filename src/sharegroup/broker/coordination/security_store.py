@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from typing import Final, TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, Final, TypeAlias, TypeVar
 
 from sharegroup.broker.configs.access import DAMAGE_ACCEPTED
 from sharegroup.broker.coordination.internal_topic import InternalTopic
 from sharegroup.broker.coordination.runtime import Growth, Runtime, Spawn
-from sharegroup.broker.coordination.security_machine import SecurityMachine
+from sharegroup.broker.coordination.security_machine import EncodedAcl, SecurityMachine
 from sharegroup.broker.internal_topics import SECURITY
+from sharegroup.broker.slices import sliced
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import KafkaStorageError
-from sharegroup.wire.internal.security import SecurityRecord
+from sharegroup.wire.internal.security import AclChange, SecurityRecord, encode_record
 
 logger = logging.getLogger("sharegroup.broker")
 
 T = TypeVar("T")
+DecideAcls: TypeAlias = Callable[
+    [SecurityMachine], Coroutine[Any, Any, tuple[T, Sequence[AclChange]]]
+]
+"""The result of a request, and the changes that it makes."""
 
 GROWTH: Final = Growth(records=lambda: 1_000, per_live=2)
 """When the log is rewritten."""
@@ -30,6 +37,7 @@ class SecurityStore:
         self.changed: list[Callable[[], None]] = []
         """Called after each load, and when a change is durable."""
         self._log = topic.partition(0)
+        self._changing_acls = asyncio.Lock()
         self._runtime = Runtime(self._log, [SecurityMachine], clock, GROWTH, self._loaded)
 
     @property
@@ -93,9 +101,42 @@ class SecurityStore:
         self._tell()
         return result
 
+    async def change_acls(self, decide: DecideAcls[T]) -> T:
+        """As :meth:`change`, for very many ACLs at once: ``decide`` may give way, and others are
+        served while the changes are encoded. No other change of ACLs comes in between. All of them
+        take effect in one step, and are one batch of the log. ``decide`` may be called again.
+
+        Raises:
+            KafkaError: as ``decide``; or the log failed, and nothing has changed.
+        """
+        async with self._changing_acls:
+            while True:
+                await self._runtime.load()
+                machine = self.state
+                result, changes = await decide(machine)
+                encoded = [EncodedAcl(it, encode_record(it)) async for it in sliced(changes)]
+                apply = partial(_apply_to, machine, encoded)
+                same, written = await self._runtime.begin_loaded(SecurityMachine, apply)
+                if same:
+                    break
+        await self._runtime.settle(written)
+        self._tell()
+        return result
+
     async def _loaded(self) -> None:
         self._tell()
 
     def _tell(self) -> None:
         for call in self.changed:
             call()
+
+
+def _apply_to(
+    machine: SecurityMachine, changes: Sequence[EncodedAcl], current: SecurityMachine
+) -> tuple[bool, Sequence[EncodedAcl]]:
+    """Whether ``machine`` is still the current one; it then has the changes."""
+    if machine is not current:
+        return False, ()  # a write has failed meanwhile, and all was loaded again
+    for change in changes:
+        machine.apply(change)
+    return True, changes

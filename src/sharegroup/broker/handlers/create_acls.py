@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 from uuid import UUID
 
-from sharegroup.broker.authorization.acl_rows import acl_of
 from sharegroup.broker.authorization.audit import tell_changes
 from sharegroup.broker.authorization.resources import CLUSTER, Operation, ResourceType
 from sharegroup.broker.coordination.security_machine import SecurityMachine
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
+from sharegroup.broker.slices import sliced
 from sharegroup.model.acl import ALLOW, DENY, AclPattern, with_a_meaning
 from sharegroup.model.errors import InvalidRequest, KafkaError, PolicyViolation, SecurityDisabled
 from sharegroup.model.limits import ACL_CHANGES_MAX
@@ -42,7 +43,7 @@ async def create_acls(
         raise PolicyViolation("Unable to perform excessively large batch operation.")
     rows: dict[AclRow, None] = {}
     results = []
-    for creation in request.creations:
+    async for creation in sliced(request.creations):
         result = AclCreationResult()
         results.append(result)
         try:
@@ -50,9 +51,9 @@ async def create_acls(
         except KafkaError as error:
             result.error_code, result.error_message = error.code, error.message
     if rows:
-        made = await parts.security.change(_addition(rows, parts.new_id))
+        made = await parts.security.change_acls(partial(_addition, rows, parts.new_id))
         access = context.access
-        tell_changes(access.principal, access.host, "made an ACL", list(map(acl_of, made)))
+        tell_changes(access.principal, access.host, "made an ACL", made)
     return CreateAclsResponse(results=results)
 
 
@@ -78,14 +79,11 @@ def check_stored(parts: BrokerParts) -> None:
         )
 
 
-def _addition(
-    rows: Mapping[AclRow, None], new_id: Callable[[], UUID]
-) -> Callable[[SecurityMachine], tuple[list[AclRow], Sequence[AclChange]]]:
-    def decide(machine: SecurityMachine) -> tuple[list[AclRow], Sequence[AclChange]]:
-        new = [row for row in rows if row not in machine.acl_ids]
-        return new, [AclChange(new_id(), row) for row in new]
-
-    return decide
+async def _addition(
+    rows: Mapping[AclRow, None], new_id: Callable[[], UUID], machine: SecurityMachine
+) -> tuple[list[AclRow], Sequence[AclChange]]:
+    new = [row for row in rows if row not in machine.acl_ids]
+    return new, [AclChange(new_id(), row) async for row in sliced(new)]
 
 
 def _checked(creation: AclCreation) -> AclRow:

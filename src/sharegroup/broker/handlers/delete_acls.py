@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sharegroup.broker.authorization.acl_rows import AclFilter, acl_of, row_of
+from sharegroup.broker.authorization.acl_rows import AclFilter, row_of
 from sharegroup.broker.authorization.audit import tell_changes
 from sharegroup.broker.authorization.resources import CLUSTER, Operation
 from sharegroup.broker.coordination.security_machine import SecurityMachine
 from sharegroup.broker.handlers.create_acls import check_stored
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
+from sharegroup.broker.slices import sliced
 from sharegroup.model.errors import InvalidRequest, KafkaError, PolicyViolation
 from sharegroup.model.limits import ACL_CHANGES_MAX, ACL_FILTERS_MAX
 from sharegroup.wire.internal.security import AclChange, AclRow
@@ -41,8 +42,8 @@ async def delete_acls(
     in_file = dict.fromkeys(map(row_of, parts.access_rules.file_acls))
     stays = f"This ACL stays in force: it is in {parts.access_rules.file}; delete it there."
 
-    def decide(machine: SecurityMachine) -> tuple[list[list[AclRow]], Sequence[AclChange]]:
-        found = _taken(machine.acl_ids, filters, wide)
+    async def decide(machine: SecurityMachine) -> tuple[list[list[AclRow]], Sequence[AclChange]]:
+        found = await _taken(machine.acl_ids, filters, wide)
         if sum(map(len, found)) > ACL_CHANGES_MAX:
             raise PolicyViolation(
                 f"Cannot remove more than {ACL_CHANGES_MAX} acls in a single delete operation."
@@ -50,12 +51,13 @@ async def delete_acls(
         gone = dict.fromkeys(acl for acls in found for acl in acls)
         return found, [AclChange(machine.acl_ids[acl], None) for acl in gone]
 
-    deleted = await parts.security.change(decide)
+    deleted = await parts.security.change_acls(decide)
     different = dict.fromkeys(acl for acls in deleted for acl in acls)
     access = context.access
-    tell_changes(access.principal, access.host, "deleted an ACL", list(map(acl_of, different)))
+    tell_changes(access.principal, access.host, "deleted an ACL", list(different))
     results = []
-    for each, gone, kept in zip(filters, deleted, _taken(in_file, filters, wide), strict=True):
+    stay = await _taken(in_file, filters, wide)
+    async for each, gone, kept in sliced(zip(filters, deleted, stay, strict=True)):
         wrong = _why_wrong(each)
         result = DeleteAclsFilterResult(InvalidRequest.code if wrong else 0, wrong or None)
         result.matching_acls = [
@@ -73,13 +75,14 @@ def failure(request: DeleteAclsRequest, error: KafkaError) -> DeleteAclsResponse
     )
 
 
-def _taken(
+async def _taken(
     acls: Mapping[AclRow, object], filters: Sequence[AclFilter], wide: set[AclFilter]
 ) -> list[list[AclRow]]:
     """What each filter takes of the ACLs; a wrong one nothing."""
-    scanned = {each: [acl for acl in acls if each.takes(acl)] for each in wide}
+    every = list(acls) if wide else []
+    scanned = {each: [acl async for acl in sliced(every) if each.takes(acl)] for each in wide}
     found: list[list[AclRow]] = []
-    for each in filters:
+    async for each in sliced(filters):
         exact = each.exact
         if _why_wrong(each):
             found.append([])

@@ -6,6 +6,7 @@ from sharegroup.broker.authorization.acl_rows import AclFilter, row_of
 from sharegroup.broker.authorization.resources import CLUSTER, Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
+from sharegroup.broker.slices import sliced
 from sharegroup.model.acl import UNKNOWN
 from sharegroup.model.errors import InvalidRequest, SecurityDisabled
 from sharegroup.wire.messages.describe_acls import (
@@ -44,7 +45,7 @@ async def describe_acls(
     if rules.stores:
         rows |= dict.fromkeys(parts.security.state.acl_ids)
     resources: dict[tuple[int, str, int], list[AclDescription]] = {}
-    for row in rows:
+    async for row in sliced(rows):
         if wanted.takes(row):
             of = (row.resource_type, row.resource_name, row.pattern_type)
             description = AclDescription(

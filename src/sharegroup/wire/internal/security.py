@@ -203,7 +203,7 @@ def decode_record(key: bytes, value: bytes | None) -> SecurityRecord:
         name = decode(ScramKey, 0, key, 2)
         return ScramChange(name.name, _mechanism(name.mechanism), _credential(value))
     if kind == _ACL:
-        return AclChange(decode(AclKey, 0, key, 2).id, _acl(value))
+        return AclChange(decode(AclKey, 0, key, 2).id, None) if value is None else _acl(key, value)
     if kind == _QUOTA:
         quota = decode(QuotaKey, 0, key, 2)
         entity = tuple((part.entity_type, part.entity_name) for part in quota.entity)
@@ -231,11 +231,12 @@ def _credential(value: bytes | None) -> ScramCredential | None:
     )
 
 
-def _acl(value: bytes | None) -> AclRow | None:
-    if value is None:
-        return None
+def _acl(key: bytes, value: bytes) -> AclChange:
+    """A start reads very many: the id, which stands in both, is read once."""
     read = decode(AccessControlEntryRecord, 0, value, 3)
-    return AclRow(
+    if key[2:] != value[3 : 3 + 16]:
+        raise MalformedMessage("an ACL whose id is not that of its key")
+    row = AclRow(
         read.resource_type,
         read.resource_name,
         read.pattern_type,
@@ -244,6 +245,7 @@ def _acl(value: bytes | None) -> AclRow | None:
         read.operation,
         read.permission_type,
     )
+    return AclChange(read.id, row)
 
 
 def _bytes(kind: int, key: Message) -> bytes:
