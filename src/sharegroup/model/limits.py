@@ -138,8 +138,8 @@ HELD_RANGES_MAX: Final = 1_000
 """Key ranges that a member says it has of one partition. An assignment has a few."""
 
 GROUP_REGEXES_MAX: Final = 100
-"""Different regular expressions in one consumer group. When topics change, each is matched with
-every topic's name, which takes 0.3 µs."""
+"""Different regular expressions in one consumer group. Each is matched with every topic's name, in
+slices, and when topics change with the new names."""
 
 GROUP_PROTOCOLS_MAX: Final = 100
 """Protocols (ways of assigning) of one member of a classic group; clients have one to three."""

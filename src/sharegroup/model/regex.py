@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
 import re2
 
@@ -19,6 +20,8 @@ _OPTIONS.max_mem = 1 << 20
 RE2's own 8 MiB let 450 bytes of a request cost seconds.
 """
 
+REMEMBERED_MAX: Final = 128
+"""Expressions that are remembered, each with 1 MiB at most; as many as the module re2 does."""
 LENGTH_MAX: Final = 32_767
 REPEATS_MAX: Final = 2_000
 """The sum of all counts in braces. RE2 writes each repetition out before it looks at the size."""
@@ -39,12 +42,21 @@ def compile_regex(regex: str, field: str) -> Callable[[str], bool]:
         raise InvalidRegularExpression(
             f"{field} `{regex}` is not a valid regular expression: too large."
         )
+    compiled = _compiled(regex)
+    if isinstance(compiled, str):
+        raise InvalidRegularExpression(
+            f"{field} `{regex}` is not a valid regular expression: {compiled}."
+        )
+    matches = compiled.fullmatch
+    return lambda text: matches(text) is not None
+
+
+@lru_cache(REMEMBERED_MAX)
+def _compiled(regex: str) -> Any:
+    """The compiled expression, or as a text why it is refused: that took time too, and a client
+    that is refused tries again."""
     try:
-        pattern = re2.compile(regex, _OPTIONS)
+        return re2.compile(regex, _OPTIONS)
     except re2.error as error:
         reason = error.args[0] if error.args else error
-        text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-        raise InvalidRegularExpression(
-            f"{field} `{regex}` is not a valid regular expression: {text}."
-        ) from None
-    return lambda text: pattern.fullmatch(text) is not None
+        return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 from uuid import UUID
@@ -12,6 +13,7 @@ from sharegroup.broker.coordination.consumer_groups_view import ConsumerGroupsVi
 from sharegroup.broker.coordination.group_registry import delete_if_empty
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.runtime import Runtime, Written, unavailable
+from sharegroup.broker.slices import sliced
 from sharegroup.groups.classic.requests import Join, Joined, Leaving, Left, Refused, Sync, Synced
 from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat, HeartbeatResult
 from sharegroup.groups.consumer.membership import ConsumerGroups
@@ -19,6 +21,7 @@ from sharegroup.groups.consumer.records import GroupMetadata, WrittenRecord
 from sharegroup.groups.consumer.transition import Sees
 from sharegroup.groups.topics import TopicsImage
 from sharegroup.model.environment import Clock
+from sharegroup.model.errors import InvalidRegularExpression
 from sharegroup.model.ids import topic_id_text
 
 _T = TypeVar("_T")
@@ -80,11 +83,26 @@ class ConsumerGroupCoordinator:
         with unavailable():
             async with self._runtimes.holding(request.group_id) as runtime:
                 self._check_type(request.group_id)
+                await self._match(_groups(runtime), request, sees)
                 await runtime.ensure()
                 result, written = runtime.begin(ConsumerGroupsMachine, decide)
             # The lock is free here, so that heartbeats of many members share one fsync.
             await runtime.settle(written)
         return result
+
+    async def _match(
+        self, groups: ConsumerGroups, request: ConsumerHeartbeat, sees: Sees | None
+    ) -> None:
+        """Find the topics that the decision on a heartbeat will need, in slices."""
+        topics, now_ms = self._image(), self._clock.monotonic_ms()
+        for regex in groups.to_match(request.group_id, request.subscribed_regex, topics, now_ms):
+            # The decision says what is wrong with an expression.
+            with suppress(InvalidRegularExpression):
+                async for _ in sliced(groups.matches.steps(regex, topics)):
+                    pass
+                if sees is not None:
+                    async for name in sliced(groups.matches.of(regex, topics)):
+                        sees(name)  # it keeps its answers
 
     # Members of the classic protocol -----------------------------------------------------------
 

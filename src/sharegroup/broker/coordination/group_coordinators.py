@@ -33,6 +33,7 @@ from sharegroup.groups.classic.group import Group as ClassicGroup
 from sharegroup.groups.classic.records import ClassicRecord
 from sharegroup.groups.classic.requests import Settings as ClassicSettings
 from sharegroup.groups.consumer.membership import ConsumerGroups
+from sharegroup.groups.consumer.patterns import Matches
 from sharegroup.groups.consumer.records import WrittenRecord
 from sharegroup.groups.migration import ClassicSide, MigrationPolicy
 from sharegroup.groups.records import CoordinatorRecord
@@ -103,6 +104,7 @@ def group_coordinators(
         broker.integer("group.max.size"), broker.integer("group.initial.rebalance.delay.ms")
     )
     classic = ClassicGroupCoordinator(clock, environment.new_id, settings, unused, spawn)
+    matches = Matches()
     partitions = broker.integer("offsets.topic.num.partitions")
     offsets_topic = InternalTopic(CONSUMER_OFFSETS, partitions, topics, clock)
     runtimes = GroupRuntimes(
@@ -117,6 +119,7 @@ def group_coordinators(
                 _ClassicGroups(lambda group_id: runtimes.of(group_id)),
                 lambda records: consumer.count(records),
                 unused,
+                matches,
             ),
             lambda: OffsetsMachine(_expiry(configs, clock, lambda: registry)),
         ],
@@ -180,6 +183,7 @@ def _new_consumer_groups(
     classic: ClassicSide,
     count: Callable[[Sequence[WrittenRecord]], None],
     unused: Unused,
+    matches: Matches,
 ) -> ConsumerGroupsMachine:
     broker = configs.broker
     machine = ConsumerGroups(
@@ -190,6 +194,7 @@ def _new_consumer_groups(
         classic=classic,
         migration_policy=MigrationPolicy(broker.text("group.consumer.migration.policy").lower()),
         classic_size_max=broker.integer("group.max.size"),
+        matches=matches,
     )
     return ConsumerGroupsMachine(machine, lambda: topics.image, count, unused)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sharegroup.broker.authorization.resources import Operation, Resource, ResourceType
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
+from sharegroup.broker.slices import sliced
 from sharegroup.model.regex import compile_regex
 from sharegroup.transactions.coordinator import overview
 from sharegroup.transactions.transaction import LABELS
@@ -40,7 +41,7 @@ async def list_transactions(
         unknown_state_filters=unknown,
         transaction_states=[
             TransactionState(each.transactional_id, each.producer_id, each.state.label)
-            for each in found
+            async for each in sliced(found)
             if (matches is None or matches(each.transactional_id))
             and context.access.allows(
                 Operation.DESCRIBE,

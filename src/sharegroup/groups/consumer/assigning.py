@@ -9,6 +9,7 @@ from typing import Final
 
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.consumer.group import ConsumerGroup
+from sharegroup.groups.consumer.patterns import Matches
 from sharegroup.groups.consumer.records import ConsumerRecord, GroupMetadata, WrittenRecord
 from sharegroup.groups.consumer.timers import Timers
 from sharegroup.groups.consumer.transition import Sees, Transition
@@ -36,6 +37,7 @@ class Assigning(GroupTable[ConsumerGroup, ConsumerRecord]):
         classic: ClassicSide | None = None,
         migration_policy: MigrationPolicy = MigrationPolicy.DISABLED,
         classic_size_max: int = 2**31 - 1,
+        matches: Matches | None = None,
     ) -> None:
         super().__init__(ConsumerGroup, GroupMetadata.key_type)
         self._settings_of = settings_of
@@ -45,6 +47,7 @@ class Assigning(GroupTable[ConsumerGroup, ConsumerRecord]):
         self._classic = classic
         self._migration_policy = migration_policy
         self._classic_size_max = classic_size_max
+        self.matches = matches or Matches()
         self._timers = Timers()
         self._pacing = Pacing()
         self._resolved: dict[str, tuple[TopicsImage, int]] = {}
@@ -114,15 +117,31 @@ class Assigning(GroupTable[ConsumerGroup, ConsumerRecord]):
         """Resolve regular expressions that are due, or if ``asked`` those that are new; returns
         whether topics changed."""
         group_id = transition.group.group_id
-        last = self._resolved.get(group_id)
-        due = last is None or now_ms - last[1] >= (
-            self._regex_refresh_ms if last[0] is topics else REGEX_REFRESH_MS_MIN
-        )
+        due = self._regexes_due(group_id, topics, now_ms)
         if due:
             self._resolved[group_id] = (topics, now_ms)
         elif not asked:
             return False
-        return transition.resolve(topics, sees, again=due)
+        return transition.resolve(topics, self.matches, sees, again=due)
+
+    def to_match(
+        self, group_id: str, regex: str | None, topics: TopicsImage, now_ms: int
+    ) -> list[str]:
+        """The regular expressions whose topics a heartbeat needs that names ``regex``. Those whose
+        topics are at hand already are among them.
+        """
+        group = self._groups.get(group_id)
+        needed = [regex] if regex else []
+        due = self._regexes_due(group_id, topics, now_ms)
+        if group is not None and (regex or due):
+            needed += group.unresolved(again=due)
+        return needed
+
+    def _regexes_due(self, group_id: str, topics: TopicsImage, now_ms: int) -> bool:
+        last = self._resolved.get(group_id)
+        return last is None or now_ms - last[1] >= (
+            self._regex_refresh_ms if last[0] is topics else REGEX_REFRESH_MS_MIN
+        )
 
     # Removing --------------------------------------------------------------------------------
 

@@ -118,6 +118,12 @@ class ConsumerGroup:
         members = self.members.values()
         return Counter(m.subscribed_regex for m in members if m.subscribed_regex is not None)
 
+    def unresolved(self, *, again: bool) -> list[str]:
+        """The regular expressions that have no topics yet, or ``again`` all, in order."""
+        return sorted(
+            regex for regex in self.subscribed_regexes() if again or regex not in self.regexes
+        )
+
     def preferred_assignor(self) -> str | None:
         """The assignor that most members ask for, the first by name of several."""
         wishes = Counter(m.server_assignor for m in self.members.values() if m.server_assignor)

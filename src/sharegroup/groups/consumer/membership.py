@@ -71,6 +71,7 @@ class ConsumerGroups(ClassicMembers):
         classic: the classic groups in the same log; without them no group changes its protocol.
         migration_policy: which way a group with members may change its protocol.
         classic_size_max: how many members a group may have that becomes a classic group.
+        matches: the topics of regular expressions, which machines may share.
     """
 
     # Heartbeats ------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ Nothing is checked here: requests are checked completely before the first step (
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -22,7 +23,7 @@ from sharegroup.groups.consumer.group import (
 )
 from sharegroup.groups.consumer.heartbeat import UNCHANGED, ConsumerHeartbeat
 from sharegroup.groups.consumer.member import Member, MemberState
-from sharegroup.groups.consumer.patterns import matching
+from sharegroup.groups.consumer.patterns import Matches
 from sharegroup.groups.consumer.reconciliation import Goal, Owned, reconcile
 from sharegroup.groups.consumer.records import (
     ConsumerRecord,
@@ -145,27 +146,30 @@ class Transition(Change[ConsumerGroup, ConsumerRecord]):
             )
             self.emit(current_assignment(group_id, after))
 
-    def resolve(self, topics: TopicsImage, sees: Sees | None, *, again: bool) -> bool:
+    def resolve(
+        self, topics: TopicsImage, matches: Matches, sees: Sees | None, *, again: bool
+    ) -> bool:
         """Find the topics of regular expressions that have none yet, or of all; returns whether
         they changed. Expressions that nobody subscribes to any more are forgotten.
         """
         group = self.group
-        subscribed = group.subscribed_regexes()
         self.forget_regexes()
+        found = {}
+        for regex in group.unresolved(again=again):
+            with suppress(InvalidRegularExpression):
+                # If an earlier release took it, and this one would not (model/regex.py), its
+                # members keep the topics that they had.
+                found[regex] = matches.of(regex, topics)
+        if sees is not None:
+            hidden = {name for name in set().union(*found.values()) if not sees(name)}
+            found = {
+                regex: tuple(name for name in names if name not in hidden)
+                for regex, names in found.items()
+            }
         changed = False
-        for regex in sorted(subscribed):
-            if not again and regex in group.regexes:
-                continue
-            try:
-                found = matching(regex, topics.topics)
-            except InvalidRegularExpression:
-                # An earlier release took it, and this one would not (model/regex.py): its members
-                # keep the topics that they had.
-                continue
-            if sees is not None:
-                found = tuple(name for name in found if sees(name))
-            if group.regexes.get(regex) != found:
-                self.emit(ResolvedRegex(group_id=group.group_id, regex=regex, topics=found))
+        for regex, names in found.items():
+            if group.regexes.get(regex) != names:
+                self.emit(ResolvedRegex(group_id=group.group_id, regex=regex, topics=names))
                 changed = True
         return changed
 
