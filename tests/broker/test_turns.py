@@ -61,6 +61,26 @@ def test_a_lone_request_is_started_at_once_and_a_greedy_one_in_steps() -> None:
     asyncio.run(scenario())
 
 
+def test_what_waits_for_those_in_line_comes_after_each_of_them_had_a_turn() -> None:
+    async def scenario() -> None:
+        started: list[str] = []
+        turns = Turns()
+        turns.after_those_in_line(lambda: started.append("nobody"))
+        while not started:
+            await asyncio.sleep(0)
+        many = [Player(f"p{number}", 5, started) for number in range(10 * STEP_REQUESTS)]
+        for player in many:
+            turns.enter(player)
+        turns.after_those_in_line(lambda: started.append("after"))
+        while "after" not in started:
+            await asyncio.sleep(0)
+        before = started[: started.index("after")]
+        assert {player.name for player in many} <= {*before}
+        assert any(player.left for player in many), "not after all that they have"
+
+    asyncio.run(scenario())
+
+
 def test_a_single_connection_gets_larger_steps() -> None:
     async def scenario() -> None:
         started: list[str] = []

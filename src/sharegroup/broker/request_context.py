@@ -10,6 +10,10 @@ from sharegroup.broker.quotas import Mutations
 from sharegroup.model.config import INT_MAX
 
 
+def nothing() -> None:
+    """What :attr:`RequestContext.give_back` does where nobody counts."""
+
+
 class RequestContext(NamedTuple):
     """``connection`` is an opaque key of the TCP connection: share sessions end with it.
 
@@ -27,3 +31,6 @@ class RequestContext(NamedTuple):
     answer_bytes_max: Callable[[], int] = lambda: INT_MAX
     mutations: Mutations | None = None
     """What the request may create and delete; None: any number of partitions."""
+    give_back: Callable[[], None] = nothing
+    """Called by a handler that waits and whose request has become state: the bytes of the request
+    count no longer as those of one that is under way."""

@@ -318,7 +318,7 @@ class Broker:
         await self._group_runtimes.load()
         await self.parts.groups.forget_missing()
         await self.parts.offsets.forget_missing(self.parts.topics.id_of)
-        self._group_runtimes.start(self.spawn)
+        self._group_runtimes.start(self.spawn, self.connections.turns.after_those_in_line)
 
     def _disconnected(self, connection: object) -> None:
         parts = self.parts

@@ -62,6 +62,10 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         """Virtual seconds since the loop was made."""
         return self._virtual.now_s
 
+    def held_up(self, seconds: float) -> None:
+        """Let time pass in which nothing runs, as under a handler that takes long."""
+        self._virtual.now_s += seconds
+
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., T], *args: Any
     ) -> asyncio.Future[T]:

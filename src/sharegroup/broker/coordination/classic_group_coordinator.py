@@ -135,9 +135,11 @@ class ClassicGroupCoordinator:
 
     # Requests --------------------------------------------------------------------------------
 
-    async def join(self, request: Join) -> Joined | Refused:
+    async def join(self, request: Join, taken: Callable[[], None]) -> Joined | Refused:
         """JoinGroup; waits for the other members, except in a consumer group. A consumer group goes
-        on as a classic group with its offsets once all its members have left.
+        on as a classic group with its offsets once all its members have left. ``taken`` is called
+        before it waits: the group has the metadata then. Joins that wait must not keep others from
+        coming, for whom they wait.
 
         Raises:
             InconsistentGroupProtocol: a group of another type has this id.
@@ -160,6 +162,7 @@ class ClassicGroupCoordinator:
                     runtime,
                     lambda machine, token: machine.groups.join(request, token, machine.now()),
                 )
+        taken()
         answer = await self._answer(token, future)
         assert not isinstance(answer, Synced)
         return answer

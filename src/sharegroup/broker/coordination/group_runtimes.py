@@ -13,7 +13,7 @@ from sharegroup.broker.coordination.foreign_records import ForeignRecords
 from sharegroup.broker.coordination.internal_topic import InternalTopic
 from sharegroup.broker.coordination.machine import Machine
 from sharegroup.broker.coordination.offsets_log import OffsetsLog
-from sharegroup.broker.coordination.runtime import Growth, Runtime, Spawn
+from sharegroup.broker.coordination.runtime import Growth, Heard, Runtime, Spawn
 from sharegroup.keyed_locks import KeyedLocks
 from sharegroup.model.environment import Clock
 from sharegroup.share_state.partitioning import group_partition
@@ -94,10 +94,10 @@ class GroupRuntimes:
         for runtime in self._runtimes:
             await runtime.load()
 
-    def start(self, spawn: Spawn) -> None:
+    def start(self, spawn: Spawn, heard: Heard) -> None:
         """Tick at deadlines and rewrite long logs from now on; ``spawn`` runs the work."""
         for runtime in self._runtimes:
-            runtime.start(spawn)
+            runtime.start(spawn, heard)
 
     def close(self) -> None:
         """Start no more background work."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import groupby
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from sharegroup.broker.coordination.log import KeyValue, Producer
@@ -96,3 +97,11 @@ def transactional(machine: Machine[Any]) -> TransactionalMachine[Any] | None:
 @cache
 def _keeps_transactions(kind: type[Machine[Any]]) -> bool:
     return issubclass(kind, TransactionalMachine)
+
+
+def runs(machine: Machine[Any], records: Sequence[Any]) -> list[Sequence[Any]]:
+    """The records in order, cut where the producer changes: a batch has one."""
+    keeper = transactional(machine)
+    if keeper is None:
+        return [records] if records else []
+    return [list(run) for _, run in groupby(records, keeper.producer_of)]

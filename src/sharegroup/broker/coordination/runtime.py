@@ -24,7 +24,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import groupby, islice
+from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from sharegroup.broker.coordination.log import (
@@ -35,7 +35,7 @@ from sharegroup.broker.coordination.log import (
     Producer,
     Ticket,
 )
-from sharegroup.broker.coordination.machine import Machine, transactional
+from sharegroup.broker.coordination.machine import Machine, runs, transactional
 from sharegroup.broker.deadline_timer import DeadlineTimer
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import (
@@ -53,6 +53,8 @@ M = TypeVar("M", bound=Machine[Any])
 T = TypeVar("T")
 Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], None]
 """Runs a coroutine in the background and reports its failure."""
+Heard: TypeAlias = Callable[[Callable[[], None]], None]
+"""Calls back when all requests that have come are seen: silence is judged only then."""
 
 KEYS_PER_TURN: Final = 32
 """Keys rewritten between two turns of the event loop: a millisecond or two of work."""
@@ -113,6 +115,8 @@ class Runtime:
         self._loading: asyncio.Future[None] | None = None
         self._loads = 0
         self._spawn: Spawn | None = None
+        self._heard: Heard
+        self._ticks_soon = False
         self._timer = DeadlineTimer(clock, self._deadline)
         self._rewriting = False
         self._live = 0
@@ -132,9 +136,9 @@ class Runtime:
                 return machine
         raise TypeError(f"{self._log.name} has no {kind.__name__}")
 
-    def start(self, spawn: Spawn) -> None:
+    def start(self, spawn: Spawn, heard: Heard = lambda call: call()) -> None:
         """Tick at deadlines and rewrite a long log from now on; ``spawn`` runs the work."""
-        self._spawn = spawn
+        self._spawn, self._heard = spawn, heard
         self._schedule()
 
     def close(self) -> None:
@@ -369,6 +373,12 @@ class Runtime:
         self._timer.set(deadline_ms)
 
     def _deadline(self) -> None:
+        if not self._ticks_soon:
+            self._ticks_soon = True
+            self._heard(self._tick)
+
+    def _tick(self) -> None:
+        self._ticks_soon = False
         for machine in self._machines:
             if not self._in_step or self._spawn is None:
                 return  # the next load sets the timer again
@@ -444,7 +454,7 @@ class Runtime:
                 while keys := list(islice(live, KEYS_PER_TURN)):
                     records = [record for key in keys for record in key]
                     # All are submitted in this step: later ones may change what they say.
-                    for written in [self._write(machine, run) for run in _runs(machine, records)]:
+                    for written in [self._write(machine, run) for run in runs(machine, records)]:
                         await self.settle(written)
                     await asyncio.sleep(0)
                     if not self._in_step or self._loads != load:
@@ -475,14 +485,6 @@ def _replay(machines: Sequence[Machine[Any]], record: LoggedRecord) -> None:
     for machine in filter(None, map(transactional, machines)):
         if machine.replay_pending(offset, key, value, producer):
             return
-
-
-def _runs(machine: Machine[Any], records: Sequence[Any]) -> list[Sequence[Any]]:
-    """The records in order, cut where the producer changes: a batch has one."""
-    keeper = transactional(machine)
-    if keeper is None:
-        return [records] if records else []
-    return [list(run) for _, run in groupby(records, keeper.producer_of)]
 
 
 @contextmanager

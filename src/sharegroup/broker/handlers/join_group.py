@@ -93,5 +93,6 @@ async def _join(
             ),
             id_required=context.version >= MEMBER_ID_REQUIRED_FROM,
             can_skip_assignment=context.version >= SKIP_ASSIGNMENT_FROM,
-        )
+        ),
+        context.give_back,
     )

@@ -5,7 +5,9 @@ A peer that reads its answers costs nothing here. The first quarter of the memor
 connection. When it is used up, a fetch gets as many bytes as its connection has read before, or
 about one batch if it has read none. So a peer that fetches and never reads costs little, and a peer
 that reads is back at full answers after a few fetches. When all the memory is used up, the
-connections of the slowest readers are closed.
+connections of the slowest readers are closed. One connection alone never is the reason: an answer
+that tells the leader of a group the metadata of all members may be larger than the memory, and its
+bytes are those of the group.
 """
 
 from __future__ import annotations
@@ -79,7 +81,8 @@ class AnswerMemory:
     def check(self) -> None:
         """Close the slowest readers while unread answers exceed the bound."""
         bound = self._bound()
-        while 0 < bound < self.used:
+        each_max = bound // 2
+        while 0 < bound < sum(min(one.unread_bytes, each_max) for one in self._behind):
             now_s = asyncio.get_running_loop().time()
             slowest = min(self._behind, key=lambda one: _pace(one, now_s))
             detail = (

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 from sharegroup.broker.network.api_table import CARRIES_RECORDS
@@ -36,9 +37,6 @@ from sharegroup.model.limits import (
 )
 from sharegroup.wire import apis
 from sharegroup.wire.framing import FrameSplitter
-
-LENGTH_BYTES: Final = 4
-"""The length field in front of a frame."""
 
 _T = TypeVar("_T")
 
@@ -169,8 +167,7 @@ class BrokerConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Buffer the bytes, and queue for a turn if they may hold a request."""
-        self._active_s = self._loop.time()
-        size = len(data)
+        self._active_s, size = self._loop.time(), len(data)
         self.moved_bytes += size
         if self._stopping:
             return
@@ -323,16 +320,16 @@ class BrokerConnection(asyncio.Protocol):
 
     def _take(self, frame: bytes) -> None:
         """Queue a slot for the frame's answer, and start the request if it may start now."""
-        slot = Slot()
+        slot = Slot(frame)
         self._slots.append(slot)
         if self.sasl is not None and self.sasl.takes(frame):
             self.sasl.busy = True
-            self._run(self._authenticate(self.sasl, frame, slot), frame)
+            self._run(self._authenticate(self.sasl, frame, slot), slot)
         elif frame[:2] not in CARRIES_RECORDS:
-            self._run(self._turns.owing(self, self._answer(frame, slot)), frame)
+            self._run(self._turns.owing(self, self._answer(frame, slot)), slot)
         elif self._records_slot is None:
             self._records_slot = slot
-            self._start(frame, slot)
+            self._run(self._answer(frame, slot), slot)
         else:
             self._held.append((frame, slot))
         if len(self._slots) >= OPEN_REQUESTS_MAX or self._running_bytes >= OPEN_BYTES_MAX:
@@ -341,22 +338,20 @@ class BrokerConnection(asyncio.Protocol):
     def _start_held(self) -> None:
         may_start = not (self._peer_slow or self._muted)
         if self._held and self._records_slot is None and may_start:
-            frame, self._records_slot = self._held.popleft()
-            self._start(frame, self._records_slot)
+            frame, slot = self._held.popleft()
+            self._records_slot = slot
+            self._run(self._answer(frame, slot), slot)
 
-    def _start(self, frame: bytes, slot: Slot) -> None:
-        self._run(self._answer(frame, slot), frame)
-
-    def _run(self, work: Coroutine[Any, Any, None], frame: bytes) -> None:
-        self._running_bytes += len(frame) + LENGTH_BYTES
+    def _run(self, work: Coroutine[Any, Any, None], slot: Slot) -> None:
+        self._running_bytes += slot.held_bytes
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, frame: bytes, slot: Slot) -> None:
-        size, work = len(frame) + LENGTH_BYTES, self._dispatcher.answer(self, frame)
+        work = self._dispatcher.answer(self, frame, partial(self._give_back, slot))
         del frame  # the request may wait for long: what is decoded of it must be the only copy
-        chunks = await self._handled(size, work)
+        chunks = await self._handled(slot, work)
         if chunks is not None:
             self._lengths.answered = True
             self._fill(slot, chunks)
@@ -364,8 +359,8 @@ class BrokerConnection(asyncio.Protocol):
     async def _authenticate(self, sasl: SaslSession, frame: bytes, slot: Slot) -> None:
         """Let the session answer; the next request is started when it has."""
         was = sasl.principal
-        work = sasl.answer(frame, lambda: self._dispatcher.answer(self, frame))
-        answer = await self._handled(len(frame) + LENGTH_BYTES, work)
+        other = partial(self._dispatcher.answer, self, frame)
+        answer = await self._handled(slot, sasl.answer(frame, other))
         sasl.busy = False
         if answer is None:
             return
@@ -380,20 +375,25 @@ class BrokerConnection(asyncio.Protocol):
         else:
             self._go_on()
 
-    async def _handled(self, size: int, work: Awaitable[_T]) -> _T | None:
-        """The result of ``work``, for a request of ``size`` bytes; None if it closed."""
+    def _give_back(self, slot: Slot) -> None:
+        """The request is over, or what it holds has become the broker's state."""
+        size, slot.held_bytes = slot.held_bytes, 0
+        self._running_bytes -= size
+        self.moved_bytes += size
+        self._requests.count(self, -size)
+
+    async def _handled(self, slot: Slot, work: Awaitable[_T]) -> _T | None:
+        """The result of ``work`` on the request of ``slot``; None if it closed."""
         try:
             return await work
         except MalformedMessage as error:
             self._dispatcher.malformed(self, error)
             self.close()
-        except (OSError, MemoryError) as error:  # otherwise all later answers would wait
+        except (OSError, MemoryError) as error:  # else all later answers would wait
             self._dispatcher.out_of_means(self, error)
             self.abort()
         finally:
-            self._running_bytes -= size
-            self.moved_bytes += size
-            self._requests.count(self, -size)
+            self._give_back(slot)
         return None
 
     def _fill(self, slot: Slot, chunks: Sequence[Chunk]) -> None:

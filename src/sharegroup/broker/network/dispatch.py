@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any, Protocol
 
@@ -28,7 +28,7 @@ from sharegroup.broker.network.endpoint import Endpoint
 from sharegroup.broker.network.leaving import Chunk
 from sharegroup.broker.network.within_quotas import WithinQuotas
 from sharegroup.broker.parts import BrokerParts
-from sharegroup.broker.request_context import RequestContext
+from sharegroup.broker.request_context import RequestContext, nothing
 from sharegroup.model.errors import (
     InvalidRequest,
     KafkaError,
@@ -94,8 +94,11 @@ class Dispatcher:
         sentence = f"closing the connection from {connection.client_host}: {error}"
         self._counters.say(logging.ERROR, "requests_out_of_means", sentence)
 
-    async def answer(self, connection: Client, frame: bytes) -> Sequence[Chunk]:
+    async def answer(
+        self, connection: Client, frame: bytes, give_back: Callable[[], None] = nothing
+    ) -> Sequence[Chunk]:
         """The response frame for a request frame, in chunks; empty without a response (acks=0).
+        ``give_back`` as in :class:`RequestContext`.
 
         Raises:
             MalformedMessage: the request is malformed or not served here; the caller must close
@@ -128,6 +131,7 @@ class Dispatcher:
             access=connection.access,
             advertised=connection.endpoint.advertised,
             answer_bytes_max=connection.answer_bytes_max,
+            give_back=give_back,
         )
         quotas = self._parts.quotas
 

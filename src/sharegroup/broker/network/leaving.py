@@ -17,6 +17,9 @@ from sharegroup.model.environment import FileRange
 
 Chunk = bytes | memoryview | FileRange
 
+LENGTH_BYTES: Final = 4
+"""The length field in front of a frame."""
+
 _WAITING_BYTES: Final = 16 * 1024
 """Bytes given to the transport when the socket is full."""
 _READ_BYTES: Final = 256 * 1024
@@ -33,13 +36,14 @@ def _bare_socket(transport: asyncio.Transport) -> Any:
 
 
 class Slot:
-    """One request's place in the queue of answers."""
+    """One request's place in the queue of answers. ``held_bytes``: the room of the request."""
 
-    __slots__ = ("chunks", "size")
+    __slots__ = ("chunks", "held_bytes", "size")
 
-    def __init__(self) -> None:
+    def __init__(self, frame: bytes) -> None:
         self.chunks: Sequence[Chunk] | None = None
         self.size = 0
+        self.held_bytes = LENGTH_BYTES + len(frame)
 
 
 class Leaving:

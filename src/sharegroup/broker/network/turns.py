@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
 from sharegroup.model.limits import STEP_REQUESTS, STEP_REQUESTS_ALONE, TURN_REQUESTS
@@ -32,6 +32,19 @@ class Player(Protocol):
     def take_turn(self) -> int:
         """Start the next request if one may start. Returns its cost in requests, 0 for none."""
         ...
+
+
+class _Mark:
+    """A place in line. It starts no request."""
+
+    wants_turn = False
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call = call
+
+    def take_turn(self) -> int:
+        self._call()
+        return 0
 
 
 class Turns:
@@ -81,6 +94,21 @@ class Turns:
             left = self._owed.pop(player) - 1
             if left:
                 self._owed[player] = left
+
+    def after_those_in_line(self, call: Callable[[], None]) -> None:
+        """Call ``call`` once all that has come until now has been looked at: what lies in sockets,
+        and one turn of each connection in line. At once where there is nothing, but for two steps.
+        """
+        soon = self._loop.call_soon
+        # After a long step some event loops look at their timers before their sockets.
+        soon(soon, self._queue, _Mark(call))
+
+    def _queue(self, mark: _Mark) -> None:
+        if self._line or self._resting:
+            self._in_line.add(mark)
+            self._line.append(mark)
+        else:
+            mark.take_turn()
 
     def _play(self) -> None:
         """Start requests of the players in line until the budget of this loop step is spent."""
