@@ -200,3 +200,14 @@ def test_a_large_answer_leaves_in_pieces(tmp_path: Path) -> None:
         quick.close()
 
     run(tmp_path, scenario)
+
+
+def test_hundreds_that_connect_while_the_broker_is_busy_get_in(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        # The loop does not run meanwhile; where the backlog is full, connecting fails.
+        peers = [socket.create_connection(("127.0.0.1", port), timeout=5) for _ in range(300)]
+        await until(lambda: len(broker.connections.all()) >= len(peers))
+        for peer in peers:
+            peer.close()
+
+    run(tmp_path, scenario)

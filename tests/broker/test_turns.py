@@ -66,14 +66,12 @@ def test_what_waits_for_those_in_line_comes_after_each_of_them_had_a_turn() -> N
         started: list[str] = []
         turns = Turns()
         turns.after_those_in_line(lambda: started.append("nobody"))
-        while not started:
-            await asyncio.sleep(0)
+        await until(lambda: bool(started))
         many = [Player(f"p{number}", 5, started) for number in range(10 * STEP_REQUESTS)]
         for player in many:
             turns.enter(player)
         turns.after_those_in_line(lambda: started.append("after"))
-        while "after" not in started:
-            await asyncio.sleep(0)
+        await until(lambda: "after" in started)
         before = started[: started.index("after")]
         assert {player.name for player in many} <= {*before}
         assert any(player.left for player in many), "not after all that they have"

@@ -133,7 +133,13 @@ NODE_CONFIGS: Final = (
         "0 or less: no bound. Not a Kafka setting.",
         dynamic=True,
     ),
-    integer("socket.listen.backlog.size", 50, 1, "Connections that may wait to be accepted."),
+    integer(
+        "socket.listen.backlog.size",
+        1024,
+        1,
+        "Connections that may wait to be accepted, and no more than the system's somaxconn. Kafka: "
+        "50, beside a thread that does nothing but accept.",
+    ),
     integer(
         "max.connections",
         2**31 - 1,
