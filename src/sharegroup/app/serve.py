@@ -18,6 +18,7 @@ from sharegroup.app.allocator import keep_freed_memory
 from sharegroup.app.descriptors import QuietAccepting, raise_descriptor_limit
 from sharegroup.app.environment import local_environment
 from sharegroup.app.exposure import check_alterations, check_exposure
+from sharegroup.app.idle_memory import give_back_idle_memory
 from sharegroup.app.listener_warnings import listener_warnings
 from sharegroup.broker.configs.broker import BrokerConfig, load
 from sharegroup.broker.configs.listeners import Listener
@@ -178,7 +179,11 @@ async def _serve(plan: Plan, endpoint: MetricsEndpoint | None) -> None:
             endpoint.show(broker.parts)
         plan.say_ready(ready_line(broker, *told[0], plan.folder))
         broker.spawn(load_all())
+        idle_memory = asyncio.create_task(
+            give_back_idle_memory(lambda: broker.parts.meters.request_count)
+        )
         await stop.wait()
+        idle_memory.cancel()
         logger.info("stopping: open requests may end")
     finally:
         await broker.close()

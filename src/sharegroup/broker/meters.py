@@ -148,6 +148,11 @@ class Meters:
             meter = self.requests[api] = RequestMeter()
         return meter
 
+    @property
+    def request_count(self) -> int:
+        """Requests of all APIs since the start."""
+        return sum(meter.seconds.count for meter in self.requests.values())
+
     def topic(self, topic_id: UUID) -> TopicMeter:
         """The meter of a topic."""
         meter = self.topics.get(topic_id)

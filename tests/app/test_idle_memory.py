@@ -1,0 +1,64 @@
+"""A broker gives memory back after masses have left."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from sharegroup.app.idle_memory import BUSY_REQUESTS, LOOKS, WORTH_BYTES, IdleMemory
+from tests.broker.by_hand import connect
+from tests.broker.classic_wire import ClassicMember, together
+from tests.servers.sharegroup_server import SharegroupServer
+
+MEMBERS = 800
+METADATA = bytes(150_000)  # small enough to lie between others in glibc's heap
+BACK_S = 60
+"""It takes some seconds; this is when the test gives up."""
+
+
+@pytest.mark.process
+def test_the_memory_of_members_goes_back_when_they_have_left(tmp_path: Path) -> None:
+    async def come_and_go(port: int) -> None:
+        members = [ClassicMember(await connect(port)) for _ in range(MEMBERS)]
+        for each in members:
+            each.metadata, each.session_ms = METADATA, 60_000
+        await together(*members)
+        assert set(await asyncio.gather(*(each.leave() for each in members))) == {0}
+        for each in members:
+            each.disconnect()
+
+    with SharegroupServer(tmp_path, "group.initial.rebalance.delay.ms=200") as server:
+        asyncio.run(come_and_go(server.port))
+        peak = status_kib(server, "VmHWM")
+        assert peak * 1024 > MEMBERS * len(METADATA)
+        server.process.wait_until(lambda: status_kib(server, "VmRSS") < peak / 3, timeout_s=BACK_S)
+
+
+def status_kib(server: SharegroupServer, field: str) -> int:
+    """A field of the process's status."""
+    pid = server.process.pid
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    (line,) = (line for line in lines if line.startswith(f"{field}:"))
+    return int(line.split()[1])
+
+
+def test_it_goes_back_when_much_has_been_free_for_several_looks() -> None:
+    memory = IdleMemory(10)
+    assert not memory.may_be_much(10 + WORTH_BYTES - 1)
+    assert memory.may_be_much(10 + WORTH_BYTES)
+    looks = [memory.is_idle(WORTH_BYTES, 0) for _ in range(LOOKS)]
+    assert looks == [False] * (LOOKS - 1) + [True]
+    memory.given_back(10, WORTH_BYTES)
+    assert not memory.may_be_much(10)
+    assert not any(memory.is_idle(WORTH_BYTES, 0) for _ in range(2 * LOOKS)), "not resident"
+
+
+def test_a_busy_broker_keeps_its_memory() -> None:
+    memory = IdleMemory(0)
+    assert not any(memory.is_idle(WORTH_BYTES, BUSY_REQUESTS + 1) for _ in range(2 * LOOKS))
+    for _ in range(2 * LOOKS):
+        assert not memory.is_idle(WORTH_BYTES, 0)
+        assert not memory.is_idle(0, 0), "it was used in between"
+    assert not memory.is_idle(WORTH_BYTES - 1, 0)
