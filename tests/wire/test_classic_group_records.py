@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +16,7 @@ from sharegroup.groups.classic.records import (
 )
 from sharegroup.groups.classic.subscription import subscribed_topics
 from sharegroup.model.errors import MalformedMessage
+from sharegroup.wire.batch import decode_batch, encode_batch
 from sharegroup.wire.codec import encode_bytes
 from sharegroup.wire.internal.classic_groups import (
     GroupMetadataValue,
@@ -61,7 +64,8 @@ def member(member_id: str = "m", instance_id: str | None = None) -> ClassicMembe
     ],
 )
 def test_what_is_written_is_read(one: ClassicGroupRecord | ClassicTombstone) -> None:
-    key, value = encode_record(one)
+    key, pieces = encode_record(one)
+    value = None if pieces is None else b"".join(pieces)
     assert key == KEY
     assert value is None or value[:2] == b"\0\3"
     assert decode_record(key, value) == one
@@ -141,3 +145,18 @@ def test_a_group_with_unreadable_metadata_may_subscribe_to_anything() -> None:
     assert Group.replayed(record(unreadable)).subscribes("foo")
     assert not Group.replayed(record(one)).subscribes("other")
     assert not Group.replayed(record(unreadable, protocol_type="connect")).subscribes("foo")
+
+
+def test_the_metadata_of_a_group_is_copied_once_on_its_way_to_the_log() -> None:
+    large = replace(member(), subscription=bytes(2 << 20))
+    group = record(*(replace(large, member_id=f"m{number}") for number in range(4)))
+    tracemalloc.start()
+    try:
+        batch = encode_batch([encode_record(group)], timestamp_ms=0)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < len(batch) + (1 << 20)
+    ((_, _, key, value),) = decode_batch(batch)
+    assert key is not None
+    assert decode_record(key, value) == group

@@ -25,7 +25,9 @@ from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.wire.compression import decompress
 
 Buffer = bytes | bytearray | memoryview
-Record = tuple[bytes | None, bytes | None]
+Value = bytes | tuple[bytes, ...]
+"""A value may come in pieces, which are never joined but in the batch."""
+Record = tuple[bytes | None, Value | None]
 
 HEADER_BYTES: Final = 61
 MAGIC: Final = 2
@@ -411,7 +413,7 @@ def _field(data: bytes, position: int) -> tuple[bytes | None, int]:
     return data[position : position + size], position + size
 
 
-def _add_record(pieces: list[bytes], delta: int, key: bytes | None, value: bytes | None) -> int:
+def _add_record(pieces: list[bytes], delta: int, key: bytes | None, value: Value | None) -> int:
     """Add the bytes of a record to ``pieces``, key and value by reference; returns their number."""
     offset = zigzag(delta)
     size = 3 + len(offset)
@@ -419,13 +421,15 @@ def _add_record(pieces: list[bytes], delta: int, key: bytes | None, value: bytes
     if key is not None:
         key_size = zigzag(len(key))
         size += len(key)
+    parts = value if isinstance(value, tuple) else (value or b"",)
     if value is not None:
-        value_size = zigzag(len(value))
-        size += len(value)
+        value_bytes = sum(map(len, parts))
+        value_size = zigzag(value_bytes)
+        size += value_bytes
     size += len(key_size) + len(value_size)
     length = zigzag(size)
     # Attributes and timestamp delta are one zero byte each; the last zero says "no headers".
-    pieces += (length, b"\0\0", offset, key_size, key or b"", value_size, value or b"", b"\0")
+    pieces += (length, b"\0\0", offset, key_size, key or b"", value_size, *parts, b"\0")
     return len(length) + size
 
 

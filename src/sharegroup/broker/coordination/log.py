@@ -11,8 +11,9 @@ from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 from sharegroup.model.errors import MalformedMessage
+from sharegroup.wire.batch import Value
 
-KeyValue: TypeAlias = tuple[bytes, bytes | None]
+KeyValue: TypeAlias = tuple[bytes, Value | None]
 """A record to write; the value is None for a tombstone."""
 
 

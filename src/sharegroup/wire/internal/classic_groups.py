@@ -62,8 +62,10 @@ class GroupMetadataValue(Message):
     members: Sequence[MemberMetadata] = array(MemberMetadata)
 
 
-def encode_record(record: core.ClassicRecord) -> tuple[bytes, bytes | None]:
-    """(key, value) of a record; a tombstone has no value."""
+def encode_record(record: core.ClassicRecord) -> tuple[bytes, tuple[bytes, ...] | None]:
+    """(key, value in pieces) of a record; a tombstone has no value. The metadata of members may be
+    hundreds of megabytes, and is not copied.
+    """
     key = encode_bytes(GroupMetadataKey(KEY_TYPE, record.group_id), 0)
     if isinstance(record, core.ClassicTombstone):
         return key, None
@@ -87,7 +89,7 @@ def encode_record(record: core.ClassicRecord) -> tuple[bytes, bytes | None]:
             for m in record.members
         ],
     )
-    return key, b"".join((WRITTEN_VERSION.to_bytes(2, "big"), *encode(value, WRITTEN_VERSION)))
+    return key, (WRITTEN_VERSION.to_bytes(2, "big"), *encode(value, WRITTEN_VERSION))
 
 
 def decode_record(raw_key: bytes, raw_value: bytes | None) -> core.ClassicRecord:
