@@ -12,8 +12,8 @@ from tests.broker.by_hand import connect
 from tests.broker.classic_wire import ClassicMember, together
 from tests.servers.sharegroup_server import SharegroupServer
 
-MEMBERS = 800
-METADATA = bytes(150_000)  # small enough to lie between others in glibc's heap
+MEMBERS = 500
+METADATA = bytes(200_000)  # small enough to lie between others in glibc's heap
 BACK_S = 60
 """It takes some seconds; this is when the test gives up."""
 
