@@ -2,7 +2,7 @@
 
 glibc keeps what is freed between two blocks that are in use. After 800 members of a group with
 150 kB of metadata each had left, that was 120 MiB until the broker stopped. ``malloc_trim`` gives
-it back, and holds up whoever allocates: 0.1 to 0.5 ms for each MiB. So it is called seldom: when
+it back, and holds up whoever allocates: 0.3 to 0.85 ms for each MiB. So it is called seldom: when
 much is free, for several looks in a row, and the broker has little to do. A busy broker keeps its
 memory, which it is about to use.
 """
