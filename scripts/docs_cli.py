@@ -46,7 +46,8 @@ With `--json`, stdout holds one JSON document (`consume`: one for each record) a
 messages to the user go to stderr. For `groups` there is [an operator's page](groups.md).
 
 `sharegroup --install-completion` lets the shell's Tab key complete commands, options, and the names
-of topics and groups. It offers no names if the broker does not answer within a second.
+of topics and groups. It offers no names if the broker does not answer within a second, and none
+with characters that mean something to a shell or a terminal: any client may name a group.
 """
 
 

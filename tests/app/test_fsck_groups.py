@@ -87,7 +87,10 @@ def test_lost_delivery_state_is_reported_with_its_repair(folder: Path) -> None:
         (finding,) = [each for each in outcome.findings if each.open]
         assert finding.place == f"share group {share_wire.GROUP}"
         assert f"lost its delivery state in {share_wire.TOPIC}-0" in finding.message
-        command = f"`sharegroup groups reset-offsets {share_wire.GROUP} --all-topics"
+        command = (
+            "`sharegroup groups reset-offsets --all-topics --to-earliest --execute "
+            f"{share_wire.GROUP}`"
+        )
         assert command in (finding.action or "")
     starts(folder)
 

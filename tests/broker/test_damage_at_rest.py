@@ -198,7 +198,7 @@ def test_lost_delivery_state_is_logged_with_its_repair_and_errors_are_delayed(
         await left(port)
         errors = [r for r in caplog.records if "reset-offsets" in r.getMessage()]
         assert len(errors) == 1
-        assert f"reset-offsets {share_wire.GROUP} --all-topics" in errors[0].getMessage()
+        assert f"--all-topics --to-earliest --execute {share_wire.GROUP}`" in errors[0].getMessage()
         session = share_wire.Session(await share_wire.connect(port), topic_id)
         first = share_wire.parts(await session.fetch(0, max_wait_ms=20_000))
         assert first[0].error_code == 15, "COORDINATOR_NOT_AVAILABLE, said at once"

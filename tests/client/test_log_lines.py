@@ -136,3 +136,25 @@ def test_a_refused_group_setting_is_logged(tmp_path: Path) -> None:
     [line] = ended.stderr.splitlines()
     assert line.startswith("auto_offset_reset='yesterday' cannot be set for the group 'stubborn' (")
     assert line.endswith("let somebody who may set the group's share.auto.offset.reset")
+
+
+FORGED = "late\n2026-01-01 00:00:00,000 INFO \x1b[2Jall is well"
+SAYING = """
+import logging, sharegroup.client, sharegroup.spark
+logging.basicConfig(format="%(message)s")
+for name in ("client", "pool", "worker", "spark"):
+    logging.getLogger(f"sharegroup.{name}").warning("the group %s is gone", sys.argv[1])
+"""
+
+
+def test_names_forge_no_line_in_the_log_of_a_program() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys{SAYING}", FORGED],
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=True,
+    )
+    lines = done.stderr.split("\n")[:-1]
+    assert len(lines) == 4
+    assert all(line.isprintable() and line.startswith("the group late\\n2026") for line in lines)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import shlex
+import subprocess
 import sys
 
 import pytest
@@ -13,9 +15,11 @@ from hypothesis import strategies as st
 from sharegroup.model.printable import (
     EscapedLines,
     EscapedMessages,
+    last_word,
     printable,
     printable_json,
 )
+from tests.servers.odd_names import ODD
 
 ANY_TEXT = st.text(st.characters(codec=None))
 
@@ -77,4 +81,17 @@ def test_loggers_escape_for_handlers_of_others(caplog: pytest.LogCaptureFixture)
     logger = logging.getLogger("a.logger.of.this.test")
     logger.addFilter(EscapedMessages())
     logger.warning("group %s", "a\nb")
-    assert caplog.messages == ["group a\\nb"]
+    logger.warning("group %s", "plain")
+    assert caplog.messages == ["group a\\nb", "group plain"]
+    assert [record.args for record in caplog.records] == [None, ("plain",)]
+
+
+@pytest.mark.parametrize("name", ODD.values(), ids=ODD.keys())
+def test_a_shell_takes_the_last_word_of_a_proposed_command_for_the_name(name: str) -> None:
+    word = last_word(name)
+    assert word.isprintable()
+    code = "import sys, os; sys.stdout.buffer.write(os.fsencode(sys.argv[-1]))"
+    command = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} {word}"
+    shown = subprocess.run(["bash", "-c", command], capture_output=True, timeout=30, check=True)
+    assert shown.stdout.decode() == name.partition("\0")[0], "a word cannot have a NUL"
+    assert word.startswith("-- ") == name.startswith("-")

@@ -1,4 +1,9 @@
-"""Names of topics and groups for the shell's Tab key; none if the broker is slow to answer."""
+"""Names of topics and groups for the shell's Tab key; none if the broker is slow to answer.
+
+Any client may name a group, and shells put what they are given into the command line without
+quotes; zsh evaluates it before that. So names with characters that mean something to a shell or to
+a terminal are left out.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +21,8 @@ from sharegroup.model.errors import SharegroupError
 
 PATIENCE_S: Final = 1.0
 """Longest time, in seconds, that a user waits after pressing Tab."""
+_PLAIN: Final = frozenset("._-:@/+,=%")
+"""Characters beside letters and digits that no shell interprets inside a word."""
 
 
 def complete_topics(context: typer.Context, incomplete: str) -> list[str]:
@@ -58,7 +65,14 @@ def _completed(
         known = asyncio.run(asked())
     except (SharegroupError, OSError, TimeoutError):
         return []
-    return sorted(name for name in known if name.startswith(incomplete))
+    return sorted(name for name in known if name.startswith(incomplete) and is_plain(name))
+
+
+def is_plain(name: str) -> bool:
+    """Whether a shell takes the name as it is for one word that is no option."""
+    if not name[:1].isalnum() and name[:1] not in "._/":
+        return False
+    return all(letter.isalnum() or letter in _PLAIN for letter in name)
 
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=complete_topics)]

@@ -5,8 +5,11 @@ Names load on first use: a program that needs only the admin client does not loa
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from sharegroup.model.printable import EscapedMessages
 
 if TYPE_CHECKING:
     from sharegroup.client.admin.acls import Acl, AclFilter
@@ -76,6 +79,9 @@ __all__ = [
     "ShareConsumer",
     "Wakeup",
 ]
+
+for _name in ("client", "pool", "worker"):
+    logging.getLogger(f"sharegroup.{_name}").addFilter(EscapedMessages())
 
 _HOMES = {
     "AckType": "core.acknowledgements",

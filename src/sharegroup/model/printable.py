@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import re
+import shlex
 
 _ANY = re.compile(r"[^ -~]")
 
@@ -31,6 +32,17 @@ def printable_json(document: str) -> str:
     return _ANY.sub(lambda found: _escaped_for_json(found[0]), document)
 
 
+def last_word(name: str) -> str:
+    """``name`` as the last word of a command that a message proposes: somebody copies it into a
+    shell, where it must be this name and nothing else.
+    """
+    word = shlex.quote(name)
+    if not name.isprintable():
+        plain = name.replace("\\", "\\\\").replace("'", "\\'")
+        word = "$'" + _ANY.sub(lambda found: _escaped_for_shell(found[0]), plain) + "'"
+    return f"-- {word}" if name.startswith("-") else word
+
+
 class EscapedLines(logging.Formatter):
     """Writes one line for each log record; the lines of a traceback below it are indented."""
 
@@ -48,8 +60,11 @@ class EscapedMessages(logging.Filter):
     """Escapes a logger's messages, for programs that bring handlers of their own."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Let every record pass, with a message that prints."""
-        record.msg, record.args = printable(record.getMessage()), None
+        """Let every record pass, with a message that prints. One that prints already stays as it
+        is: whoever counts messages by their text before the names are filled in still can."""
+        said = record.getMessage()
+        if not said.isprintable():
+            record.msg, record.args = printable(said), None
         return True
 
 
@@ -57,6 +72,12 @@ def _escaped(character: str, keep: str) -> str:
     if character.isprintable() or character in keep:
         return character
     return character.encode("unicode_escape").decode()
+
+
+def _escaped_for_shell(character: str) -> str:
+    if character.isprintable():
+        return character
+    return "".join(f"\\{byte:03o}" for byte in character.encode(errors="surrogatepass"))
 
 
 def _escaped_for_json(character: str) -> str:

@@ -17,6 +17,7 @@ from sharegroup.model.config import INT_MAX
 from sharegroup.model.environment import Disk
 from sharegroup.model.errors import SharegroupError
 from sharegroup.model.ids import SharePartitionKey, TopicPartition
+from sharegroup.model.printable import last_word
 from sharegroup.share.partition import SharePartition
 from sharegroup.share_state.coordinator import ShareCoordinator
 from sharegroup.share_state.state import NO_EPOCH, UNINITIALIZED_OFFSET
@@ -30,9 +31,9 @@ from sharegroup.wire.internal import offsets as offset_records
 from sharegroup.wire.internal import share_state as state_records
 
 RESET: Final = (
-    "stop its members, then reset it with `sharegroup groups reset-offsets {group} --all-topics "
-    "--to-earliest --execute` (all records are redelivered), or with --to-latest (only new records "
-    "are delivered)"
+    "stop its members, then reset it with `sharegroup groups reset-offsets --all-topics "
+    "--to-earliest --execute {group}` (all records are redelivered), or with --to-latest (only new "
+    "records are delivered)"
 )
 
 
@@ -150,7 +151,7 @@ class DurableState:
                 _state(key),
                 f"is invalid: {error}; no records of {where} are delivered to {key.group_id}",
                 where=where,
-                action=RESET.format(group=key.group_id),
+                action=RESET.format(group=last_word(key.group_id)),
             )
 
     def _check_lost(self) -> None:
@@ -170,7 +171,7 @@ class DurableState:
                     f"share group {group_id}",
                     f"has lost its delivery state in {where}: no records of it are delivered",
                     where=where,
-                    action=RESET.format(group=group_id),
+                    action=RESET.format(group=last_word(group_id)),
                 )
 
     def _check_ends(self) -> None:

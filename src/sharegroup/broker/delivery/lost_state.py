@@ -9,6 +9,7 @@ from sharegroup.broker.coordination.share_groups_view import ShareGroupsView
 from sharegroup.broker.coordination.share_state_log import ShareStateLog
 from sharegroup.broker.topics import Topics
 from sharegroup.model.ids import SharePartitionKey, TopicPartition
+from sharegroup.model.printable import last_word
 from sharegroup.model.store import TopicStore
 
 logger = logging.getLogger("sharegroup.broker")
@@ -77,9 +78,9 @@ async def say_lost_state(groups: ShareGroupsView, state: ShareStateLog) -> None:
             logger.error(
                 "the delivery state of share group %s is lost in %s: no records are delivered. "
                 "Stop its members, then reset it with `sharegroup groups reset-offsets "
-                "%s --all-topics --to-earliest --execute` (all records are redelivered), or with "
+                "--all-topics --to-earliest --execute %s` (all records are redelivered), or with "
                 "--to-latest (only new records are delivered)",
                 group_id,
                 ", ".join(lost),
-                group_id,
+                last_word(group_id),
             )

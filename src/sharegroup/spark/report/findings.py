@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from statistics import median
 from typing import Final
 
+from sharegroup.model.printable import last_word
 from sharegroup.spark.report.checkpoint import Batch, Checkpoint
 from sharegroup.spark.report.queue import Queue
 
@@ -83,7 +84,7 @@ def _still(checkpoint: Checkpoint, now_s: float, queues: list[Queue]) -> Iterato
             yield (
                 f"no batch was planned since {since(quiet_s)}, though the query is a member of "
                 f"{queue.group_id} and {_named(waiting, 'record')} wait: see who holds them with "
-                f"`sharegroup groups records {queue.group_id} --state acquired`"
+                f"`sharegroup groups records --state acquired {last_word(queue.group_id)}`"
             )
 
 
