@@ -18,8 +18,9 @@ from sharegroup.cli.outcome import UsageError
 from sharegroup.model.ids import TopicPartition
 
 names = st.text(st.characters(codec="ascii", categories=["L", "N", "P"]), min_size=1, max_size=9)
+group_names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=9) | names
 plans = st.dictionaries(
-    names,
+    group_names,
     st.dictionaries(
         st.builds(TopicPartition, names, st.integers(0, 2**31 - 1)),
         st.integers(0, 2**63 - 1),
@@ -44,12 +45,22 @@ def test_how_a_plan_looks() -> None:
     assert parse_plan(spaced) == plan
 
 
+def test_a_name_that_needs_quotes_has_them() -> None:
+    plan = {name: {TopicPartition("t", 0): 1} for name in (" a", "a", 'say "x"', "a,b", "1\r2\n3")}
+    text = plan_csv(plan)
+    assert text.startswith('group,topic,partition,new-offset\n" a",t,0,1\na,t,0,1\n')
+    assert '\n"say ""x""",t,0,1\n"a,b",t,0,1\n"1\r2\n3",t,0,1\n' in text
+    assert parse_plan(text) == plan
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
         ("", "first line must be group,topic,partition,new-offset"),
         ("g,t,0,5\n", "first line must be"),
         ("group,topic,partition,new-offset\n", "the plan is empty"),
+        ('group,topic,partition,new-offset\n"g,t,0,5\n', "line 2 of the plan has a quote"),
+        ('group,topic,partition,new-offset\n"a\nb",t,0,5\n,t,0,6\n', "line 4 of the plan is not"),
         ("group,topic,partition,new-offset\ng,t,0\n", "line 2 of the plan is not group,topic"),
         ("group,topic,partition,new-offset\n,t,0,5\n", "line 2 of the plan is not"),
         ("group,topic,partition,new-offset\ng,t,0,5\ng,t,x,5\n", "line 3 of the plan needs"),

@@ -4,14 +4,15 @@ A plan is a CSV file that a user can review and change between ``--export`` and 
 
     group,topic,partition,new-offset
     billing,orders,0,1200
+
+What stands in quotes is taken as it is. Spaces around anything else are not, as an editor may have
+put them there; so a name with spaces, line ends or quotes in it is written in quotes.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Final
 
@@ -22,7 +23,11 @@ PLAN_COLUMNS: Final = ("group", "topic", "partition", "new-offset")
 _OFFSET_MAX: Final = 2**63 - 1
 _PARTITION_MAX: Final = 2**31 - 1
 _SHORT_OFFSET: Final = re.compile(r"(?<=\d)([+-]\d\d)$")
-
+_NEEDS_QUOTES: Final = re.compile(r"[^ -~]|[\s,\"]")
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
+_CELL: Final = re.compile(
+    r'[ \t]*(?:"(?P<quoted>(?:[^"]|"")*)"[ \t]*|(?P<plain>[^,"\r\n]*))(?P<end>,|\r\n|\r|\n|\Z)'
+)
 
 Plan = dict[str, dict[TopicPartition, int]]
 """Group → partition → the new start offset."""
@@ -30,13 +35,12 @@ Plan = dict[str, dict[TopicPartition, int]]
 
 def plan_csv(plan: Plan) -> str:
     """The plan as CSV, with a line of column names."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(PLAN_COLUMNS)
-    for group, offsets in plan.items():
-        for where, offset in offsets.items():
-            writer.writerow((group, where.topic, where.partition, offset))
-    return text.getvalue()
+    rows = [
+        (_cell(group), _cell(where.topic), str(where.partition), str(offset))
+        for group, offsets in plan.items()
+        for where, offset in offsets.items()
+    ]
+    return "".join(f"{','.join(row)}\n" for row in (PLAN_COLUMNS, *rows))
 
 
 def parse_plan(text: str) -> Plan:
@@ -45,15 +49,14 @@ def parse_plan(text: str) -> Plan:
     Raises:
         UsageError: a line is invalid, or two lines have the same partition of a group.
     """
-    rows = csv.reader(io.StringIO(text))
-    if tuple(cell.strip() for cell in next(rows, [])) != PLAN_COLUMNS:
+    rows = _rows(text)
+    if next(rows, (1, ()))[1] != PLAN_COLUMNS:
         raise UsageError(f"the plan's first line must be {','.join(PLAN_COLUMNS)}")
     plan: Plan = {}
-    for row in rows:
-        if not row:
+    for line, cells in rows:
+        if cells == ("",):
             continue
-        line = rows.line_num
-        group, where, offset = _parse_row(line, [cell.strip() for cell in row])
+        group, where, offset = _parse_row(line, cells)
         offsets = plan.setdefault(group, {})
         if where in offsets:
             raise UsageError(f"line {line} of the plan repeats {where} of group {group}")
@@ -63,7 +66,29 @@ def parse_plan(text: str) -> Plan:
     return plan
 
 
-def _parse_row(line: int, cells: list[str]) -> tuple[str, TopicPartition, int]:
+def _cell(name: str) -> str:
+    if not _NEEDS_QUOTES.search(name):
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _rows(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Each row, with the number of the line where it begins."""
+    at, line = 0, 1
+    while at < len(text):
+        begin, cells, end = at, list[str](), ","
+        while end == ",":
+            found = _CELL.match(text, at)
+            if found is None:
+                raise UsageError(f"line {line} of the plan has a quote that is not closed")
+            quoted = found["quoted"]
+            cells.append(found["plain"].strip() if quoted is None else quoted.replace('""', '"'))
+            at, end = found.end(), found["end"]
+        yield line, tuple(cells)
+        line += len(_LINE_END.findall(text, begin, at))
+
+
+def _parse_row(line: int, cells: tuple[str, ...]) -> tuple[str, TopicPartition, int]:
     if len(cells) != len(PLAN_COLUMNS) or not cells[0] or not cells[1]:
         raise UsageError(f"line {line} of the plan is not {','.join(PLAN_COLUMNS)}")
     partition = _number(cells[2], _PARTITION_MAX)

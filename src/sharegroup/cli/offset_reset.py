@@ -18,7 +18,7 @@ from sharegroup.cli.offset_planning import Scope, Target, make_plan, start_offse
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, CommandConfig
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
 from sharegroup.cli.reaching import admin_of
-from sharegroup.cli.tables import count, print_json, print_rows
+from sharegroup.cli.tables import count, print_json, print_line, print_rows
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import OffsetSpec
 from sharegroup.client.clock import wall_ms
@@ -218,7 +218,7 @@ def _check(scope: Scope, target: Target) -> None:
 
 def _write_plan(path: Path, plan: Plan) -> None:
     try:
-        path.write_text(plan_csv(plan))
+        path.write_text(plan_csv(plan), encoding="utf-8", newline="")
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}") from None
 
@@ -267,7 +267,7 @@ def _report(
         done = "moved" if execute else "would be moved by --execute"
         print(f"{count(len(moved), 'partition')} {done}")
         if export is not None:
-            print(f"plan written to {export}: execute it with --from-file")
+            print_line(f"plan written to {export}: execute it with --from-file")
     for one, error in refused:
         complain(f"{error.name}: {one.where} of group {one.group}: {error.message}")
     return max((exit_code(error) for _, error in refused), default=ExitCode.DONE)
