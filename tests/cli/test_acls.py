@@ -16,7 +16,7 @@ from tests.servers.sharegroup_server import SharegroupServer
 
 pytestmark = pytest.mark.process
 
-ODD_NAMES = ('a,b"c', "c=d", "=2C", "#x", "é€", "tab\tin it")
+ODD_NAMES = ('a,b"c', "c=d", "=2C", "#x", "é€", "tab\tin it", "\x1b[31mred")
 IN_FILE = "ALLOW,User:ANONYMOUS,*,DESCRIBE,TOPIC,seen,LITERAL"
 
 
@@ -86,10 +86,13 @@ def test_rights_are_given_shown_and_taken(guarded: tuple[Commands, Commands]) ->
         admin.ok("acls", "add", f"User:{text}", "-o", "read", "-g", text)
     read = parse_acls(admin.run("acls", "list", "--csv").stdout, "the list")
     assert {one.resource.name for one in read} >= {*ODD_NAMES}
-    for text in ODD_NAMES:
-        admin.ok("acls", "remove", "--principal", f"User:{text}", "--yes")
     admin.ok("acls", "remove", "--principal", "User:eve ", "--yes")
     admin.ok("acls", "remove", "--principal", "User:e\u2028ve", "--yes")
+    on_terminal = admin.on_terminal("acls", "list", "--csv")
+    assert on_terminal.replace("\n", "").isprintable()
+    assert "\\x1b[31mred" in on_terminal
+    for text in ODD_NAMES:
+        admin.ok("acls", "remove", "--principal", f"User:{text}", "--yes")
 
     removing = ("acls", "remove", "--principal", "User:ANONYMOUS", "-t", "jobs")
     assert admin.run(*removing).status == 2  # there is no terminal to ask on

@@ -8,12 +8,15 @@ import subprocess
 import sys
 import sysconfig
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from sharegroup.cli import main
+from sharegroup.model.printable import printable
 from tests.cli.command import Finished
+from tests.servers.odd_names import ODD
 from tests.spark.test_report import offset, written
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -59,6 +62,15 @@ def test_without_matplotlib_it_names_the_extra_to_install(tmp_path: Path) -> Non
     )
     assert done.returncode == 2, done.stderr
     assert "pip install 'sharegroup[plot]'" in done.stderr
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD.keys())
+def test_odd_names_print_in_the_terminal_and_in_the_picture(odd: str, tmp_path: Path) -> None:
+    folder = written(tmp_path / "checkpoint", [replace(offset(1), group_id=odd)])
+    done = report(str(folder), "--output", str(tmp_path / "report.png"))
+    assert (done.status, done.stderr) == (0, "")
+    assert done.stdout.replace("\n", "").isprintable()
+    assert done.stdout.startswith(f"query 1234 on jobs, group {printable(odd)}\n")
 
 
 def test_json(tmp_path: Path) -> None:

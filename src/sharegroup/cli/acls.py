@@ -33,6 +33,7 @@ from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.tables import count, print_json, print_line, print_rows
 from sharegroup.client.admin.acls import Acl, AclFilter
 from sharegroup.model.acl import AclOperation, AclPattern, AclResource
+from sharegroup.model.printable import printable
 
 acls = verbs("Show, add and remove ACLs: who may do what on which topics and groups.")
 
@@ -306,7 +307,9 @@ def _checked(principal: str) -> str:
 
 def _print_csv(rows: Iterable[dict[str, Any]]) -> ExitCode:
     """Print the rows. One that the broker would refuse in a file, or read as another right, is left
-    out, with an error."""
+    out, with an error. On a terminal, where nobody reads them as a file, control characters in
+    names are escaped."""
+    shown = printable if sys.stdout.isatty() else str
     sys.stdout.write(",".join(COLUMNS) + "\n")
     status = ExitCode.DONE
     for row in rows:
@@ -314,7 +317,7 @@ def _print_csv(rows: Iterable[dict[str, Any]]) -> ExitCode:
         csv.DictWriter(text, COLUMNS, lineterminator="").writerow(row)
         why = unreadable(text.getvalue(), row)
         if why is None:
-            sys.stdout.write(text.getvalue() + "\n")  # as it is: control characters belong to names
+            sys.stdout.write(shown(text.getvalue()) + "\n")
             continue
         names = f"{row['principal']!r} on {row['name']!r}"
         complain(f"left out {names}: {why}")

@@ -12,7 +12,7 @@ from sharegroup.cli.connecting import broker_of
 from sharegroup.cli.options import AsJson, CommandConfig, as_given
 from sharegroup.cli.outcome import run
 from sharegroup.cli.reaching import reach
-from sharegroup.cli.tables import print_json, print_table
+from sharegroup.cli.tables import print_json, print_line, print_table
 from sharegroup.client.admin.admin import Admin
 from sharegroup.spark.report.checkpoint import Batch, Checkpoint, read_checkpoint
 from sharegroup.spark.report.findings import count, findings, since
@@ -87,17 +87,17 @@ def spark_report(
 
 def _show(checkpoint: Checkpoint, sentences: list[str], now_s: float) -> None:
     first, last = checkpoint.batches[0], checkpoint.batches[-1]
-    print(
+    print_line(
         f"query {checkpoint.query_id or '-'} on {', '.join(checkpoint.topics)}, "
         f"group {', '.join(checkpoint.groups)}"
     )
-    print(
+    print_line(
         f"{count(len(checkpoint.batches), 'batch')}, {first.number} to {last.number}, "
         f"the last one planned {since(now_s - last.planned_at)} ago"
     )
     print_table(COLUMNS, rows(checkpoint.batches))
     for sentence in sentences:
-        print(f"* {sentence}")
+        print_line(f"* {sentence}")
 
 
 def _document(checkpoint: Checkpoint, sentences: list[str]) -> dict[str, Any]:

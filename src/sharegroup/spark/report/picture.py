@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sharegroup.model.errors import ConfigError
+from sharegroup.model.printable import printable
 from sharegroup.spark.report.checkpoint import Batch, Checkpoint
 from sharegroup.spark.report.series import (
     ACQUIRE,
@@ -75,7 +77,8 @@ def draw(path: Path, checkpoint: Checkpoint) -> None:
     ):
         figure = Figure(figsize=(10, 8), dpi=120, facecolor="white", layout="constrained")
         first, second, third, fourth = figure.subplots(4, sharex=True)
-        figure.suptitle(_title(checkpoint), color=INK)
+        # A name with two $ in it would be a formula.
+        figure.suptitle(printable(_title(checkpoint)), color=INK, parse_math=False)
         _bars(first, batches, [ROWS], "records in a batch")
         _bars(second, batches, [ACQUIRE, RUN, SETTLE], "seconds, by phase")
         _line(third, batches, LAG)
@@ -85,7 +88,9 @@ def draw(path: Path, checkpoint: Checkpoint) -> None:
             axes.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
         try:
-            figure.savefig(path, format="png")
+            with warnings.catch_warnings():  # a letter that the font lacks is drawn as a box
+                warnings.filterwarnings("ignore", "Glyph .* missing")
+                figure.savefig(path, format="png")
         except OSError as error:
             raise ConfigError(f"{path} cannot be written: {error.strerror or error}") from error
 
