@@ -132,6 +132,12 @@ def text(name: str, given: str) -> str:
     return given.strip()
 
 
+def group(name: str, given: str) -> str:
+    """The id of a group, as it is: blanks belong to it, as in Spark's Kafka source."""
+    text(name, given)
+    return given
+
+
 def topics(name: str, text: str) -> tuple[str, ...]:
     """Names, separated by commas."""
     names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))

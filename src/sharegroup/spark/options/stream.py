@@ -170,7 +170,7 @@ STREAM: Final = OptionTable(
         Option(
             GROUP,
             "group_id",
-            option_table.text,
+            option_table.group,
             "The share group: the queue. Queries and other consumers of one group share its "
             "records, each record goes to one of them.",
             spark=GROUP,
@@ -179,7 +179,7 @@ STREAM: Final = OptionTable(
         Option(
             "kafka.share.group.id",
             "group_id",
-            option_table.text,
+            option_table.group,
             f"Another name for `{GROUP}`.",
         ),
         Option(
