@@ -132,8 +132,10 @@ class Commands:
     def inside(self, *words: str) -> Finished:
         """Run a command without a process of its own: it starts in no time, and has no stdin."""
         stdout, stderr = io.StringIO(), io.StringIO()
+        options = words.index("--") if "--" in words else len(words)
+        broker = ("--bootstrap-server", self.bootstrap)
         with redirect_stdout(stdout), redirect_stderr(stderr), pytest.raises(SystemExit) as end:
-            main([*words, "--bootstrap-server", self.bootstrap])
+            main([*words[:options], *broker, *words[options:]])
         return Finished(
             status=int(end.value.code or 0), stdout=stdout.getvalue(), stderr=stderr.getvalue()
         )
