@@ -135,6 +135,7 @@ class ShareGroupCoordinator:
             KafkaError: the delivery state could not be deleted.
         """
         async with self._runtimes.holding(group_id) as runtime:
+            self._check_type(group_id)
             begun = await self._commit(
                 runtime,
                 lambda groups: _with_records(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from sharegroup.broker.authorization.resources import Operation, group
+from sharegroup.broker.coordination.group_registry import GroupType
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.slices import sliced
@@ -52,6 +53,7 @@ def _describe(
         access.require_group(Operation.DESCRIBE, group_id)
         if not group_id:
             raise InvalidGroupId
+        parts.group_registry.check(group_id, GroupType.SHARE)
         found = parts.views.group(group_id)
     except KafkaError as error:
         return _refused(group_id, error)

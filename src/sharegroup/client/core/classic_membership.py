@@ -27,7 +27,7 @@ from sharegroup.client.core.assignors import (
     Subscriber,
     common_protocol,
 )
-from sharegroup.client.core.denials import error_on
+from sharegroup.client.core.denials import error_of_member
 from sharegroup.client.core.key_ranges import KeyRange
 from sharegroup.client.core.key_sharing import Parts, share
 from sharegroup.client.core.rebalance import (
@@ -289,8 +289,8 @@ class ClassicMembership(GroupMembership):
 
     def answered(self, response: Response, now_ms: int, retry_after_ms: int) -> KafkaError | None:
         """The answer to the request. Returns its error, which is dealt with."""
-        group, code = f"group {self.group_id!r}", response.error_code
-        error = error_on(code, None, "READ", group) if code else None
+        code = response.error_code
+        error = error_of_member(code, None, self.group_id) if code else None
         if isinstance(response, LeaveGroupResponse):
             self._left()
         elif isinstance(response, JoinGroupResponse):

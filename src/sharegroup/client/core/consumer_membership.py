@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 from uuid import UUID
 
-from sharegroup.client.core.denials import error_on
+from sharegroup.client.core.denials import error_of_member
 from sharegroup.client.core.key_ranges import KeyRange, KeyRanges
 from sharegroup.client.core.rebalance import (
     NO_PARTITIONS,
@@ -225,8 +225,8 @@ class ConsumerMembership(GroupMembership):
     ) -> KafkaError | None:
         """The answer to the heartbeat. Returns its error, which is dealt with."""
         if response.error_code:
-            group = f"group {self.group_id!r}"
-            error = error_on(response.error_code, response.error_message, "READ", group)
+            code, message = response.error_code, response.error_message
+            error = error_of_member(code, message, self.group_id)
             self.failed(error, now_ms, retry_after_ms)
             return error
         if self._leaving:

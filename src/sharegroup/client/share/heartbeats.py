@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import Final
 
-from sharegroup.client.core.denials import error_on
+from sharegroup.client.core.denials import error_of_member
 from sharegroup.client.core.membership import Membership, MemberState
 from sharegroup.client.member_loop import MemberLoop, now_ms
 from sharegroup.client.network.cluster import Cluster
@@ -71,8 +71,8 @@ class Heartbeats(MemberLoop):
             )
             self._metrics.heartbeat_answered()
             if response.error_code:
-                group = f"group {membership.group_id!r}"
-                raise error_on(response.error_code, response.error_message, "READ", group)
+                code, message = response.error_code, response.error_message
+                raise error_of_member(code, message, membership.group_id)
         except KafkaError as error:
             if isinstance(error, NotCoordinator | CoordinatorNotAvailable):
                 self._cluster.forget_coordinator(membership.group_id)
