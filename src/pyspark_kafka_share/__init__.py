@@ -2,10 +2,17 @@
 ``DefaultSource``, so ``spark.readStream.format("kafka-share")`` works without a call.
 """
 
+import sys
 from typing import Final
 
-import pyspark
-from pyspark.sql.datasource import DataSource
+try:
+    import pyspark
+    from pyspark.sql.datasource import DataSource
+except ModuleNotFoundError as error:
+    raise ImportError(
+        f"kafka-share needs {error.name}, which {sys.executable} lacks: "
+        f"{sys.executable} -m pip install 'sharegroup[spark]'"
+    ) from None
 
 __all__ = ["DefaultSource"]
 

@@ -6,6 +6,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from sharegroup.model.errors import ConfigError
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -23,8 +25,17 @@ def spark_session(builder: SparkSession.Builder | None = None) -> SparkSession:
 
     Args:
         builder: None: ``SparkSession.builder``.
+
+    Raises:
+        ConfigError: there is no PySpark.
     """
-    from pyspark.sql import SparkSession
+    try:
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"a Spark session needs {error.name}, which {sys.executable} lacks: "
+            f"{sys.executable} -m pip install 'sharegroup[spark]'"
+        ) from None
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     made = SparkSession.builder if builder is None else builder

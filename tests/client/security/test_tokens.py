@@ -250,7 +250,7 @@ def test_msk_tokens_come_from_amazons_signer(
         "aws_msk_iam_sasl_signer.MSKAuthTokenProvider",
     ):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    with pytest.raises(ConfigError, match=r"install sharegroup\[aws\]"):
+    with pytest.raises(ConfigError, match=r"install 'sharegroup\[aws\]"):
         msk_token()
     package = tmp_path / "aws_msk_iam_sasl_signer"
     package.mkdir()

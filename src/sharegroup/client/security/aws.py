@@ -22,7 +22,10 @@ def msk_token() -> tuple[str, float]:
         boto3: Any = import_module("boto3")
         signer: Any = import_module("aws_msk_iam_sasl_signer.MSKAuthTokenProvider")
     except ModuleNotFoundError as error:
-        raise ConfigError(f"MSK's IAM login needs {error.name}: install sharegroup[aws]") from None
+        raise ConfigError(
+            f"MSK's IAM login needs {error.name}, which is not installed: "
+            "pip install 'sharegroup[aws]'"
+        ) from None
     region = boto3.session.Session().region_name
     if not region:
         raise ConfigError("no AWS region is set: set AWS_REGION")

@@ -100,8 +100,8 @@ _OF_TOKENS: Final = (
 )
 _MSK: Final = (
     "MSK's IAM login works through OAUTHBEARER here: set sasl.mechanism=OAUTHBEARER and "
-    "sasl.oauthbearer.token.provider=sharegroup.client.security.aws:msk_token, and install "
-    "sharegroup[aws]"
+    "sasl.oauthbearer.token.provider=sharegroup.client.security.aws:msk_token, and "
+    "pip install 'sharegroup[aws]'"
 )
 
 
