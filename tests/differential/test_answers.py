@@ -19,6 +19,7 @@ from sharegroup.wire.messages import create_topics as creating
 from sharegroup.wire.messages import delete_topics as deleting
 from sharegroup.wire.messages import describe_configs as describing
 from sharegroup.wire.messages import incremental_alter_configs as altering
+from sharegroup.wire.messages import list_offsets as finding
 from sharegroup.wire.messages import metadata as asking
 from sharegroup.wire.messages import produce as producing
 from sharegroup.wire.messages import update_features as features
@@ -72,6 +73,10 @@ FEATURE_LEVELS: Final[tuple[tuple[tuple[str, int, int], ...], ...]] = (
 )
 """Name, level and kind of update, for one request each. Where two of them fail, Kafka names the
 first one of a hash map."""
+LISTS = (
+    *("", ",", " ", "compact,", ",compact", "compact,compact", "compact , delete"),
+    *("compact,delete", "delete,,compact", "nonsense", "nonsense,compact"),
+)
 EVERY_BROKER = ""
 OWN_NODE = "1"
 
@@ -89,6 +94,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 async def new_topic(port: int, name: str, partitions: int = 1, **configs: str) -> int:
+    """Make it, and wait until it takes records: Apache Kafka answers before that."""
     peer = await Peer.connect(port)
     entries = [
         creating.CreatableTopicConfig(key.replace("_", "."), value)
@@ -98,6 +104,11 @@ async def new_topic(port: int, name: str, partitions: int = 1, **configs: str) -
     request = creating.CreateTopicsRequest([topic], 10_000)
     [made] = (await peer.ask(apis.CREATE_TOPICS, 7, request)).topics
     code: int = made.error_code
+    wanted = [finding.ListOffsetsPartition(index, timestamp=-1) for index in range(partitions)]
+    ends = finding.ListOffsetsRequest(-1, 0, [finding.ListOffsetsTopic(name, wanted)])
+    told: Any = None
+    while code == 0 and (told is None or any(p.error_code for p in told.topics[0].partitions)):
+        told = await peer.ask(apis.LIST_OFFSETS, 7, ends)
     return code
 
 
@@ -256,10 +267,42 @@ async def alter(
     """Alter a setting of a broker, or of every broker, or delete it; what was said."""
     peer = await Peer.connect(port)
     change = altering.AlterableConfig(setting, DELETE if value is None else operation, value)
-    resource = altering.AlterConfigsResource(BROKER, name, [change])
-    request = altering.IncrementalAlterConfigsRequest([resource], False)
+    return await altered(peer, BROKER, name, change)
+
+
+async def altered(
+    peer: Peer, kind: int, name: str, *changes: altering.AlterableConfig, only_check: bool = False
+) -> tuple[int, str]:
+    resource = altering.AlterConfigsResource(kind, name, changes)
+    request = altering.IncrementalAlterConfigsRequest([resource], only_check)
     [answer] = (await peer.ask(apis.INCREMENTAL_ALTER_CONFIGS, 1, request)).responses
     return answer.error_code, answer.error_message or ""
+
+
+async def lists_that_are_changed(port: int) -> object:
+    """By values that are empty, or there twice; and settings that are no lists, or not there."""
+    await new_topic(port, "listed")
+    peer = await Peer.connect(port)
+    said = [
+        (kind, await altered(peer, kind, "", only_check=True)) for kind in (TOPIC, BROKER, GROUP)
+    ]
+    for kind, name, settings in (
+        (TOPIC, "listed", ("cleanup.policy", "retention.ms", "no.such")),
+        (BROKER, OWN_NODE, ("log.cleanup.policy", "log.retention.ms", "no.such")),
+        (BROKER, EVERY_BROKER, ("log.cleanup.policy", "log.retention.ms", "no.such")),
+        (GROUP, "workers", ("share.auto.offset.reset", "no.such")),
+    ):
+        changes = [
+            altering.AlterableConfig(setting, operation, value)
+            for setting in settings
+            for operation in (SET, APPEND, SUBTRACT)
+            for value in (*LISTS, None)
+            if operation != SET or setting == settings[0]
+        ]
+        said += [
+            (change, await altered(peer, kind, name, change, only_check=True)) for change in changes
+        ]
+    return said
 
 
 async def defaults_of_every_broker(port: int) -> object:
@@ -391,6 +434,7 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     defaults_of_every_broker,
     listed_defaults_of_every_broker,
     values_that_no_broker_can_have,
+    lists_that_are_changed,
     what_has_no_default_of_every_broker,
     levels_of_features,
     brokers_that_are_not_there,

@@ -118,9 +118,15 @@ class ConfigDef:
                 except ValueError:
                     raise self.error(text, "Not a number of type DOUBLE") from None
             case ConfigType.LIST:
-                return tuple(part.strip() for part in text.split(",")) if text else ()
+                return self._list(text)
             case _:
                 return text
+
+    def _list(self, text: str) -> tuple[str, ...]:
+        parts = split_list(text)
+        if "" in parts:
+            raise InvalidConfig(f"Configuration '{self.name}' values must not be empty.")
+        return parts
 
     def _whole_number(self, text: str) -> int:
         largest = _LARGEST[self.type]
@@ -201,6 +207,11 @@ class ConfigTable(Mapping[str, ConfigDef]):
         """The current name of a setting that drafts of the KIP called ``name``; None when it is no
         such name."""
         return self._aliases.get(name)
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """The values of a list, empty ones too."""
+    return tuple(part.strip() for part in text.split(",")) if text.strip() else ()
 
 
 def format_value(value: ConfigValue) -> str:

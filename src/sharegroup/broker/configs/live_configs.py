@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sharegroup.broker.configs.broker import BrokerConfig
+from sharegroup.broker.configs.broker import BrokerConfig, definition_of
 from sharegroup.broker.configs.topic import check_topic_configs, topic_value
 from sharegroup.groups.config import GroupSettings, check_group_configs, effective, today
-from sharegroup.model.errors import KafkaStorageError
+from sharegroup.model.config import ConfigType, split_list
+from sharegroup.model.errors import InvalidConfig, KafkaStorageError
 from sharegroup.model.store import ConfigStore
 
 
@@ -78,6 +79,7 @@ class LiveConfigs:
             InvalidConfig: one of them is invalid.
             InvalidRequest: one of them needs a restart.
         """
+        _check_lists(configs)
         altered = self.broker.altered(dynamic=configs)
         self._alter(altered, lambda: self._store.set_broker_configs(configs), validate_only)
 
@@ -88,6 +90,7 @@ class LiveConfigs:
             InvalidConfig: one of them is invalid.
             InvalidRequest: one of them needs a restart, or belongs to one broker.
         """
+        _check_lists(configs)
         altered = self.broker.altered(cluster=configs)
         self._alter(altered, lambda: self._store.set_cluster_configs(configs), validate_only)
 
@@ -102,3 +105,19 @@ class LiveConfigs:
                 raise
             self._groups.clear()
             install()
+
+
+def _check_lists(configs: Mapping[str, str]) -> None:
+    """Refuse lists of the broker that name a value twice. Those of files and of topics may, as in
+    Kafka (KIP-1161).
+
+    Raises:
+        InvalidConfig: one of them does.
+    """
+    for name, text in configs.items():
+        definition = definition_of(name)
+        if definition is None or definition.type is not ConfigType.LIST:
+            continue
+        parts = split_list(text)
+        if len(set(parts)) != len(parts):
+            raise InvalidConfig(f"Configuration '{name}' values must not be duplicated.")

@@ -64,7 +64,7 @@ def _alter(
         changed: dict[str, str] = {}
         for config in configs:
             if config.value is None:
-                raise InvalidRequest(f"Null value not supported for: {config.name}")
+                raise InvalidRequest(f"Null value not supported for : {config.name}")
             changed[config.name] = config.value
         return changed
 

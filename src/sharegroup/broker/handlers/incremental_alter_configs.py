@@ -23,7 +23,7 @@ from sharegroup.broker.handlers.describe_configs import entries_of as described
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.groups.config import GROUP_CONFIGS
-from sharegroup.model.config import ConfigTable, ConfigType, format_value
+from sharegroup.model.config import ConfigDef, ConfigTable, ConfigType, format_value
 from sharegroup.model.errors import (
     InvalidConfig,
     InvalidRequest,
@@ -132,21 +132,24 @@ def alter_resource(
     live = parts.configs
     context.access.require(Operation.ALTER_CONFIGS, owner_of(kind, name))
     if kind == TOPIC:
+        if not name:
+            raise InvalidRequest("Default topic resources are not allowed.")
         if parts.topics.find(name) is None:
             raise UnknownTopicOrPartition
         live.set_topic(name, changed(live.of_topic(name)), validate_only=validate_only)
     elif kind == GROUP:
         if not name:
-            raise InvalidRequest("a group's name cannot be empty")
+            raise InvalidRequest("Default group resources are not allowed.")
         live.set_group(name, changed(live.of_group(name)), validate_only=validate_only)
         parts.waiters.wake_all()  # a limit may have been raised
     elif kind == BROKER:
         check_broker_name(parts, name)
+        after = changed(live.broker.dynamic if name else live.broker.cluster)
         try:
             if name:
-                live.set_broker(changed(live.broker.dynamic), validate_only=validate_only)
+                live.set_broker(after, validate_only=validate_only)
             else:
-                live.set_cluster(changed(live.broker.cluster), validate_only=validate_only)
+                live.set_cluster(after, validate_only=validate_only)
         except InvalidConfig as error:  # as in Kafka, whose brokers look before its controller
             raise InvalidRequest(error.message) from error
     else:
@@ -189,22 +192,47 @@ def _apply(
         changed.pop(name, None)
         return
     if config.value is None:
-        raise InvalidRequest(f"Null value not supported for: {name}")
+        raise InvalidRequest(f"Null value not supported for : {name}")
     if config.config_operation == SET:
         changed[name] = config.value
         return
     if config.config_operation not in (APPEND, SUBTRACT):
         raise InvalidRequest(f"config operation {config.config_operation} is unknown")
-    definition = TABLES[resource.resource_type].get(name)
-    if definition is None or definition.type is not ConfigType.LIST:
-        raise InvalidConfig(f"Can't append to or subtract from {name}: it is not a list.")
+    definition = _list_named(resource.resource_type, name, config.config_operation)
     entries = described(parts, resource.resource_type, resource.resource_name)
     default = format_value(definition.default)
     text = changed.get(name) or next((e.value for e in entries if e.name == name), default) or ""
     items = [item for item in text.split(",") if item]
-    named = [item for item in config.value.split(",") if item]
+    named = _items(config.value)
     if config.config_operation == APPEND:
         items += [item for item in named if item not in items]
     else:
         items = [item for item in items if item not in named]
     changed[name] = ",".join(items)
+
+
+def _list_named(resource_type: int, name: str, operation: int) -> ConfigDef:
+    """The list that is to be changed.
+
+    Raises:
+        InvalidConfig: there is none of that name; the words are those of Kafka's broker for its
+            own settings, of Kafka's controller for all others.
+    """
+    definition = TABLES[resource_type].get(name)
+    if definition is not None and definition.type is ConfigType.LIST:
+        return definition
+    word = "append" if operation == APPEND else "subtract"
+    if resource_type != BROKER:
+        raise InvalidConfig(f"Can't {word.upper()} to key {name} because its type is not LIST.")
+    if definition is None:
+        raise InvalidConfig(f"Unknown config name: {name}")
+    raise InvalidConfig(f"Config value {word} is not allowed for config key: {name}")
+
+
+def _items(text: str) -> list[str]:
+    """The values of a list as Java splits them: without empty ones at the end, unless there is
+    nothing else."""
+    items = text.split(",")
+    while text and items and not items[-1]:
+        items.pop()
+    return items
