@@ -68,8 +68,19 @@ OTHERWISE = """
   (here after the same wait), the id with its next epoch when the last transaction is over or there
   was none, `PRODUCER_FENCED` to a producer that goes on with an id or epoch that is not the last
   one. The producer that is fenced is told the same in each state
-  (`tests/differential/test_fencing.py`). Every difference that is meant is in
-  [conformance](conformance.md#differences-that-are-meant).
+  (`tests/differential/test_declared_answers.py`).
+* The same holds for AddPartitionsToTxn and EndTxn behind a commit or an abort that is going on:
+  they wait here, for up to a second, where Apache Kafka answers `CONCURRENT_TRANSACTIONS`.
+* A batch whose records have one and the same offset is refused (`INVALID_RECORD`). Apache Kafka
+  stores it as it is when it is not compressed. No client is known to send one.
+* AlterConfigs, the request of old clients, with the defaults of every broker: taken here. Apache
+  Kafka 4.4 refuses it unless it names `min.insync.replicas`, for the sake of its replicas.
+* IncrementalAlterConfigs with a name that no setting of the broker has: refused here, with the
+  name that was meant. Apache Kafka stores whatever it is given.
+
+Every difference that random scripts may meet is in
+[conformance](conformance.md#differences-that-are-meant), those of settings are in
+[configuration](configuration.md).
 """
 
 DEFECTS = """
