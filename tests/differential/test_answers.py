@@ -312,7 +312,7 @@ async def defaults_of_every_broker(port: int) -> object:
     async def seen() -> object:
         return [
             [
-                (value, source, [s for s in synonyms if s[0] == setting])
+                (value, source, synonyms)
                 for _, value, source, _, synonyms in (
                     await settings_of(port, BROKER, name, [setting])
                 )[2]

@@ -245,7 +245,7 @@ def test_describe_says_where_each_value_comes_from() -> None:
     assert list(entries) == list(BROKER_CONFIGS)
     retention = entries["log.retention.ms"]
     assert (retention.value, retention.source) == ("6", ConfigSource.DYNAMIC_BROKER)
-    assert [synonym.value for synonym in retention.synonyms] == ["6", "5"]
+    assert [synonym.value for synonym in retention.synonyms] == ["6", "5", "168"]
     assert not retention.read_only
     assert (entries["node.id"].value, entries["node.id"].is_default) == ("1", True)
     assert entries["node.id"].read_only

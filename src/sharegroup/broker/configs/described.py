@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import dropwhile
+from typing import Final
 
 from sharegroup.broker.configs.broker import BROKER_CONFIGS, BrokerConfig, definition_of
 from sharegroup.broker.configs.listener_settings import listener_definition
@@ -17,15 +19,18 @@ from sharegroup.model.config import (
     format_value,
 )
 
+_SAME_THING: Final = (
+    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    ("log.roll.ms", "log.roll.hours"),
+)
+"""Settings that say the same in other units; the first one that is set holds."""
+
 
 def describe_broker(config: BrokerConfig) -> list[ConfigEntry]:
     """All settings of the broker."""
     own = [listener_definition(name) for name in config.set_by_somebody]
     definitions = [*BROKER_CONFIGS.values(), *filter(None, own)]
-    return [
-        _entry(definition, broker_synonyms(config, (definition.name,), None))
-        for definition in definitions
-    ]
+    return [_entry(definition, _sources(config, definition.name)) for definition in definitions]
 
 
 def describe_cluster(config: BrokerConfig) -> list[ConfigEntry]:
@@ -40,29 +45,39 @@ def describe_cluster(config: BrokerConfig) -> list[ConfigEntry]:
     ]
 
 
+def _sources(config: BrokerConfig, name: str) -> list[ConfigSynonym]:
+    """Where the value of a setting comes from, and what would hold without it; as in Kafka nothing
+    that goes before the setting itself."""
+    names = next((group for group in _SAME_THING if name in group), (name,))
+    found = [*_set_by_somebody(config, names), *_defaults(names, None)]
+    return list(dropwhile(lambda synonym: synonym.name != name, found))
+
+
 def broker_synonyms(
     config: BrokerConfig, names: Sequence[str], default: ConfigValue
 ) -> list[ConfigSynonym]:
     """Where a value comes from that the settings ``names`` say, the effective one first; as in
     Kafka only the first one's default counts. ``default`` is that of a setting which has no effect
     here."""
-    layers = (
+    return [*_set_by_somebody(config, names), *_defaults(names[:1], default)]
+
+
+def _set_by_somebody(config: BrokerConfig, names: Sequence[str]) -> Iterator[ConfigSynonym]:
+    for source, layer in (
         (ConfigSource.DYNAMIC_BROKER, config.dynamic),
         (ConfigSource.DYNAMIC_DEFAULT_BROKER, config.cluster),
         (ConfigSource.STATIC_BROKER, config.static),
-    )
-    found = [
-        ConfigSynonym(name=name, value=layer[name], source=source)
-        for source, layer in layers
-        for name in names
-        if name in layer
-    ]
-    for name in names[:1]:
+    ):
+        for name in names:
+            if name in layer:
+                yield ConfigSynonym(name=name, value=layer[name], source=source)
+
+
+def _defaults(names: Sequence[str], default: ConfigValue) -> Iterator[ConfigSynonym]:
+    for name in names:
         value = BROKER_CONFIGS[name].default if name in BROKER_CONFIGS else default
         if value is not None:
-            text = format_value(value)
-            found.append(ConfigSynonym(name=name, value=text, source=ConfigSource.DEFAULT))
-    return found
+            yield ConfigSynonym(name=name, value=format_value(value), source=ConfigSource.DEFAULT)
 
 
 def _entry(definition: ConfigDef, synonyms: list[ConfigSynonym]) -> ConfigEntry:
