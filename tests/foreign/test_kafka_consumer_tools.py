@@ -177,7 +177,9 @@ def test_a_default_of_every_broker_and_a_value_of_one(printed: Printed) -> None:
     own = "DYNAMIC_BROKER_CONFIG:log.retention.ms=80000"
     shown = f"{setting}=70000 sensitive=false synonyms={{{default}}}"
     assert told(every) == [shown]
-    assert told(one) == [f"{setting}=80000 sensitive=false synonyms={{{own}, {default}}}"]
+    without = "DEFAULT_CONFIG:log.retention.hours=168"
+    sources = f"{own}, {default}, {without}"
+    assert told(one) == [f"{setting}=80000 sensitive=false synonyms={{{sources}}}"]
     assert shown in PAGE.read_text()
     printed("kafka-configs", "--alter", *one, "--delete-config", setting)
     assert told(every) == [shown]
