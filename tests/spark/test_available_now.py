@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from sharegroup.sync import ShareConsumer
 from tests.apache_kafka.broker import KafkaBroker
 from tests.servers.admin import Admin, produce
 from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer
-from tests.spark.conftest import lags
-from tests.spark.readers import Stream
+from tests.spark.conftest import LONG_LOCKS, lags
+from tests.spark.readers import Stream, produce_singly
 from tests.spark.source_program import Source
 
 pytestmark = pytest.mark.process
@@ -33,16 +34,22 @@ VALUES = [b"%d" % n for n in range(300)]
 def broker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningServer]:
-    options = (
-        "group.share.record.lock.duration.ms=2000",
+    with started(request.param, tmp_path_factory.mktemp("broker"), "2000") as running:
+        yield running
+
+
+def started(kind: type[RunningServer], folder: Path, lock_ms: str, *more: str) -> RunningServer:
+    """A broker on which sessions end after seconds."""
+    return kind(
+        folder,
+        f"group.share.record.lock.duration.ms={lock_ms}",
         "group.share.min.record.lock.duration.ms=1000",
         f"group.share.session.timeout.ms={SESSION_MS}",
         f"group.share.min.session.timeout.ms={SESSION_MS}",
         "group.share.heartbeat.interval.ms=500",
         "group.share.min.heartbeat.interval.ms=500",
+        *more,
     )
-    with request.param(tmp_path_factory.mktemp("broker"), *options) as running:
-        yield running
 
 
 @pytest.fixture
@@ -86,3 +93,22 @@ def test_a_run_logs_records_that_a_live_member_holds(
     assert f"{name}-" in told[-1]
     assert "(with member " in told[-1]
     assert "waits until " in told[0]
+
+
+def test_a_run_does_not_wait_for_the_locks_of_a_live_member(
+    name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It has partitions, and locks last an hour: a run that waits for them does not end. That the
+    group still names the member after a session is enough to know that it lives."""
+    with started(SharegroupServer, tmp_path, "3600000", LONG_LOCKS) as broker:
+        Admin(broker.bootstrap).create_topic(name, partitions=4)
+        for partition in range(4):
+            produce_singly(broker, name, VALUES[partition::4], partition)
+        options = {"bootstrap_servers": broker.bootstrap, "auto_offset_reset": "earliest"}
+        with ShareConsumer(name, group_id=name, **options):  # it takes nothing
+            seen = run(Stream(broker, name))
+        assert 0 < seen.total() < len(VALUES)
+        told = [record.getMessage() for record in caplog.records]
+        assert sum("the run ends" in line for line in told) == 1, "it waited twice"
+        assert seen + run(Stream(broker, name)) == Counter(VALUES)
+        assert sum(lag or 0 for lag in lags(broker, name)) == 0

@@ -4,6 +4,11 @@ Other members may hold unfinished records. A dead member keeps its partitions un
 ends, and its records until their locks expire. A live member may hold both for as long as it likes,
 or release them. So after its last record the run waits for as long as a dead member could hold
 something. Then it ends, with a warning that counts the records left, if there are any.
+
+Who still has a partition after a session has passed lives: the group removes members that send no
+heartbeats for so long. What becomes free in that partition goes to this owner, not to the run, so
+the run does not wait for locks there. What was said once holds until Spark gets records again: a
+run ends with an empty batch, and does not wait again behind it.
 """
 
 from __future__ import annotations
@@ -61,23 +66,30 @@ class AvailableNow:
         self._assigned: Collection[TopicIdPartition] = ()
         self._changed_at = 0.0
         self._told = False
+        self._is_over = False  # said once, and not waited for again behind the closing batch
 
     def given(self, *, has_records: bool) -> None:
         """Spark gets a batch. One without records closes the run: its progress tells the rest."""
         self.untold = self.targets is not None and has_records
+        if has_records:
+            self._is_over = False
 
     async def is_over(self, idle_s: float) -> bool:
         """Whether to tell Spark that there is nothing: no more records before the targets will
         come, after ``idle_s`` without records. It does not wait for records that are held for
         later. A run without an end tells Spark at once."""
-        if not self.targets:
+        if not self.targets or self._is_over:
             return True
+        self._is_over = await self._has_ended(self.targets, idle_s)
+        return self._is_over
+
+    async def _has_ended(self, targets: Offsets, idle_s: float) -> bool:
         held = {partition: size(ranges) for partition, ranges in self._ledger.held().items()}
         idle_s = min(idle_s, self._since_assigned())
         try:
-            left = await self._group.left(self._subscription.topics, self.targets, held)
+            left = await self._group.left(self._subscription.topics, targets, held)
             latest = await self._group.begins_at_latest()
-            waits = await self._waits(left, latest)
+            waits = await self._waits(left, latest, idle_s)
         except KafkaError as error:
             log.info("whether all is read is not known yet: %s", error)
             return idle_s > START_SECONDS + self._lock_s
@@ -106,18 +118,37 @@ class AvailableNow:
         return (self._member.lock_timeout_ms or LOCK_MS_DEFAULT) / 1000
 
     async def _waits(
-        self, left: Mapping[TopicIdPartition, Left], latest: bool
+        self, left: Mapping[TopicIdPartition, Left], latest: bool, idle_s: float
     ) -> dict[TopicIdPartition, float]:
         """How long records may still take to come, by partition."""
+        session_s, alive = 0.0, set[TopicIdPartition]()
+        if any(key not in self._member.assignment for key in left):
+            session_s = await self._group.session_timeout_s()
+            if idle_s > session_s + MARGIN_SECONDS:
+                alive = await self._with_live_members(left)
         waits = {}
         for key, one in left.items():
             wait_s = self._lock_s + MARGIN_SECONDS
             if key not in self._member.assignment:
-                wait_s += await self._group.session_timeout_s()
+                wait_s += session_s
             if not one.begun:
                 wait_s = LATEST_START_SECONDS if latest else max(START_SECONDS, wait_s)
-            waits[key] = wait_s
+            waits[key] = 0.0 if key in alive else wait_s
         return waits
+
+    async def _with_live_members(
+        self, partitions: Collection[TopicIdPartition]
+    ) -> set[TopicIdPartition]:
+        """The partitions that the group has given to others only, after a session without records
+        for us: who is dead, the group does not name any more."""
+        owners = await self._group.owners()
+        found = set()
+        for key in partitions:
+            name = self._subscription.topics.get(key.topic_id, "")
+            members = {one.member_id for one in owners.get(TopicPartition(name, key.partition), ())}
+            if members and self._member.member_id not in members:
+                found.add(key)
+        return found
 
     # --- what the log says ------------------------------------------------------------------------
 
@@ -125,7 +156,8 @@ class AvailableNow:
         log.warning(
             "records that this run is to read have not come: %s. A member that died keeps its "
             "partitions until its session ends, and its records until their locks end; the run "
-            "waits until %.0f s have passed since the last record came",
+            "waits until %.0f s have passed since the last record came, or less if the member is "
+            "alive after its session timeout",
             await self._listed(missing),
             wait_s,
         )
