@@ -41,6 +41,8 @@ def merged(batches: Iterable[StateRow], start_offset: int) -> list[StateRow]:
             out.append(ruling)
             ruling = batch
         else:
+            # A batch that takes the place of the ruling one may be the same as the piece before it.
+            cut = cut or first == at
             ruling = _overlapped(ruling, batch, covered, out)
     end = max((last for _, _, last in covered), default=ruling[1])
     out.append(_passed(ruling, end, covered, out))
