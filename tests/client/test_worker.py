@@ -7,9 +7,11 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from sharegroup.broker.server import Broker
 from sharegroup.client import Admin, Backoff, Producer, Record, Reject, ShareConsumer
 from sharegroup.client.worker.dead_letters import (
     HEADER_PREFIX,
@@ -18,6 +20,7 @@ from sharegroup.client.worker.dead_letters import (
 )
 from sharegroup.testing import broker
 from sharegroup.testing.local_broker import LocalBroker
+from tests.broker.running import run as run_with_broker
 from tests.client.worker_jobs import jobs, member, until, work, worker_metrics
 from tests.client.working import fresh, poll_until, run
 
@@ -319,6 +322,31 @@ def test_a_dead_letter_gives_up_headers_to_fit(
         r for r in caplog.records if r.getMessage().startswith(f"the dead letter of {topic}-0@")
     ]
     assert [r.levelno for r in said if r.levelno >= logging.WARNING] == [logging.WARNING]
+
+
+def test_a_dead_letter_that_fits_in_no_form_is_refused_once(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        at = f"127.0.0.1:{port}"
+        async with Admin(at) as admin, Producer(at) as producer:
+            await admin.create_topics("jobs", "dead")
+            await admin.alter_configs("topic", "dead", {"max.message.bytes": "900"})
+            await admin.alter_configs("group", "g", {"share.auto.offset.reset": "earliest"})
+            await producer.send("jobs", b"x" * 900)
+
+        async def handler(record: Record) -> None:
+            raise Reject("no")
+
+        seen = await work(
+            ShareConsumer("jobs", group_id="g", bootstrap_servers=at),
+            handler,
+            lambda m: m["dead-letters-failed-total"] >= 2,
+            retry=AT_ONCE,
+            dead_letter="dead",
+        )
+        refused = broker.parts.counters.statistics()["produce_errors", "MESSAGE_TOO_LARGE"]
+        assert refused == seen["dead-letters-failed-total"]
+
+    run_with_broker(tmp_path, scenario)
 
 
 def test_a_deleted_dead_letter_topic_loses_no_record(

@@ -34,6 +34,11 @@ MESSAGE_BYTES_SHORT: Final = 100
 _PATIENCE_MS: Final = 10_000
 """How long one dead letter may take. After that, its record is released and delivered again."""
 _CLOSE_S: Final = 2.0
+_BATCH_BYTES_MIN: Final = 49 + 7
+"""What the broker counts of a batch of one record that has no bytes: of its header what follows the
+length, and the lengths and numbers of the record."""
+_HEADER_BYTES_MIN: Final = 2
+"""The same of a header: two lengths."""
 
 
 class DeadLetters:
@@ -92,16 +97,22 @@ class DeadLetters:
 
     async def send(self, record: Record, error: BaseException) -> None:
         """Produce a dead letter; it is durable when this returns. Where it is too large for the
-        topic, its added headers are shortened and then left out: the record matters more.
+        topic, its added headers are shortened and then left out: the record matters more. What is
+        over the topic's limit is not tried, if this client may know the limit.
 
         Raises:
             KafkaError, SharegroupError: it could not be produced.
         """
         too_large: KafkaError | None = None
+        limit: int | None = None
         for headers in headers_of(record, self._group_id, error):
+            if limit is not None and _bytes_min(record, headers) > limit:
+                continue
             try:
                 await self._producer.send(self.topic, record.value, key=record.key, headers=headers)
             except (MessageTooLarge, RecordListTooLarge) as refusal:
+                if too_large is None:
+                    limit = await self._bytes_max()
                 too_large = refusal
                 continue
             if too_large is not None:
@@ -109,6 +120,18 @@ class DeadLetters:
             return
         assert too_large is not None
         raise too_large
+
+    async def _bytes_max(self) -> int | None:
+        """The topic's ``max.message.bytes``, asked anew since it may have been raised; None: this
+        client may not see it.
+        """
+        admin = Admin(cluster=self._cluster, request_timeout_ms=_PATIENCE_MS)
+        try:
+            setting = (await admin.describe_configs("topic", self.topic)).get("max.message.bytes")
+        except KafkaError as error:
+            log.debug("max.message.bytes of %s is not known: %s", self.topic, error)
+            return None
+        return int(setting.value) if setting is not None and setting.value else None
 
     def _say_shortened(self, record: Record) -> None:
         log.log(
@@ -131,6 +154,12 @@ class DeadLetters:
             log.info("a dead letter was not confirmed: %s", str(error) or "no answer")
         finally:
             await self._cluster.close()
+
+
+def _bytes_min(record: Record, headers: Headers) -> int:
+    """A batch of this record has at least as many bytes."""
+    said = sum(len(name.encode()) + len(data or b"") + _HEADER_BYTES_MIN for name, data in headers)
+    return _BATCH_BYTES_MIN + len(record.key or b"") + len(record.value or b"") + said
 
 
 def headers_of(record: Record, group_id: str, error: BaseException) -> Iterator[Headers]:
