@@ -94,6 +94,27 @@ def test_gaps_of_another_cleaner_are_closed(tmp_path: Path, clean_stop: bool) ->
     assert [f for f in checked(tmp_path).findings if f.severity is not Severity.INFO] == []
 
 
+def test_a_gap_before_an_empty_last_segment_is_not_used_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        before = await made(tmp_path, COMPACTED)
+        bases = sealed(tmp_path)
+        end = before[-1].offset + 1
+        active = max(int(log.stem) for log in file_of(tmp_path, 0).parent.glob("*.log"))
+        lost = cut(tmp_path, bases[-1], 1) | cut(tmp_path, active, BATCHES)
+        for name in (checkpoints.CLEAN_MARKER, checkpoints.RECOVERY_POINTS):
+            (tmp_path / name).unlink()
+        for snapshot in file_of(tmp_path, 0).parent.glob("*.snapshot"):
+            snapshot.unlink()
+        cleaned_until(tmp_path, active)
+        async with opened(tmp_path, COMPACTED) as folder:
+            assert folder.recovered.problems == []
+            log = await one_log(folder)
+            assert log.log_end_offset == active < end
+            assert await contents(log) == [each for each in before if each.offset not in lost]
+
+    run(main())
+
+
 def test_fsck_knows_such_gaps_before_they_are_closed(tmp_path: Path) -> None:
     async def main() -> None:
         await made(tmp_path, COMPACTED)

@@ -287,8 +287,10 @@ def _recover(
         scans.append(scan_segment(segment, end_offset))
     # After a crash the newest segment may exist although the end of the one before it was not
     # written. The torn tail is then in the earlier one. A segment that begins after given-up
-    # offsets stays: its name is what keeps them from being used again.
-    while len(scans) > 1 and not scans[-1].batches and segments[-1].base_offset > durable:
+    # offsets, or after some that another broker has cleaned away, stays: its name is what keeps
+    # them from being used again.
+    kept = max(durable, gaps_below)
+    while len(scans) > 1 and not scans[-1].batches and segments[-1].base_offset > kept:
         _cut_tail(segments[-1], scans.pop(), recovered)
         segments[-1].remove_sides()
         segments.pop().remove()
