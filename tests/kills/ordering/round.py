@@ -48,7 +48,7 @@ DELAY_MS_MAX: Final = 4.0
 STALL_S: Final = 1.3 * LOCK_MS / 1000
 POLL_S: Final = 0.002
 SIGN_S: Final = 4
-END_S: Final = 60
+END_S: Final = 200
 
 
 class How(Enum):
@@ -272,8 +272,11 @@ class OrderedRound:
             of_offset.append(key)
         lines, writes = all_lines(self.folder), writes_of(bootstrap, GROUP)
         said = [line for line in lines if line.what == "answered"]
+        records = sum(map(len, keys.values()))
+        taken = sum(len(line.more["records"]) for line in lines if line.what == "took")
         self.moments.append(
-            f"records: {sum(map(len, keys.values()))}; answers: {len(said)}, refused:"
+            f"records: {records}; deliveries of each: {taken / records:.2f};"
+            f" answers: {len(said)}, refused:"
             f" {sum(bool(line.more['refused']) for line in said)}; writes of states: {len(writes)};"
             f" samples: {sum(line.what == 'states' for line in lines)}"
         )
