@@ -18,7 +18,7 @@ from tests.foreign.share_reader import receive_accepting
 from tests.secured.cells import PASSWORD, USER, Cell, Credentials
 from tests.servers.admin import SILENT
 
-SECONDS: Final = 40
+SECONDS: Final = 120
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _MODULES: Final = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",

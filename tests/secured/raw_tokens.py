@@ -265,7 +265,7 @@ CONVERSATIONS: Final[Mapping[str, Conversation]] = {
 
 async def seen(name: str, port: int, account: Account) -> list[str]:
     """What a client sees in one conversation."""
-    async with asyncio.timeout(30), raw_client(port) as client:
+    async with asyncio.timeout(120), raw_client(port) as client:
         talk = Talk(client, account)
         try:
             await CONVERSATIONS[name](talk)

@@ -153,7 +153,7 @@ def test_both_sides_say_what_is_wrong(
     said = f"{type(caught.value).__name__}: {caught.value}"
     assert re.match(failure.client_says, said), said
     server.process.wait_until(
-        lambda: re.search(failure.broker_says, server.output()[before:]) is not None, timeout_s=10
+        lambda: re.search(failure.broker_says, server.output()[before:]) is not None, timeout_s=100
     )
     assert PASSWORD not in server.output()
     assert "Traceback" not in server.output()

@@ -56,7 +56,7 @@ def neighbour(address: str) -> Iterator[Neighbour]:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         yield found
-        printed, _ = process.communicate(timeout=40)
+        printed, _ = process.communicate(timeout=100)
         found.times = Times(**json.loads(printed))
     finally:
         process.kill()

@@ -9,7 +9,7 @@ from types import TracebackType
 
 from tests.servers.process import HOST
 
-PATIENCE_S = 30
+PATIENCE_S = 120
 
 
 class JwksServer:

@@ -26,9 +26,9 @@ from sharegroup.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from sharegroup.wire.messages.sasl_handshake import SaslHandshakeRequest
 
 SOURCE = "127.0.0.1"
-REST_S = 0.002
+REST_S = 0.01
 REQUESTS_PER_LOGIN = 25
-ANSWER_S = 15.0
+ANSWER_S = 60.0
 
 
 class Client:

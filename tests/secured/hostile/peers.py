@@ -22,7 +22,7 @@ def another_address() -> str:
     return f"127.{1 + (number >> 16)}.{number >> 8 & 255}.{number & 255}"
 
 
-PATIENCE_S = 25.0
+PATIENCE_S = 60.0
 AT_ONCE = 40
 """Connections that are being made: fewer than the broker lets wait to be accepted."""
 

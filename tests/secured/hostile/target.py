@@ -18,7 +18,7 @@ TOPIC = "hostile"
 GROUPS = {
     cell.name: cell for cell in (Cell("SASL_PLAINTEXT", "SCRAM-SHA-256"), Cell("SASL_SSL", "PLAIN"))
 }
-TIMEOUT_MS = 1_500
+TIMEOUT_MS = 6_000
 """How long a stranger may take."""
 
 
@@ -49,7 +49,7 @@ class Target(SecuredServer):
 
     def metric(self, name: str, labels: str = "") -> float:
         """The sum of a metric's samples whose labels have this text."""
-        with urllib.request.urlopen(f"http://{self._metrics}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{self._metrics}/metrics", timeout=60) as answer:
             text = answer.read().decode()
         lines = re.findall(rf"^{name}(?:_total)?(\{{.*\}})? (\S+)$", text, re.MULTILINE)
         return sum(float(value) for found, value in lines if labels in found)
@@ -76,6 +76,6 @@ class Target(SecuredServer):
         ) as consumer:
             with sync.Producer(at, security=settings) as producer:
                 producer.send(TOPIC, b"as before")
-            received = [record.value for record in consumer.poll(timeout_ms=20_000)]
+            received = [record.value for record in consumer.poll(timeout_ms=60_000)]
             assert b"as before" in received
             consumer.commit()
