@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,9 @@ from sharegroup.model.errors import (
     TopicRangeFetchNotAllowed,
     UnsupportedVersion,
 )
+from sharegroup.model.ids import TopicPartition
 from sharegroup.share.turns import TURN_RECORDS
+from sharegroup.storage import checkpoints
 from sharegroup.testing import LocalBroker
 from sharegroup.testing import broker as local_broker
 from tests.apache_kafka.broker import KafkaBroker
@@ -31,24 +34,27 @@ from tests.client.test_shared_partitions import (
     write,
 )
 from tests.client.working import eventually, fresh, run, until
+from tests.storage.test_damage_at_rest import sealed
+from tests.storage.test_gaps import cleaned_until, cut
 
 IN_TURNS: dict[str, Any] = {"key_ranges": False, "cooperative": True}
 AHEAD = 3 * TURN_RECORDS
 """What a member may hold: what it works on, what waits for it, and what is on its way."""
 
 
+FAST_GROUPS: dict[str, object] = {
+    "group.consumer.min.assignment.interval.ms": 0,
+    "group.consumer.assignment.interval.ms": 0,
+    "group.consumer.min.session.timeout.ms": 1000,
+    "group.consumer.session.timeout.ms": 2000,
+    "group.consumer.min.heartbeat.interval.ms": 100,
+    "group.consumer.heartbeat.interval.ms": 100,
+}
+
+
 @pytest.fixture(scope="module")
 def broker() -> Iterator[LocalBroker]:
-    with local_broker(
-        configs={
-            "group.consumer.min.assignment.interval.ms": 0,
-            "group.consumer.assignment.interval.ms": 0,
-            "group.consumer.min.session.timeout.ms": 1000,
-            "group.consumer.session.timeout.ms": 2000,
-            "group.consumer.min.heartbeat.interval.ms": 100,
-            "group.consumer.heartbeat.interval.ms": 100,
-        }
-    ) as broker:
+    with local_broker(configs=FAST_GROUPS) as broker:
         yield broker
 
 
@@ -228,6 +234,40 @@ async def until_committed(broker: LocalBroker, topic: str, group: str, offset: i
     await eventually(lambda: committed(broker, topic, group), lambda found: found == offset)
 
 
+def test_offsets_that_kafka_has_cleaned_away_do_not_hold_it_up(tmp_path: Path) -> None:
+    """Kafka's cleaner leaves the ends of segments out, here also that of the log."""
+    configs = FAST_GROUPS | {"log.cleaner.enable": False}
+    with local_broker(configs=configs, data=tmp_path) as kafka:
+        kafka.create_topic(
+            "t", cleanup_policy="compact", segment_bytes=1 << 20, accept_range_fetch=True
+        )
+        for number in range(40):
+            kafka.produce("t", [(b"%d" % number, bytes(1 << 17))])
+    data = tmp_path / "sharegroup"
+    active = max(int(log.stem) for log in (data / "t-0").glob("*.log"))
+    lost = cut(data, active, 40 - active) | cut(data, sealed(data)[-1], 2) | cut(data, 0, 1)
+    cleaned_until(data, active)
+    for name in (checkpoints.CLEAN_MARKER, checkpoints.RECOVERY_POINTS):
+        (data / name).unlink()  # Kafka's say that the log ends there, as do its snapshots
+    for snapshot in (data / "t-0").glob("*.snapshot"):
+        snapshot.unlink()
+    left = sorted(set(range(active)) - lost)
+
+    async def scenario() -> None:
+        members = [taker(kafka, "t", "group") for _ in range(2)]
+        await until(lambda: sum(len(member.read) for member in members) >= len(left))
+        assert sorted(r.offset for member in members for r in member.read) == left
+        await until_committed(kafka, "t", "group", active)
+        async with Admin(kafka.bootstrap) as admin:
+            [end] = (await admin.list_offsets([TopicPartition("t", 0)])).values()
+        assert end.offset == active
+        for member in members:
+            await member.stop()
+
+    with local_broker(configs=configs, data=tmp_path) as kafka:
+        run(scenario)
+
+
 def test_a_record_that_cannot_be_read_is_told_once_and_passed_over(broker: LocalBroker) -> None:
     def number_of(value: bytes) -> int:
         if value == b"7":
@@ -241,7 +281,7 @@ def test_a_record_that_cannot_be_read_is_told_once_and_passed_over(broker: Local
         errors = 0
         async with (
             consumer_of(broker, topic, group, value_deserializer=number_of) as one,
-            asyncio.timeout(30),
+            asyncio.timeout(120),
         ):
             while len(found) < 49:
                 try:
