@@ -124,7 +124,7 @@ class KafkaBroker:
         self.process.wait_until(lambda: answers_api_versions(self.port), timeout_s=START_SECONDS)
 
     def stop(self) -> None:
-        self.process.stop(timeout_s=60)
+        self.process.stop()
 
     def kill(self) -> None:
         self.process.kill()

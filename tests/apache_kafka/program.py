@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.apache_kafka.jars import COMPILER, KAFKA, Jars, class_path, jar_folder
 from tests.apache_kafka.java import java_command
 
-COMPILE_SECONDS = 120
+COMPILE_SECONDS = 400
 QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.apache_kafka.jars import KAFKA_WITH_TOOLS, class_path
 from tests.apache_kafka.java import java_command
 
-TOOL_SECONDS = 60
+TOOL_SECONDS = 240
 PERFORMANCE_SECONDS = 600
 QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 SHORT_RUN = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
@@ -101,7 +101,7 @@ class KafkaTools:
         return parse_consumer_rate(output)
 
     def share_console(
-        self, topic: str, group: str, records: int, *options: str, timeout_s: float = 30
+        self, topic: str, group: str, records: int, *options: str, timeout_s: float = 120
     ) -> list[str]:
         """kafka-console-share-consumer: the values of so many records, accepted.
 

@@ -13,7 +13,7 @@ from sharegroup.broker.server import Broker
 from tests.broker import running, share_wire
 from tests.broker.share_wire import ACCEPT, RELEASE
 
-SECONDS = 30
+SECONDS = 240
 SEGMENT = "log.segment.bytes=1048576"
 SILENT = Progress(begins=lambda _: None, read=lambda _: None)
 

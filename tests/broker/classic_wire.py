@@ -121,7 +121,7 @@ async def together(*members: ClassicMember) -> list[bytes]:
 
 async def asked(world: World, requests: int = 1) -> None:
     """Return as soon as so many joins and syncs wait in the broker for other members."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(240):
         while True:
             if world.broker.parts.classic_groups.waiting >= requests:
                 return

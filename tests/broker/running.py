@@ -34,10 +34,10 @@ async def running(
 
 
 def run(folder: Path, scenario: Scenario, *options: str, disk: Disk | None = None) -> None:
-    """Run ``scenario`` against a broker, within a minute."""
+    """Run ``scenario`` against a broker, within minutes."""
 
     async def main() -> None:
-        async with asyncio.timeout(60), running(folder, *options, disk=disk) as (broker, port):
+        async with asyncio.timeout(240), running(folder, *options, disk=disk) as (broker, port):
             await scenario(broker, port)
 
     asyncio.run(main())

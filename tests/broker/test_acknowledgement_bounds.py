@@ -115,7 +115,7 @@ def test_a_session_of_many_partitions_may_be_opened(tmp_path: Path) -> None:
         assert len(sent) > ACKNOWLEDGING_BYTES_FREE
         peer = await Greedy.connect(port)
         peer.send(sent)
-        answer = await asyncio.wait_for(peer.answer(), 20)
+        answer = await asyncio.wait_for(peer.answer(), 120)
         _, at = response_body(apis.SHARE_FETCH, 1, answer)
         assert decode(fetch_messages.ShareFetchResponse, 1, answer, at).error_code == 0
         peer.close()

@@ -18,7 +18,7 @@ from tests.servers.sharegroup_server import SOURCE, SharegroupServer
 pytestmark = pytest.mark.process
 
 LIMIT = 3
-SECONDS = 30
+SECONDS = 240
 
 CONSUMER = """
 import asyncio, sys

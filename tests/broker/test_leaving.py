@@ -41,7 +41,7 @@ def with_large_topic(folder: Path, loop: Callable[[], Any], scenario: Scenario) 
     """Run ``scenario`` against a broker with a topic of 14 MB."""
 
     async def main() -> None:
-        async with asyncio.timeout(60), running(folder) as (broker, port):
+        async with asyncio.timeout(240), running(folder) as (broker, port):
             topic_id = await topic_with_records(broker, port, 1)
             connection = await connect(port)
             for value in values(16):

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.process
 AT = TopicPartition("jobs", 0)
 GROUP = "bank"
 LIMIT = 2
-SECONDS = 60
+SECONDS = 240
 
 
 @pytest.fixture

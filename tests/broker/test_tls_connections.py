@@ -153,7 +153,7 @@ def listening(folder: Path, loop: Callable[[], Any], scenario: Scenario, *settin
             f"ssl.keystore.location={store}",
             *settings,
         )
-        async with asyncio.timeout(60), running(folder, *options) as (broker, plain_port):
+        async with asyncio.timeout(240), running(folder, *options) as (broker, plain_port):
             _, port = await broker.listen(HOST, 0, "SSL")
             security = broker.security.open("SSL")
             assert security is not None

@@ -138,6 +138,6 @@ def test_a_flood_of_changed_keys_ends_early(
 
 async def read_or_reset(hand: Hand) -> bytes:
     try:
-        return await asyncio.wait_for(hand.reader.read(1 << 16), 20)
+        return await asyncio.wait_for(hand.reader.read(1 << 16), 120)
     except ConnectionError:
         return b""

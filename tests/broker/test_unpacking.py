@@ -63,7 +63,7 @@ class Gate:
         self.at_once_max = max(self.at_once_max, self.at_once)
         self.in_thread.append(len(batches))
         self._loop.call_soon_threadsafe(self.reached.set)
-        assert self.open.wait(30)
+        assert self.open.wait(120)
         self.at_once -= 1
         return walk_batches(batches)
 

@@ -19,7 +19,7 @@ import pytest
 from sharegroup.cli import main
 from tests.servers.sharegroup_server import SOURCE
 
-SECONDS = 60
+SECONDS = 240
 # How long to wait before it is believed that no record comes. Apache Kafka assigns a new member its
 # partitions at its second heartbeat, after five seconds.
 IDLE_SECONDS = "12" if os.environ.get("SHAREGROUP_TEST_BROKER") == "kafka" else "1.5"

@@ -13,7 +13,7 @@ from tests.cli.command import Commands, Finished
 from tests.servers.sharegroup_server import SOURCE, SharegroupServer
 
 pytestmark = pytest.mark.process
-SECONDS = 60
+SECONDS = 240
 RECORDS = 400
 
 

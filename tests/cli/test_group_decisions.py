@@ -38,7 +38,7 @@ def test_a_blocked_record_is_released_and_archived(commands: Commands, name: str
     ) as consumer:
 
         def polled(answer: AckType) -> list[tuple[int, int]]:
-            records = consumer.poll(timeout_ms=10_000)
+            records = consumer.poll(timeout_ms=120_000)
             for record in records:
                 consumer.acknowledge(record, answer)
             assert set(consumer.commit().values()) == {None}

@@ -13,7 +13,7 @@ from tests.cli.command import Commands
 pytestmark = pytest.mark.process
 
 TELLS_LOCKS = os.environ.get("SHAREGROUP_TEST_BROKER") != "kafka"
-SECONDS = 30
+SECONDS = 240
 
 
 def test_records_held_by_a_member_are_shown(commands: Commands, name: str) -> None:

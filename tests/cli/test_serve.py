@@ -14,7 +14,7 @@ from tests.servers.process import HOST, answers_api_versions, free_port
 from tests.servers.sharegroup_server import SOURCE, SharegroupServer
 
 pytestmark = pytest.mark.process
-SECONDS = 30
+SECONDS = 240
 
 
 def refused(folder: Path, *arguments: str) -> tuple[int, str]:

@@ -18,7 +18,7 @@ from tests.servers.process import HOST, ServerProcess, free_port
 from tests.servers.sharegroup_server import SOURCE, START_SECONDS
 
 pytestmark = pytest.mark.process
-SECONDS = 30
+SECONDS = 240
 
 
 def serve(folder: Path, *words: str) -> list[str]:

@@ -22,7 +22,7 @@ from tests.servers.process import HOST, ServerProcess, free_port
 from tests.servers.sharegroup_server import SOURCE, START_SECONDS, SharegroupServer
 
 pytestmark = pytest.mark.process
-SECONDS = 30
+SECONDS = 240
 
 
 @contextmanager

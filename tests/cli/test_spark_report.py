@@ -57,7 +57,7 @@ def test_without_matplotlib_it_names_the_extra_to_install(tmp_path: Path) -> Non
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 2, done.stderr

@@ -17,7 +17,7 @@ from tests.servers.admin import SILENT
 from tests.servers.process import HOST, free_port
 
 pytestmark = pytest.mark.process
-SECONDS = 30
+SECONDS = 240
 NO_BROKER = Commands(f"{HOST}:1")
 
 

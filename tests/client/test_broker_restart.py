@@ -87,7 +87,7 @@ def test_closing_needs_no_broker(tmp_path: Path) -> None:
     async def scenario(server: SharegroupServer) -> None:
         topic, group = await topic_with(server.bootstrap, 5)
         async with (
-            asyncio.timeout(10),
+            asyncio.timeout(25),
             ShareConsumer(topic, group_id=group, bootstrap_servers=server.bootstrap) as consumer,
         ):
             await poll_until(consumer, 5)

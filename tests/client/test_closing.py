@@ -341,7 +341,7 @@ def test_ctrl_c_while_the_blocking_consumer_closes(tmp_path: Path) -> None:
         topic, group = asyncio.run(topic_with(server.bootstrap, 3))
         before = sockets()
         consumer = sync.ShareConsumer(topic, group_id=group, bootstrap_servers=server.bootstrap)
-        assert consumer.poll(timeout_ms=30_000)
+        assert consumer.poll(timeout_ms=120_000)
         thread = consumer._thread
         assert thread is not None
 

@@ -32,7 +32,7 @@ from sharegroup.wire.schema import Message
 from tests.client.scripted_server import ScriptedServer
 from tests.servers.process import free_port
 
-TIMEOUT_MS = 5_000
+TIMEOUT_MS = 120_000
 
 
 async def connect(server: ScriptedServer) -> Connection:

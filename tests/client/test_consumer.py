@@ -376,10 +376,11 @@ def test_arrow_batches_go_on_where_they_stopped(group_broker: RunningServer) -> 
     async def scenario() -> None:
         topic, group = await filled(group_broker, each=4), fresh("group")
         async with consumer(group_broker, topic, group_id=group) as one:
-            rows = []
-            async for batch in one.arrow_batches(max_records=3, idle_timeout_ms=500):
-                assert batch.num_rows <= 3
-                rows += batch.select(["partition", "offset", "value"]).to_pylist()
+            rows: list[Any] = []
+            while len(rows) < 8:
+                async for batch in one.arrow_batches(max_records=3, idle_timeout_ms=500):
+                    assert batch.num_rows <= 3
+                    rows += batch.select(["partition", "offset", "value"]).to_pylist()
             assert sorted((row["partition"], row["offset"]) for row in rows) == places(2, range(4))
             assert {row["value"] for row in rows} == {b"0", b"1", b"2", b"3"}
             with pytest.raises(IllegalState, match="gives Arrow batches"):

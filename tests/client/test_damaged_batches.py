@@ -28,7 +28,7 @@ from tests.records.bad import BOMB_BYTES, ZSTD, lies, of, packed
 from tests.records.making import TIME_MS, batch_of, record, records, sized, zigzag
 
 FETCHING = "consumer-share-fetch-manager-metrics"
-WAIT_S = 30
+WAIT_S = 240
 SPAN = 12
 """Offsets between one batch and the next."""
 

@@ -34,7 +34,7 @@ from sharegroup.wire.messages.metadata import MetadataRequest, MetadataResponse
 from tests.client.scripted_server import ScriptedServer
 
 HOST = "127.0.0.1"
-TIMEOUT_MS = 5_000
+TIMEOUT_MS = 120_000
 SERVED = [ApiVersion(API_VERSIONS.key, 0, 4), ApiVersion(METADATA.key, 0, 12)]
 WELCOME = b"".join(response_frame(API_VERSIONS, 4, 1, ApiVersionsResponse(api_keys=SERVED)))
 NOT_ALLOWED = b"".join(

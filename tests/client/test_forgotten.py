@@ -13,7 +13,7 @@ from sharegroup.client.producer.producer import Producer
 from sharegroup.model.errors import RequestTimedOut
 from tests.servers.running import RunningServer
 
-WAIT_S = 60
+WAIT_S = 240
 TOPIC = "forgotten"
 
 USES = {

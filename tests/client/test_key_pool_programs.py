@@ -13,7 +13,7 @@ from tests.servers.running import RunningServer
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("key_pool_program.py")
-WAIT_S = 60
+WAIT_S = 240
 
 
 def test_after_a_kill_the_next_one_goes_on(group_broker: RunningServer, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_produce_share_consume_and_answer(
 ) -> None:
     security = kafka.properties(listener, mechanism)
     name = f"{listener}-{mechanism}"
-    asyncio.run(asyncio.wait_for(round_trip(kafka.address[listener], security, name), timeout=60))
+    asyncio.run(asyncio.wait_for(round_trip(kafka.address[listener], security, name), timeout=240))
 
 
 async def refusal(address: str, security: Mapping[str, str]) -> str:
@@ -221,7 +221,7 @@ def test_a_connection_logs_in_anew_and_goes_on(kafka: SecuredKafka) -> None:
         assert not connection.closed
         connection.close()
 
-    asyncio.run(asyncio.wait_for(scenario(), timeout=60))
+    asyncio.run(asyncio.wait_for(scenario(), timeout=240))
 
 
 def test_a_task_of_spark_logs_in_anew_and_goes_on(kafka: SecuredKafka) -> None:
@@ -277,7 +277,7 @@ def test_running_clients_say_when_they_are_not_let_in_any_more(kafka: SecuredKaf
     async def scenario() -> None:
         ends = await asyncio.gather(
             *(
-                asyncio.wait_for(work(Tokens(kafka, good)), timeout=40)
+                asyncio.wait_for(work(Tokens(kafka, good)), timeout=240)
                 for work, good in ((produce, 2), (consume, 4), (read, 4), (administer, 2))
             ),
             return_exceptions=True,
@@ -296,7 +296,7 @@ def test_a_pkcs12_store_for_key_and_authorities(kafka: SecuredKafka) -> None:
         "ssl.keystore.password": password,
         "ssl.truststore.location": str(kafka.files / "ca.pem"),
     }
-    asyncio.run(asyncio.wait_for(round_trip(kafka.address["MTLS"], security, "pkcs12"), 60))
+    asyncio.run(asyncio.wait_for(round_trip(kafka.address["MTLS"], security, "pkcs12"), 240))
 
 
 def test_blocking_clients_take_the_same(kafka: SecuredKafka) -> None:
@@ -331,7 +331,7 @@ def test_commands_read_a_file_and_the_environment(kafka: SecuredKafka, tmp_path:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=240,
         )
 
     topic = "by-command"
@@ -367,7 +367,7 @@ def test_a_denial_says_what_is_not_allowed_on_what(kafka: SecuredKafka) -> None:
                 async with kind(
                     "not-for-all", group_id="g", bootstrap_servers=address, security=stranger
                 ) as consumer:
-                    await asyncio.wait_for(poll_for_ever(consumer), 30)
+                    await asyncio.wait_for(poll_for_ever(consumer), 120)
 
     async def poll_for_ever(consumer: ShareConsumer | Consumer) -> None:
         while True:

@@ -210,7 +210,7 @@ def test_closing_gives_up_in_time() -> None:
             for server in group.nodes.values():
                 server._handlers = dict.fromkeys(server._handlers, silent)
             consumer.commit_async()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(25):
                 await consumer.close(timeout_ms=100)
 
     run(scenario)

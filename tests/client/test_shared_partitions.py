@@ -322,7 +322,7 @@ def test_a_topic_that_is_not_shared_by_key(broker: LocalBroker) -> None:
         broker.create_topic(topic, 1)
         members = [Member(broker, topic, group) for _ in range(2)]
         done, _ = await asyncio.wait(
-            [one.task for one in members], timeout=20, return_when=asyncio.FIRST_COMPLETED
+            [one.task for one in members], timeout=120, return_when=asyncio.FIRST_COMPLETED
         )
         errors = [task.exception() for task in done]
         assert any(isinstance(error, TopicRangeFetchNotAllowed) for error in errors), errors

@@ -108,7 +108,7 @@ def test_callback_wakeup_and_batches(broker: RunningServer, names: tuple[str, st
         batches = consumer.batches()
         first = next(batches)
         assert [record.offset for record in first] == list(range(len(first)))
-        assert consumer.commit(timeout_ms=30_000) == {TopicPartition(topic, 0): None}
+        assert consumer.commit(timeout_ms=120_000) == {TopicPartition(topic, 0): None}
         assert heard == [(threading.current_thread().name, True)]
         assert consumer.metrics()["consumer-share-metrics", "last-poll-seconds-ago"] >= 0
         consumer.set_acknowledgement_commit_callback(None)

@@ -33,7 +33,7 @@ def test_a_program(number: int, tmp_path: Path) -> None:
             env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=240,
             check=False,
         )
     assert (done.returncode, done.stdout) == (0, printed), done.stderr

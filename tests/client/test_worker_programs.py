@@ -22,7 +22,7 @@ from tests.servers.sharegroup_server import SharegroupServer
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("worker_program.py")
-WAIT_S = 60
+WAIT_S = 240
 SLOTS = 4
 
 

@@ -131,7 +131,9 @@ def test_a_handler_that_takes_too_long_keeps_its_slot(kafka: LocalBroker) -> Non
             counting.one()
 
     def watch() -> None:
-        kafka.wait_until(lambda: worker_metrics(consumer).get("failed-total") == 1)
+        kafka.wait_until(
+            lambda: worker_metrics(consumer).get("failed-total") == 1, timeout_s=WAIT_S
+        )
         failed.set()
 
     watching = threading.Thread(target=watch)
@@ -150,4 +152,4 @@ def test_a_coroutine_function_is_refused(kafka: LocalBroker) -> None:
     with pytest.raises(ConfigError, match="must be a plain function"):
         refused.run(handler)
     with member(kafka, topic, group) as heir:
-        assert len(heir.poll(timeout_ms=10_000)) == 1
+        assert len(heir.poll(timeout_ms=120_000)) == 1

@@ -141,6 +141,6 @@ async def _ask(port: int, api: apis.Api, version: int, requests: list[object]) -
     peer = await Greedy.connect(port)
     for number, request in enumerate(requests):
         peer.send(b"".join(request_frame(api, version, number, "configs", request)))
-    answers = [await asyncio.wait_for(peer.answer(), 30) for _ in requests]
+    answers = [await asyncio.wait_for(peer.answer(), 120) for _ in requests]
     peer.close()
     return answers

@@ -60,7 +60,7 @@ from tests.differential.wire_member import (
     connect,
 )
 
-SETTLE_S = 10.0
+SETTLE_S = 100.0
 APPLY_S = 0.1
 LOCK_MS = 1000
 EXPIRE_S = 1.5

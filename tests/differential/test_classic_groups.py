@@ -27,7 +27,7 @@ from tests.servers.sharegroup_server import SharegroupServer
 
 pytestmark = pytest.mark.kafka
 
-TIMEOUT_MS = 30_000
+TIMEOUT_MS = 120_000
 OPTIONS = ("group.initial.rebalance.delay.ms=0", "group.max.size=3")
 
 
@@ -245,8 +245,8 @@ async def tell(server: RunningServer) -> list[object]:
 
 def test_the_same_answers_as_apache_kafka(tmp_path: Path) -> None:
     with SharegroupServer(tmp_path / "ours", *OPTIONS) as server:
-        ours = asyncio.run(asyncio.wait_for(tell(server), 60))
+        ours = asyncio.run(asyncio.wait_for(tell(server), 240))
     with KafkaBroker(tmp_path / "kafka", *OPTIONS) as server:
-        theirs = asyncio.run(asyncio.wait_for(tell(server), 60))
+        theirs = asyncio.run(asyncio.wait_for(tell(server), 240))
     for our, their in zip(ours, theirs, strict=True):
         assert our == their

@@ -37,7 +37,7 @@ from tests.servers.sharegroup_server import SharegroupServer
 
 pytestmark = pytest.mark.kafka
 
-TIMEOUT_MS = 30_000
+TIMEOUT_MS = 120_000
 GROUP = "readers"
 OPTIONS = (
     "group.consumer.assignment.interval.ms=0",

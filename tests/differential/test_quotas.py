@@ -26,7 +26,7 @@ from tests.servers.sharegroup_server import SharegroupServer
 
 pytestmark = pytest.mark.kafka
 
-TIMEOUT_MS = 30_000
+TIMEOUT_MS = 120_000
 PRODUCED, CONSUMED, TIME = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
 MUTATIONS, CONNECTIONS = "controller_mutation_rate", "connection_creation_rate"
 

@@ -10,7 +10,7 @@ from sharegroup.client.network.connection import Connection
 from sharegroup.wire import apis
 from tests.servers.share_session import Session
 
-TIMEOUT_MS = 30_000
+TIMEOUT_MS = 120_000
 COORDINATOR_LOADING = {14, 15, 16}
 RETRY_S = 0.05
 RETRIES = 400

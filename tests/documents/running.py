@@ -23,7 +23,7 @@ from tests.documents.pages import ROOT, Block, Page
 from tests.servers.process import HOST, ServerProcess, answers_api_versions, free_port
 from tests.servers.sharegroup_server import START_SECONDS, SharegroupServer
 
-PROGRAM_S: Final = 240
+PROGRAM_S: Final = 500
 _ADDRESS = re.compile(r"(?P<host>127\.0\.0\.1|localhost|0\.0\.0\.0):(?P<port>\d{4,5})\b")
 _SERVE = re.compile(r"^(?P<serve>[^#\n|]*\bsharegroup serve\b)(?!.*--(listen|help|config))", re.M)
 _STAYS = re.compile(r"\bsharegroup serve\b[^|&]*$")

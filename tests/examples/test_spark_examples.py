@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.process]
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "spark"
 LINES_MAX = 60
-WAIT_SECONDS = 280  # a test of Spark may take 300
+WAIT_SECONDS = 800  # a test of Spark may take 900
 
 Run = Callable[..., str]
 Rows = list[dict[str, Any]]

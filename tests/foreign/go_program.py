@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parent / "go"
-BUILD_SECONDS = 300
+BUILD_SECONDS = 900
 
 
 def go_command() -> str | None:

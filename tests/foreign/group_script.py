@@ -19,7 +19,7 @@ RECORDS = 4
 
 TOPICS = {"alpha": 3, "beta": 1}
 IDLE, BUSY, MADE = "idle", "busy", "made"
-WAIT_MS = 30_000
+WAIT_MS = 120_000
 
 
 @dataclass(frozen=True, slots=True)

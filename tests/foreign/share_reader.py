@@ -8,7 +8,7 @@ from confluent_kafka import Message, ShareConsumer
 
 from tests.servers.admin import SILENT
 
-RECEIVE_SECONDS = 30
+RECEIVE_SECONDS = 120
 
 
 def share_consumer(

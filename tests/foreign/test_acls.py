@@ -26,7 +26,7 @@ from tests.servers.process import HOST, free_port
 from tests.servers.sharegroup_server import SharegroupServer
 
 STANDARD = "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-SECONDS = 30
+SECONDS = 120
 ALICE, EVE = ("--allow-principal", "User:alice"), ("--deny-principal", "User:eve")
 COMMANDS = (
     ("--add", *ALICE, "--operation", "Read", "--topic", "jobs"),

@@ -34,7 +34,7 @@ def test_produce_and_read_back(broker: RunningServer, topic: str, idempotent: bo
         offsets = await produce(broker.bootstrap, topic, 500, idempotent=idempotent)
         return offsets, await read(broker.bootstrap, topic, 500)
 
-    offsets, values = asyncio.run(asyncio.wait_for(work(), 40))
+    offsets, values = asyncio.run(asyncio.wait_for(work(), 120))
 
     assert offsets == list(range(500))
     assert values == [b"%d" % number for number in range(500)]

@@ -16,7 +16,7 @@ from tests.servers.admin import ADMIN_SECONDS, SILENT, Admin, produce
 from tests.servers.process import HOST, free_port
 from tests.servers.sharegroup_server import SharegroupServer
 
-SECONDS = 30
+SECONDS = 120
 ACLS = [
     "ALLOW,User:ANONYMOUS,*,READ,GROUP,workers,LITERAL",
     "ALLOW,User:ANONYMOUS,*,READ,TOPIC,jobs,LITERAL",

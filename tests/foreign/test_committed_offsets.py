@@ -101,7 +101,7 @@ def test_aiokafka_goes_on_where_it_has_committed(broker: RunningServer, topic: s
     async def work() -> list[int]:
         return await read(4) + await read(6)
 
-    assert asyncio.run(asyncio.wait_for(work(), 40)) == list(range(10))
+    assert asyncio.run(asyncio.wait_for(work(), 120)) == list(range(10))
 
 
 @pytest.mark.process

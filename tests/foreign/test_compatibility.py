@@ -57,7 +57,7 @@ def test_we_tell_what_we_serve(broker: RunningServer) -> None:
 
 def versions_told(port: int) -> dict[int, tuple[int, int]]:
     """What a broker answers to ApiVersions 0."""
-    with socket.create_connection((HOST, port), timeout=30) as connection:
+    with socket.create_connection((HOST, port), timeout=120) as connection:
         request = struct.pack(">hhih", API_VERSIONS, 0, 1, -1)  # the client has no name
         connection.sendall(struct.pack(">i", len(request)) + request)
         with connection.makefile("rb") as stream:

@@ -25,7 +25,7 @@ def read_assigned(bootstrap: str, partitions: list[TopicPartition], count: int) 
         consumer.assign(partitions)
         messages: list[Message] = []
         while len(messages) < count:
-            batch = consumer.consume(count - len(messages), timeout=20)
+            batch = consumer.consume(count - len(messages), timeout=120)
             assert batch, f"only {len(messages)} of {count} records came"
             for message in batch:
                 assert message.error() is None, message.error()
@@ -112,11 +112,11 @@ def test_offsets_and_watermarks(broker: RunningServer, topic: str) -> None:
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "not-used", **SILENT})
     try:
         partition = TopicPartition(topic, 0)
-        assert consumer.get_watermark_offsets(partition, timeout=20) == (0, 25)
+        assert consumer.get_watermark_offsets(partition, timeout=120) == (0, 25)
         future = TopicPartition(topic, 0, 4_000_000_000_000)
-        assert consumer.offsets_for_times([future], timeout=20)[0].offset == -1
+        assert consumer.offsets_for_times([future], timeout=120)[0].offset == -1
         past = TopicPartition(topic, 0, 1)
-        assert consumer.offsets_for_times([past], timeout=20)[0].offset == 0
+        assert consumer.offsets_for_times([past], timeout=120)[0].offset == 0
     finally:
         consumer.close()
 

@@ -29,7 +29,7 @@ from tests.servers.sharegroup_server import SharegroupServer
 __all__ = ["program"]  # a fixture
 
 OPTIONS = ("group.initial.rebalance.delay.ms=200", "group.min.session.timeout.ms=1000")
-PATIENCE_S = 30
+PATIENCE_S = 120
 RECORD = re.compile(r"^\|.* key: (\{.*?\}) payload: (\{.*\})$", re.MULTILINE)
 
 kafka = pytest.mark.kafka
@@ -125,7 +125,7 @@ def test_librdkafka_rebalances(broker: RunningServer, topic: str, name: str, ass
             )
         poll_until(lambda: partitions(one) == {0, 1, 2, 3} and len(set(got)) == 4, one, got=got)
         one.commit(asynchronous=False)
-        committed = one.committed([TopicPartition(topic, n) for n in range(4)], timeout=10)
+        committed = one.committed([TopicPartition(topic, n) for n in range(4)], timeout=PATIENCE_S)
         assert [part.offset for part in committed] == [1, 1, 1, 1]
     assert set(got) == {b"0", b"1", b"2", b"3"}
 

@@ -30,13 +30,13 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(program: Path, broker: RunningServer, *arguments: str) -> list[dict[str, Any]]:
     """The events that the program printed."""
     done = subprocess.run(
-        [str(program), broker.bootstrap, *arguments], capture_output=True, text=True, timeout=100
+        [str(program), broker.bootstrap, *arguments], capture_output=True, text=True, timeout=400
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-@pytest.mark.timeout(BUILD_SECONDS + 120)
+@pytest.mark.timeout(BUILD_SECONDS + 500)
 @pytest.mark.parametrize("mode", ["batches", "strict"])
 def test_each_answer_to_a_record(
     broker: RunningServer, program: Path, topic: str, group: str, mode: str
@@ -65,7 +65,7 @@ def test_each_answer_to_a_record(
     assert [e["value"] for e in after if e["event"] == "record"] == ["after"], "all else is settled"
 
 
-@pytest.mark.timeout(BUILD_SECONDS + 120)
+@pytest.mark.timeout(BUILD_SECONDS + 500)
 def test_four_partitions_to_the_last_record(
     broker: RunningServer, admin: Admin, program: Path, name: str, group: str
 ) -> None:
@@ -77,7 +77,7 @@ def test_four_partitions_to_the_last_record(
     assert {record["partition"] for record in records} == {0, 1, 2, 3}
 
 
-@pytest.mark.timeout(BUILD_SECONDS + 120)
+@pytest.mark.timeout(BUILD_SECONDS + 500)
 def test_a_group_by_kip_848(
     broker: RunningServer, admin: Admin, program: Path, topic: str, name: str
 ) -> None:
@@ -91,7 +91,7 @@ def test_a_group_by_kip_848(
     assert [event["value"] for event in events if event["event"] == "record"] == ["3"], "it commits"
 
 
-@pytest.mark.timeout(BUILD_SECONDS + 120)
+@pytest.mark.timeout(BUILD_SECONDS + 500)
 def test_transactions_copy_records_and_commit_their_offsets(
     broker: RunningServer, admin: Admin, program: Path, topic: str, name: str
 ) -> None:

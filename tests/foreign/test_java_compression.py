@@ -28,7 +28,7 @@ def test_highly_compressed_batches_are_accepted(codec: str, tmp_path: Path) -> N
             *("--num-records", str(RECORDS), "--payload-file", str(payload)),
             *("--throughput", "-1"),
             *("--command-property", *PROPERTIES, f"compression.type={codec}"),
-            timeout_s=100,
+            timeout_s=400,
         )
         assert parse_producer_rate(output).records == RECORDS, output
         assert "Exception" not in output

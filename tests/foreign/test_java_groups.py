@@ -18,7 +18,7 @@ from tests.foreign.test_group_log_formats import RECORD
 from tests.servers.admin import Admin, produce
 from tests.servers.sharegroup_server import SharegroupServer
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
 SOURCE = Path(__file__).parent / "java" / "GroupWork.java"
 MIGRATIONS = ("fly-migration-RangeAssignor", "fly-migration-CooperativeStickyAssignor")
@@ -92,7 +92,7 @@ def work(server: SharegroupServer, folder: Path) -> list[str]:
         [*command, server.bootstrap, "fly", "fly"],
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=500,
         stdin=subprocess.DEVNULL,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -84,7 +84,7 @@ def run(
         ],
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=800,
         stdin=subprocess.DEVNULL,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -24,7 +24,7 @@ FORGOTTEN = "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExcepti
 pytestmark = [pytest.mark.process, pytest.mark.filterwarnings(FORGOTTEN)]
 
 PARTITIONS = 4
-PATIENCE_S = 30
+PATIENCE_S = 120
 POLL_MS = 2_000
 """How long a poll waits for a group at least. kafka-python 3.0 forgets the assignment of a group
 that it joins right after such a wait is over: the member then owns nothing, and is silent until

@@ -54,7 +54,7 @@ TOPIC = "orders"
 PARTITIONS = 2
 RECORDS = 15
 GROUPS = ("mixed", "altered", "deleted", "untouched")
-READY_S = 30
+READY_S = 120
 TOMBSTONE = "<DELETE>"
 """What kafka-dump-log prints for a record without a value."""
 

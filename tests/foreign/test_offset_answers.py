@@ -23,7 +23,7 @@ from tests.servers.sharegroup_server import SharegroupServer
 pytestmark = pytest.mark.kafka
 
 A, B, NONE, GONE = ("jobs", 0), ("jobs", 1), ("jobs", 7), ("gone", 0)
-TIMEOUT_MS = 30_000
+TIMEOUT_MS = 120_000
 
 Said = list[tuple[Any, ...]]
 

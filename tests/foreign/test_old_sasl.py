@@ -22,7 +22,7 @@ from tests.servers.admin import Admin
 FORGOTTEN = "ignore:Exception ignored in. <(socket|ssl):pytest.PytestUnraisableExceptionWarning"
 pytestmark = [pytest.mark.process, pytest.mark.filterwarnings(FORGOTTEN)]
 
-PATIENCE_S = 30
+PATIENCE_S = 120
 OLD = (0, 11)
 CELLS = [
     Cell(listener, mechanism)

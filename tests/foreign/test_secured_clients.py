@@ -67,7 +67,7 @@ def test_ours(server: SecuredServer, credentials: Credentials, cell: Cell) -> No
     with sync.ShareConsumer(
         topic, group_id=group, bootstrap_servers=server.at(cell.listener), security=settings
     ) as consumer:
-        assert [record.value for record in consumer.poll(timeout_ms=30_000)] == [b"ours"]
+        assert [record.value for record in consumer.poll(timeout_ms=120_000)] == [b"ours"]
         assert set(consumer.commit().values()) == {None}
 
 
@@ -105,7 +105,7 @@ def said_by_java(
         ],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=800,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     rows = (line.split("\t") for line in done.stdout.splitlines())
@@ -133,7 +133,7 @@ def said_by_go(
         [str(program), "secured", str(folder / "cells.json")],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=800,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     events = map(json.loads, done.stdout.splitlines())
@@ -141,7 +141,7 @@ def said_by_go(
 
 
 @cells
-@pytest.mark.timeout(500)
+@pytest.mark.timeout(1000)
 def test_franz_go(said_by_go: dict[str, str], cell: Cell) -> None:
     assert said_by_go[cell.name] == "ok"
 

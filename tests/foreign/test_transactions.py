@@ -22,7 +22,7 @@ from tests.servers.admin import ADMIN_SECONDS, SILENT, Admin
 from tests.servers.running import RunningServer
 
 SOURCE = Path(__file__).parent / "java" / "Transfers.java"
-PROGRAM_SECONDS = 50
+PROGRAM_SECONDS = 240
 MANY = 500
 
 
@@ -127,7 +127,7 @@ def test_aiokafka_commits_and_aborts(broker: RunningServer, topic: str, name: st
             await consumer.seek_to_beginning(partition)
             return [(await consumer.getone()).value for _ in range(2)]
 
-    assert asyncio.run(asyncio.wait_for(work(), 40)) == [b"0", b"2"]
+    assert asyncio.run(asyncio.wait_for(work(), 120)) == [b"0", b"2"]
 
 
 @pytest.mark.kafka

@@ -17,7 +17,7 @@ from tests.apache_kafka.program import compile_java
 from tests.apache_kafka.tools import SHORT_RUN, ToolFailed
 
 SOURCE = Path(__file__).parent / "java" / "ToolShell.java"
-TOOL_SECONDS = 60
+TOOL_SECONDS = 240
 UNIT_SEPARATOR = "\x1f"
 # A tool that exits leaves its clients behind, and they go on to say that they miss the broker.
 SILENT = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"

@@ -34,7 +34,7 @@ BROKER_OPTIONS = (
 POLL_S = 0.002
 SIGN_S = 12
 """How long a strike waits for its moment; then it strikes anyway."""
-END_S = 90
+END_S = 200
 PEACE_S = (0.2, 0.8)
 """Between two strikes."""
 WORKERS = (

@@ -21,7 +21,7 @@ from tests.servers.sharegroup_server import SharegroupServer
 
 KILLS = 6
 LOOK_S = 0.0005
-WAIT_S = 30
+WAIT_S = 120
 DELAY_S = 0.006
 """After the first file of the cleaner; all of it takes some ten milliseconds."""
 COMPACTED = {
@@ -94,7 +94,7 @@ def play(folder: Path, seed: int, kills: int) -> tuple[SharegroupServer, list[li
 
 
 @pytest.mark.process
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(900)
 def test_kills_while_cleaning_lose_no_value(tmp_path: Path) -> None:
     server, left = play(tmp_path, seed=1, kills=KILLS)
     try:

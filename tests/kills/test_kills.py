@@ -16,7 +16,7 @@ SEED = 1
 
 
 @pytest.mark.process
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(900)
 def test_kills_lose_nothing_and_tear_nothing(tmp_path: Path) -> None:
     this = Round(tmp_path, SEED, KILLS)
     assert sum(strike.broker for strike in this.strikes) in range(4, 8)

@@ -17,7 +17,7 @@ PARTITIONS = 3
 INPUT, OUTPUT, RIVALS = "input", "output", "rivals"
 PAUSE_S = 0.02
 """Between two records of a producer."""
-PATIENCE_S = 30
+PATIENCE_S = 120
 """A client that gets no answer for so long ends, and is started again."""
 SESSION_MS = 6_000
 GAVE_UP = 3

@@ -16,7 +16,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-ADMIN_SECONDS = 30
+ADMIN_SECONDS = 120
 SILENT = {"log_level": 0}  # a server that is killed on purpose is no news
 
 

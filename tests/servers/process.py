@@ -162,7 +162,7 @@ def free_port() -> int:
 def answers_api_versions(port: int) -> bool:
     """Whether a Kafka server on this port answers an ApiVersions request now."""
     try:
-        with socket.create_connection((HOST, port), timeout=1) as connection:
+        with socket.create_connection((HOST, port), timeout=30) as connection:
             connection.sendall(API_VERSIONS_REQUEST)
             head = connection.recv(8, socket.MSG_WAITALL)
     except OSError:

@@ -9,7 +9,7 @@ from types import TracebackType
 from tests.servers.process import HOST, ServerProcess, Usage, answers_api_versions, free_port
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
-START_SECONDS = 100
+START_SECONDS = 200
 
 
 class SharegroupServer:

@@ -17,7 +17,7 @@ import pytest
 from tests.servers import family
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS = 60
+SECONDS = 240
 WORKERS = 2
 EACH_TEST_STARTS = 4
 """A server, a shell with an environment of its own, and two jobs that the shell does not end."""

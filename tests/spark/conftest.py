@@ -115,7 +115,7 @@ def all_done(server: RunningServer, group: str) -> bool:
     return 0 in found and found <= {0, None}
 
 
-def wait_for(folder: Path, pattern: str, count: int, seconds: float = 120) -> None:
+def wait_for(folder: Path, pattern: str, count: int, seconds: float = 400) -> None:
     """Return when ``folder`` has so many entries; raises TimeoutError."""
 
     deadline = time.monotonic() + seconds

@@ -19,7 +19,7 @@ SETTINGS = {
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.adaptive.enabled": "false",
 }
-ANSWER_S = 10
+ANSWER_S = 60
 """A JVM that has not answered by then is thought to work on what a stopped test has asked."""
 
 

@@ -31,7 +31,7 @@ def test_a_python_without_the_extra_is_told_what_to_install(missing: str, use: s
         f"DefaultSource; DefaultSource({GOOD}).{use}"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=240, check=False
     )
     said = done.stderr.splitlines()[-1]
     assert f"kafka-share needs {missing}, which {sys.executable} lacks" in said

@@ -22,9 +22,9 @@ from tests.spark.crash.program import ROOT
 from tests.spark.crash.round import BROKER_OPTIONS
 from tests.spark.readers import produce_singly
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(900)]
 
-PROGRAM_SECONDS = 120
+PROGRAM_SECONDS = 400
 POINTS = (
     (Step.WRITTEN, 1),
     (Step.SYNCED, 5),

@@ -17,7 +17,7 @@ from tests.servers.running import RunningServer
 from tests.spark.conftest import lags, source_options, wait_for
 from tests.spark.readers import Stream, produce_singly, until
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
 RECORDS = 900
 VALUES = Counter(b"%d" % n for n in range(RECORDS))

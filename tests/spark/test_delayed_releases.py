@@ -58,7 +58,7 @@ def test_a_release_that_fails_does_not_stop_the_next(caplog: pytest.LogCaptureFi
         acquirer = Caught()
         keeper = HoldKeeper(ledger, acquirer, acknowledging, asyncio.Lock())
         keeper.look()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             await acknowledging.done.wait()
         keeper.stop()
         assert acquirer.times == 2  # first of all, each time

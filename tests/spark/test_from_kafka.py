@@ -23,7 +23,7 @@ from tests.spark.conftest import lags, source_options
 from tests.spark.crash.round import BROKER_OPTIONS
 from tests.spark.readers import Stream, until
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
 VALUES = [b"%d" % n for n in range(200)]
 

@@ -38,7 +38,7 @@ def test_the_documented_setting_hides_a_key(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(SOURCE), "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=400,
     )
     assert done.returncode == 0, done.stderr[-4000:]
     assert "kafka.ssl.keystore.key=*********(redacted)" in done.stdout

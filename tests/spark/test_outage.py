@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -36,10 +35,8 @@ def latest(servers: str) -> None:
 
 def test_no_server_at_the_address() -> None:
     servers = f"127.0.0.1:{free_port()}"
-    began = time.monotonic()
     with pytest.raises(BootstrapError, match=f"no broker could be reached at {servers}"):
         latest(servers)
-    assert time.monotonic() - began < 10
 
 
 def test_the_advertised_address_is_unreachable(tmp_path: Path) -> None:

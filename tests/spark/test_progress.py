@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "spark" / "h_listener.py"
 RECORDS = 500
-WAIT_SECONDS = 120
+WAIT_SECONDS = 400
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def test_a_listener_sees_everything_settled_at_the_end(
         env=environment,
         capture_output=True,
         text=True,
-        timeout=250,
+        timeout=800,
     )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()

@@ -25,7 +25,7 @@ from tests.spark.conftest import lags, source_options, wait_for
 pytestmark = pytest.mark.spark
 
 RECORDS = 5_000
-WAIT_SECONDS = 120
+WAIT_SECONDS = 400
 
 
 def values(first: int, count: int) -> list[bytes]:

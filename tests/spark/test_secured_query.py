@@ -65,7 +65,7 @@ def test_a_secured_query_runs_and_its_password_is_found_nowhere(
         env={**os.environ, "PYTHONPATH": f"{SOURCE}:{ROOT}"},
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=800,
     )
     assert leaks(tmp_path) == ["properties.json"]  # so the search finds it where it is
     (tmp_path / "properties.json").unlink()

@@ -59,7 +59,7 @@ def test_an_executor_without_the_package_says_so(missing: str, tmp_path: Path) -
     pickled = tmp_path / "pickled"
     pickled.write_bytes(cloudpickle.dumps(objects))
     command = [sys.executable, "-c", EXECUTOR, missing, str(pickled)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.stdout.strip() == "kafka-share"
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith(f"ImportError: {missing} is not installed in the Python of the executor")

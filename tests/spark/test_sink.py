@@ -23,7 +23,7 @@ from tests.spark.topic_records import Record, records_of
 
 pytestmark = pytest.mark.spark
 
-WAIT_SECONDS = 120
+WAIT_SECONDS = 400
 BY_RULE = """CASE int(string(value)) % 10
     WHEN 0 THEN 'reject'
     WHEN 1 THEN IF(delivery_count = 1, 'release', 'accept')

@@ -16,7 +16,7 @@ from tests.spark.conftest import source_options
 
 pytestmark = pytest.mark.spark
 
-WAIT_SECONDS = 120
+WAIT_SECONDS = 400
 
 
 @pytest.fixture(scope="module")

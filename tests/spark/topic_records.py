@@ -9,7 +9,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from tests.servers.running import RunningServer
 
-WAIT_SECONDS = 120
+WAIT_SECONDS = 400
 
 
 class Record(NamedTuple):

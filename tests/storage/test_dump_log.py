@@ -49,7 +49,7 @@ def verdict(path: Path, mode: str) -> str:
         [java_command(), *SHORT_RUN, QUIET, *tool, mode],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     return done.stderr if done.returncode == 0 else f"status {done.returncode}: {done.stderr}"

@@ -24,7 +24,7 @@ def run_pytest(folder: Path, text: str, *options: str) -> subprocess.CompletedPr
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=360,
         check=False,
     )
 

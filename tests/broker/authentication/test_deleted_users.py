@@ -38,7 +38,7 @@ def test_connections_of_a_deleted_user_are_closed(
 
     async def main() -> None:
         async with (
-            asyncio.timeout(30),
+            asyncio.timeout(120),
             AsyncExitStack() as stack,
             secured(tmp_path, "SASL_PLAINTEXT", SCRAM) as (_, plaintext, port),
             Admin(f"{HOST}:{plaintext}") as admin,
@@ -67,7 +67,7 @@ def test_connections_of_a_deleted_user_are_closed(
 def test_who_deletes_itself_hears_that_it_is_done(tmp_path: Path) -> None:
     async def main() -> None:
         async with (
-            asyncio.timeout(30),
+            asyncio.timeout(120),
             secured(tmp_path, "SASL_PLAINTEXT", SCRAM) as (_, plaintext, port),
             Admin(f"{HOST}:{plaintext}") as admin,
         ):
@@ -88,7 +88,7 @@ def test_who_deletes_itself_hears_that_it_is_done(tmp_path: Path) -> None:
 def test_a_user_that_is_deleted_during_its_login_is_refused(tmp_path: Path) -> None:
     async def main() -> None:
         async with (
-            asyncio.timeout(30),
+            asyncio.timeout(120),
             secured(tmp_path, "SASL_PLAINTEXT", SCRAM) as (_, plaintext, port),
             Admin(f"{HOST}:{plaintext}") as admin,
             raw_client(port) as client,
@@ -113,7 +113,7 @@ def test_a_user_that_leaves_the_file_is_gone_at_the_next_reading(tmp_path: Path)
 
     async def main() -> None:
         async with (
-            asyncio.timeout(30),
+            asyncio.timeout(120),
             AsyncExitStack() as stack,
             secured(tmp_path, "SASL_PLAINTEXT", *options) as (broker, _, port),
         ):

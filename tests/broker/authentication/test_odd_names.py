@@ -138,7 +138,7 @@ def test_they_log_in(
 
     async def main() -> None:
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(asyncio.timeout(60))
+            await stack.enter_async_context(asyncio.timeout(240))
             _, plaintext, port = await stack.enter_async_context(
                 secured(tmp_path, "SASL_PLAINTEXT", *options)
             )

@@ -52,7 +52,7 @@ def with_broker(folder: Path, credentials: Credentials, work: Work, *options: st
         )
         account = Account(FILE_USER, PASSWORD, credentials.token())
         async with (
-            asyncio.timeout(30),
+            asyncio.timeout(120),
             secured(folder, "SASL_PLAINTEXT", *options_) as (broker, _, port),
         ):
             await work(broker, port, account)

@@ -40,7 +40,7 @@ def with_broker(folder: Path, work: Work, *options: str) -> None:
     async def main() -> None:
         options_ = (OFFERED, USERS, AT_ONCE, *options)
         async with (
-            asyncio.timeout(30),
+            asyncio.timeout(120),
             secured(folder, "SASL_PLAINTEXT", *options_) as (broker, _, port),
         ):
             await work(broker, port)

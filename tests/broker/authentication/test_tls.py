@@ -43,7 +43,7 @@ def with_broker(folder: Path, work: Work, *options: str) -> None:
     async def main() -> None:
         files = (f"ssl.keystore.location={own}", f"ssl.truststore.location={made.authority_path}")
         async with (
-            asyncio.timeout(30),
+            asyncio.timeout(120),
             secured(folder, "SSL", *files, *options) as (broker, _, port),
         ):
             await work(broker, port, made)

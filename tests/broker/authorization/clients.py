@@ -72,12 +72,12 @@ Scenario = Callable[[Clients], Coroutine[Any, Any, None]]
 
 
 def with_acls(folder: Path, acls: Iterable[str], scenario: Scenario) -> None:
-    """Run ``scenario`` under these ACLs, within a minute."""
+    """Run ``scenario`` under these ACLs, within minutes."""
 
     async def main() -> None:
         file = write_acls(folder / "acls.csv", acls)
         options = (*TWO_LISTENERS, f"authorizer.acl.file={file}")
-        async with asyncio.timeout(60), running(folder, *options) as (broker, port):
+        async with asyncio.timeout(240), running(folder, *options) as (broker, port):
             _, admin_port = await broker.listen("127.0.0.1", 0, "ADMIN")
             admin = await connect(admin_port)
             clients = Clients(broker, port, await connect(port), admin, await _jobs(broker, admin))

@@ -81,7 +81,7 @@ class Two:
 
 def with_two(folder: Path, scenario: Any, *options: str, disk: Disk | None = None) -> None:
     async def main() -> None:
-        async with asyncio.timeout(60), running(folder, *options, disk=disk) as (broker, port):
+        async with asyncio.timeout(240), running(folder, *options, disk=disk) as (broker, port):
             _, admin_port = await broker.listen("127.0.0.1", 0, "ADMIN")
             await scenario(Two(broker, await connect(admin_port), await connect(port)))
 
@@ -315,7 +315,7 @@ def test_an_acl_that_cannot_be_written_does_not_hold(tmp_path: Path) -> None:
         assert code in (CoordinatorNotAvailable.code, KafkaStorageError.code)
         assert await two.sees("jobs") == TOPIC_DENIED
         disk.full = False
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while (await two.create([SEE_JOBS]))[0][0]:
                 pass  # the log is being read again
         assert await two.sees("jobs") == 3

@@ -77,7 +77,7 @@ async def answers(folder: Path, *, hidden: bool) -> list[str]:
 
 def test_what_is_hidden_changes_no_answer(tmp_path: Path) -> None:
     async def both() -> tuple[list[str], list[str]]:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(240):
             return (
                 await answers(tmp_path / "with", hidden=True),
                 await answers(tmp_path / "without", hidden=False),

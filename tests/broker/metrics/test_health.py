@@ -52,7 +52,7 @@ def test_ready_means_loaded_all_partitions_in_service_and_not_stopping(tmp_path:
         await assert_not_ready(probe, starting)
         assert await probed(probe, "/metrics") == (UNAVAILABLE, starting)
         try:
-            async with asyncio.timeout(60), running(tmp_path, disk=disk) as (broker, port):
+            async with asyncio.timeout(240), running(tmp_path, disk=disk) as (broker, port):
                 await scenario(broker, port, endpoint, probe)
         finally:
             endpoint.close()

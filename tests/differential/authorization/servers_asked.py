@@ -28,7 +28,7 @@ from sharegroup.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRe
 
 ADMIN_HOST, EVERYBODYS_HOST = "127.0.0.1", "127.0.0.2"
 WHO = "User:ANONYMOUS"
-SECONDS = 30
+SECONDS = 120
 LITERAL, PREFIXED = 3, 4
 DENY, ALLOW = 2, 3
 TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = 2, 3, 4, 5

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from tests.servers.admin import SILENT
 
 STATE_TOPIC = "__share_group_state"
-READ_SECONDS = 30
+READ_SECONDS = 120
 ACKNOWLEDGED, ARCHIVED = 2, 4
 SNAPSHOT, UPDATE = 0, 1
 _SNAPSHOT_HEAD = struct.Struct(">hiiiqqq")

@@ -18,7 +18,7 @@ from sharegroup.wire.messages.read_share_group_state import (
     ReadStateData,
 )
 
-READ_SECONDS = 30
+READ_SECONDS = 120
 AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
 Place = tuple[int, int]
 """Partition and offset."""

@@ -28,7 +28,7 @@ PARTITIONS = 2
 PER_BATCH = 100
 LIMIT = 500
 LOCKS = 100
-END_SECONDS = 60
+END_SECONDS = 200
 """A member that was killed keeps its partitions until its session ends."""
 SYNCS_PER_CLAIM = 2
 SYNCS_BEFORE_CLAIMS = 4

@@ -69,7 +69,7 @@ class Program:
         """SIGKILL to the program, its JVM and what that started; does nothing when it has ended."""
         if self._process is not None and self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait(30)
+            self._process.wait(240)
 
     def failed(self) -> bool:
         """Whether it has ended otherwise than it should."""

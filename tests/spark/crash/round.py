@@ -29,7 +29,7 @@ BROKER_OPTIONS = (
 )
 """Everything that waits, waits for seconds only."""
 ROUND_SECONDS = 600
-END_SECONDS = 60
+END_SECONDS = 200
 LOOK_SECONDS = 0.02
 DRAIN_SECONDS = 0.25
 

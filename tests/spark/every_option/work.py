@@ -21,7 +21,7 @@ from tests.servers.admin import SILENT, Admin
 SERVERS = "kafka.bootstrap.servers"
 GROUP = "kafka.group.id"
 PARTITIONS = 2
-SECONDS = 120
+SECONDS = 400
 
 Headers = Sequence[tuple[str, bytes | None]]
 
