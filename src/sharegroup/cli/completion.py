@@ -1,8 +1,8 @@
 """Names of topics and groups for the shell's Tab key; none if the broker is slow to answer.
 
 Any client may name a group, and shells put what they are given into the command line without
-quotes; zsh evaluates it before that. So names with characters that mean something to a shell or to
-a terminal are left out.
+quotes; typer's script for zsh hands it to ``eval`` before that. So names with characters that mean
+something to a shell or to a terminal are left out.
 """
 
 from __future__ import annotations
