@@ -28,7 +28,8 @@ def test_a_group_is_sound_and_garbage_is_not(tmp_path: Path, value: bytes | None
                 protocols=(Protocol("range", b""),),
                 session_timeout_ms=10_000,
                 rebalance_timeout_ms=10_000,
-            )
+            ),
+            taken=lambda: None,
         )
         assert isinstance(joined, Refused)  # it has an id now
         log = broker.parts.topics.internal_log(CONSUMER_OFFSETS, 0)

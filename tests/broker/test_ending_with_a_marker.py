@@ -103,13 +103,15 @@ def test_the_position_reaches_the_end(
 
 @pytest.mark.process
 @pytest.mark.parametrize("commit", [True, False])
-def test_the_command_line_ends_there(commit: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
+def test_the_command_line_ends_there(level: str, commit: bool, tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         await ends_with_a_marker(broker, port, commit=commit)
-        words = ("consume", TOPIC, "--peek", "--until", "latest", "--json")
+        peek = ("consume", TOPIC, "--peek", "--isolation-level", level)
+        words = (*peek, "--until", "latest", "--json")
         done = await asyncio.to_thread(Commands(f"127.0.0.1:{port}").run, *words)
         assert done.status == 0, done.stderr
-        # Whoever peeks sees what is stored, as with kafka-console-consumer.
-        assert [line["offset"] for line in done.json_lines] == [0, 1]
+        there = commit or level == "read_uncommitted"
+        assert [line["offset"] for line in done.json_lines] == ([0, 1] if there else [0])
 
     run(tmp_path, scenario)
