@@ -1,13 +1,13 @@
 """What the cleaner leaves of one batch (Kafka classes Cleaner, CleanedTransactionMetadata and
 MemoryRecords, filterTo).
 
-* A record goes when its key has a later one. One without a value (a tombstone) stays until its
-  batch's *delete horizon*: ``delete.retention.ms`` after the first cleaning that met it, written
-  into the header (KIP-534).
+* A record goes when its key has a later record. A record without a value (a tombstone) stays until
+  its batch's *delete horizon*: ``delete.retention.ms`` after the first cleaning that met it,
+  written into the header (KIP-534).
 * Records of aborted transactions go. A marker goes after its own delete horizon, which it gets when
   no batch of its transaction is left.
-* A batch without records goes too, unless it is the last one of its producer, whose sequence number
-  is needed, or the last one of its segment, which says where the segment ends.
+* A batch without records goes too, with two exceptions. The last batch of a producer stays: its
+  sequence number is needed. The last batch of a segment stays: it says where the segment ends.
 
 Offsets, order, codec and sequence numbers never change.
 """
@@ -41,18 +41,18 @@ class LastOfProducer(NamedTuple):
     """A producer's newest batch in the log."""
 
     last_offset: int
-    """-1: only a marker of it is known."""
+    """-1: only a marker of the producer is known."""
     epoch: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanRules:
-    """What one run of the cleaner goes by. Times are wall clock in milliseconds."""
+    """The rules of one run of the cleaner. Times are wall clock in milliseconds."""
 
     now_ms: int
     delete_retention_ms: int
     end_offset: int
-    """The keys of the records up to here, exclusive, are known."""
+    """The keys of all records below this offset are known."""
     hold: bool
     """Tombstones and markers stay: damage keeps older records from being cleaned."""
     producers: Mapping[int, LastOfProducer]
@@ -68,7 +68,7 @@ class Aborted:
             own.append((ended.first_offset, ended.last_offset))
 
     def holds(self, header: BatchHeader) -> bool:
-        """Whether the batch is one of records that were aborted."""
+        """Whether the batch has records of an aborted transaction."""
         if not is_transactional(header) or is_control(header):
             return False
         ranges = self._ranges.get(header.producer_id, ())
@@ -88,8 +88,8 @@ class BatchCleaner:
         """The offsets of abort markers whose transaction still had batches."""
 
     def cleaned(self, header: BatchHeader, batch: Buffer, *, last: bool) -> Buffer | None:
-        """What stays of a batch whose CRC is good; None if nothing does. ``last``: the batch stays
-        in any case, if need be without records.
+        """The batch without the records that go; None if the whole batch goes. Its CRC must be
+        good. ``last``: the batch stays in any case, if need be without records.
 
         Raises:
             CorruptMessage, InvalidRecord, UnsupportedCompressionType: its records cannot be read.
@@ -160,7 +160,7 @@ class BatchCleaner:
 
 
 def delete_horizon(header: BatchHeader) -> int | None:
-    """When the batch's tombstones, or the marker in it, may go; None: not decided yet."""
+    """When the batch's tombstones, or its marker, may be removed; None: not decided yet."""
     return header.base_timestamp if header.attributes & DELETE_HORIZON else None
 
 

@@ -13,7 +13,7 @@ from sharegroup.storage.damage import BrokenBatch
 from sharegroup.wire.batch import HEADER_BYTES, MAGIC, BatchHeader, Buffer, check_crc, parse_header
 
 CHUNK_BYTES: Final = 4 * 1024 * 1024
-"""Read at once; a longer batch is read again whole."""
+"""Bytes of one read. A batch that is longer is read again as a whole."""
 RELATIVE_OFFSET_MAX: Final = 2**31 - 1
 
 UNREADABLE: Final = (CorruptMessage, InvalidRecord, UnsupportedCompressionType)
@@ -29,9 +29,9 @@ class Offsets:
     """Decides which base offset may follow in a segment, and checks whole batches.
 
     Args:
-        base_offset: the segment's.
-        sparse_below: offsets below it may be missing, since compaction went so far (Kafka's
-            cleaner-offset-checkpoint). From it on every offset must be in the log.
+        base_offset: the base offset of the segment.
+        sparse_below: compaction has gone up to this offset (Kafka's cleaner-offset-checkpoint).
+            Offsets below it may be missing; from it on every offset must be in the log.
     """
 
     def __init__(self, base_offset: int, sparse_below: int = 0) -> None:
@@ -68,7 +68,7 @@ class BatchReader:
     def batch(self, position: int, expected: int, *, records: bool = True) -> BatchHeader:
         """The header of the valid batch at ``position``, where ``expected`` is the next offset.
 
-        ``records``: check the records in it too, not only its CRC.
+        ``records``: check the records in the batch too, not only its CRC.
 
         Raises:
             BrokenBatch: the batch is invalid, or has another offset.
@@ -101,9 +101,9 @@ class BatchReader:
         """(position, base offset) of the first valid batch after a broken one at ``position``,
         with offsets from ``expected`` + 1 on and below ``end_offset``.
 
-        That is the batch at ``position`` itself if only offsets before it are missing. Otherwise
-        the broken batch's length is tried first, because its records may contain bytes that look
-        like a batch.
+        If only offsets before the batch at ``position`` are missing, the result is that batch.
+        Otherwise the place after the broken batch, by its length, is tried first, because its
+        records may contain bytes that look like a batch.
         """
         if self._after_hole(position, expected, end_offset):
             return position, self._whole(position, records=False).base_offset

@@ -1,8 +1,7 @@
 """The durable facts of a data folder that are not records: one JSON file, replaced atomically.
 
 Every change is written to disk before it is applied in memory, so that both agree when the write
-fails. (Changes taken back are the exception: memory changes at once, and if the write fails, the
-next change writes them.)
+fails. The exception is undoing a change: memory changes at once, and the next change writes it.
 
 The file ends with a checksum over everything before it. A catalog without one was written by an
 earlier version.
@@ -105,14 +104,14 @@ class Catalog:
         self._write(self._without(name, 0))
 
     def take_back(self, name: str, partitions: int) -> None:
-        """After a failed change, set a topic back to this many partitions; 0 removes it. Takes
-        effect at once, and is written with the next change.
+        """Undo a failed change: set a topic back to this many partitions; 0 removes the topic.
+        Takes effect at once, and is written with the next change.
         """
         self.facts = self._without(name, partitions)
         self.stale = True
 
     def write_if_stale(self) -> None:
-        """Write the catalog if changes taken back, or deletions, are not in the file yet."""
+        """Write the catalog if undone changes, or finished deletions, are not in the file yet."""
         if self.stale:
             self._write(self.facts)
 

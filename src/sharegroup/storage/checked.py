@@ -30,15 +30,15 @@ class CheckedRanges:
         return len(self._starts)
 
     def reach(self, position: int) -> Reach | None:
-        """The end of the range that holds ``position`` or ends there; None if there is none."""
+        """The end of the range that holds ``position`` or ends there; None if no range does."""
         at = bisect_right(self._starts, position) - 1
         if at < 0 or self._reaches[at].end < position:
             return None
         return self._reaches[at]
 
     def next_start(self, position: int) -> int:
-        """Where the next range after ``position`` begins; past the end of any file if there is
-        none.
+        """Where the next range after ``position`` begins; past the end of any file if no range
+        follows.
         """
         at = bisect_right(self._starts, position)
         return self._starts[at] if at < len(self._starts) else FILE_END

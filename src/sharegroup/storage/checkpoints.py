@@ -20,8 +20,8 @@ LOG_STARTS: Final = "log-start-offset-checkpoint"
 CLEANED: Final = "cleaner-offset-checkpoint"
 """How far the cleaner has gone in each partition."""
 SPARSE: Final = "cleaner-sparse-offset-checkpoint"
-"""Ours: below which offset of each partition the cleaner may have removed offsets. It is written
-before a cleaned segment is used, the file above after the last one."""
+"""Ours: below which offset of each partition the cleaner may have removed offsets. This file is
+written before a cleaned segment is used; :data:`CLEANED` is written after the last one."""
 OF_CLEANER: Final = (CLEANED, SPARSE)
 """Only a folder with compacted logs has them."""
 CHECKSUMS: Final = ".crc32c"
@@ -47,7 +47,7 @@ class DamagedCheckpoint(ValueError):
 
 
 def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, int]:
-    """The offsets in a checkpoint file; none when it is missing.
+    """The offsets in a checkpoint file; empty when the file is missing.
 
     Raises:
         DamagedCheckpoint: it cannot be read, or its checksum says that it was changed.
@@ -81,8 +81,8 @@ def _row(line: str) -> tuple[TopicPartition, int]:
 def write_offsets(disk: Disk, path: str, offsets: Mapping[TopicPartition, int]) -> None:
     """Replace a checkpoint file durably.
 
-    Kafka's format has no checksum. We keep it in a file beside it, which is written first and also
-    holds the checksum of the previous content: after a crash, one of the two matches.
+    Kafka's format has no checksum. We keep the checksum in a second file, which is written first
+    and also holds the checksum of the previous content: after a crash, one of the two matches.
     """
     rows = [f"{key.topic} {key.partition} {offset}" for key, offset in sorted(offsets.items())]
     content = "\n".join(["0", str(len(rows)), *rows, ""]).encode()
@@ -93,7 +93,7 @@ def write_offsets(disk: Disk, path: str, offsets: Mapping[TopicPartition, int]) 
 
 
 def _checksums(disk: Disk, path: str) -> list[int]:
-    """The checksums that the content may have; none if their file is missing or unreadable."""
+    """The checksums that the content may have; empty if their file is missing or unreadable."""
     try:
         lines = disk.read_file(path + CHECKSUMS).split()
         return [int(line, 16) for line in lines if len(line) == CHECKSUM_CHARACTERS]

@@ -1,7 +1,8 @@
 """One run of the cleaner over one log, in slices that may run in a thread (Kafka class Cleaner).
 
-First the keys of the dirty segments are read, as many as the table holds. Then all segments up to
-there are written anew, a group at a time. Only the steps between two slices touch the log.
+First the keys of the dirty segments are read, as many as the table holds. Then all segments that
+begin before the first unread key are written anew, a group at a time. Only the steps between two
+slices touch the log.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _WRITE_BYTES: Final = 1 << 20
 
 
 class BrokenSegment(Exception):
-    """A batch of ``segment`` is damaged. ``before``: the last boundary before it that is good."""
+    """A batch of ``segment`` is damaged. ``before``: a valid batch boundary before that batch."""
 
     def __init__(self, segment: Segment, before: int, broken: BrokenBatch) -> None:
         super().__init__(str(broken))
@@ -56,7 +57,7 @@ class Place(NamedTuple):
 
 
 def batches(segment: Segment) -> Iterator[Place]:
-    """All batches of a sealed segment but those in known damages. Raises BrokenSegment, OSError."""
+    """All batches of a sealed segment; known damages are skipped. Raises BrokenSegment, OSError."""
     reader = segment.reader()
     damages = {damage.position: damage for damage in segment.quarantine.damages}
     before = position = 0
@@ -107,7 +108,7 @@ class CleanRun:
             entry for segment in log.cleaning.segments for entry in segment.transactions.entries
         )
         self.end_offset = candidate.segments[-1].next_offset
-        """The log is clean up to here when the run has ended."""
+        """The log is clean up to this offset when the run has ended."""
 
     def read_keys(self) -> Iterator[None]:
         """Read the keys of the dirty segments, a slice at each step.
@@ -166,7 +167,7 @@ class CleanedGroup:
         self.changed = len(segments) > 1
         """Whether the cleaned segment is not the same as the old one, byte for byte."""
         self.files: list[DiskFile] = []
-        """To be synced before :func:`swapping.commit`, then closed."""
+        """The caller must sync these files before :func:`swapping.commit`, then close them."""
 
     @property
     def fits(self) -> bool:
@@ -223,7 +224,7 @@ class CleanedGroup:
             write_unsynced(self._disk, path, data, self.files)
 
     def headers(self, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
-        """Nothing: the indexes of a segment that is being written are never rebuilt."""
+        """Yields nothing: the indexes of a segment that is being written are never rebuilt."""
         return iter(())
 
     def close(self) -> None:

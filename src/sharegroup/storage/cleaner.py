@@ -1,10 +1,10 @@
 """The log cleaner: keeps the last record of each key in logs with ``cleanup.policy`` compact (Kafka
 class LogCleaner).
 
-It reads and writes off the loop's thread, a slice at a time, and exchanges segments on it, in one
-step: a reader sees the old segments or the new one. Damage that it finds is quarantined as
-everywhere; the segment stays as it is, and tombstones stay with it. After a crash nothing is lost,
-and the next run begins again at the old first dirty offset.
+The cleaner reads and writes off the loop's thread, a slice at a time. It exchanges segments on the
+loop's thread, in one step: a reader sees the old segments or the new one. Damage that the cleaner
+finds is quarantined as everywhere; the damaged segment stays as it is, and so do the tombstones of
+the log. After a crash nothing is lost, and the next run begins again at the old first dirty offset.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Cleaner:
     """Cleans the logs of one data folder, one at a time.
 
     Args:
-        logs: all open logs, looked at anew for each run.
+        logs: all open logs; each run iterates over them anew.
         checkpoint: writes how far the logs are cleaned, durably; raises OSError.
     """
 
@@ -67,7 +67,7 @@ class Cleaner:
         self._done = CleaningFacts()
 
     def facts(self, now_ms: int) -> CleaningFacts:
-        """What was done since the start, and what there is to do. ``now_ms``: wall clock."""
+        """What the cleaner has done since the start, and what is dirty. ``now_ms``: wall clock."""
         ratios = (dirty_ratio(log, now_ms) for log in self._logs)
         return replace(
             self._done,
@@ -76,8 +76,8 @@ class Cleaner:
         )
 
     async def clean(self, now_ms: int, key_bytes_max: int) -> bool:
-        """Clean the log that needs it most. Returns whether one was cleaned; False if none needs
-        it, or if it could not be done now. ``now_ms``: wall clock.
+        """Clean the log that needs it most. Returns whether a log was cleaned; False if no log
+        needs it, or if cleaning failed for now. ``now_ms``: wall clock.
 
         ``key_bytes_max``: memory for the keys (Kafka's ``log.cleaner.dedupe.buffer.size``).
         """
@@ -166,7 +166,7 @@ class Cleaner:
         self._exchange(log, group)
 
     def _exchange(self, log: CleanableLog, group: CleanedGroup) -> None:
-        """Let the log use the new segment. The next start finishes what fails here."""
+        """Let the log use the new segment. If this fails, the next start finishes the exchange."""
         old = group.segments
         try:
             swapping.finish(self._disk, group.path, [segment.path for segment in old[1:]])
@@ -186,7 +186,7 @@ class Cleaner:
         return segment
 
     def _check(self, log: CleanableLog, segments: Collection[Segment]) -> None:
-        """Raises Gone."""
+        """Raise Gone if the log is out of service, or no longer has all of ``segments``."""
         if self._closing or log.failure is not None or not _all_present(log, segments):
             raise Gone
 
@@ -197,5 +197,5 @@ def _all_present(log: CleanableLog, segments: Collection[Segment]) -> bool:
 
 
 def _step(slices: Iterator[None]) -> bool:
-    """Do one slice; whether there may be more."""
+    """Do one slice. Returns whether there may be more."""
     return next(slices, True) is None

@@ -1,7 +1,7 @@
 """Which log the cleaner takes next, and how much of it (Kafka class LogCleanerManager).
 
 Whole sealed segments are cleaned, from the first one up to the last one that is durable, lies below
-the last stable offset and is older than ``min.compaction.lag.ms``. Those from the *first dirty
+the last stable offset and is older than ``min.compaction.lag.ms``. Segments from the *first dirty
 offset* on have not been cleaned yet.
 """
 
@@ -22,7 +22,7 @@ from sharegroup.wire.batch import HEADER_BYTES, parse_header
 
 
 class LogCleaning:
-    """How far one log is cleaned, and its parts that the cleaner works with."""
+    """How far one log is cleaned, and the parts of the log that the cleaner works with."""
 
     def __init__(self, contents: LogContents) -> None:
         self.segments = contents.segments
@@ -39,8 +39,9 @@ class LogCleaning:
         }
 
     def cleaned(self, end_offset: int) -> None:
-        """A run has cleaned the log up to here. No checkpoint of ours is then behind Kafka's, which
-        would say that another broker has cleaned (see ``gaps``)."""
+        """A run has cleaned the log up to ``end_offset``. Our checkpoint of missing offsets gets
+        that offset too: if Kafka's checkpoint were ahead of it, the next start would take the run
+        for another broker's (see ``gaps``)."""
         self.first_dirty = end_offset
         self.sparse_below = max(self.sparse_below, end_offset)
 
@@ -83,19 +84,19 @@ class Candidate(NamedTuple):
     """All segments that can be cleaned, from the first one on."""
     dirty_from: int
     ratio: float
-    """Dirty bytes of all bytes in the segments."""
+    """Dirty bytes as a part of all bytes in the segments."""
 
 
 def filthiest(logs: Iterable[CleanableLog], now_ms: int) -> Candidate | None:
-    """The log with the largest dirty ratio of those that want cleaning; None if there is none."""
+    """Of the logs that want cleaning, the one with the largest dirty ratio; None if no log does."""
     found = [each for log in logs if (each := candidate(log, now_ms)) is not None]
     return max(found, key=lambda each: each.ratio, default=None)
 
 
 def candidate(log: CleanableLog, now_ms: int) -> Candidate | None:
-    """What there is to clean in a log; None if it does not want cleaning. It does when its dirty
-    ratio is over ``min.cleanable.dirty.ratio``, or a record of it is dirty for longer than
-    ``max.compaction.lag.ms``.
+    """What there is to clean in a log; None if the log does not want cleaning. It wants cleaning
+    when its dirty ratio is over ``min.cleanable.dirty.ratio``, or when one of its records has been
+    dirty for longer than ``max.compaction.lag.ms``.
     """
     settings = log.settings
     if not settings.cleaned or log.failure is not None:
@@ -107,7 +108,7 @@ def candidate(log: CleanableLog, now_ms: int) -> Candidate | None:
 
 
 def _survey(log: CleanableLog, now_ms: int) -> tuple[Candidate, bool]:
-    """What could be cleaned, and whether a record of it is dirty for too long."""
+    """What could be cleaned, and whether one of its records has been dirty for too long."""
     settings = log.settings
     dirty_from = _dirty_from(log)
     segments: list[Segment] = []
@@ -128,7 +129,7 @@ def _survey(log: CleanableLog, now_ms: int) -> tuple[Candidate, bool]:
 
 
 def dirty_ratio(log: CleanableLog, now_ms: int) -> float:
-    """Dirty bytes of all bytes that could be cleaned in a compacted log; 0 in another one."""
+    """Dirty bytes as a part of all bytes that could be cleaned; 0 if the log is not compacted."""
     if not log.settings.cleaned or log.failure is not None:
         return 0.0
     return _survey(log, now_ms)[0].ratio
@@ -169,8 +170,8 @@ def _is_overdue(segment: Segment, before_ms: int) -> bool:
 
 
 def groups(segments: Sequence[Segment], settings: LogSettings) -> list[list[Segment]]:
-    """Adjoining segments that are cleaned into one: together no larger than a segment may be. A
-    damaged segment is in none: its bytes are kept.
+    """Groups of adjoining segments; each group is cleaned into one segment, and is together no
+    larger than a segment may be. A damaged segment is in no group: its bytes are kept.
     """
     found: list[list[Segment]] = []
     size, before = 0, None

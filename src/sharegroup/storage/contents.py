@@ -32,11 +32,12 @@ class LogContents:
     recovery_point: int = 0
     """All records below this offset are durable once ``unsynced`` is synced."""
     reached: int = 0
-    """The log had all offsets below this one, as files of lost segments tell; 0: none tells."""
+    """The log had all offsets below this one, as side files beyond the last log file prove; 0:
+    there are no such files."""
     cleaned_offset: int = 0
     """Offsets below it may be missing."""
     first_dirty_offset: int = 0
-    """The cleaner has cleaned up to here."""
+    """The cleaner has cleaned the log up to this offset."""
     unsynced: list[DiskFile] = field(default_factory=list)
     side_files: list[DiskFile] = field(default_factory=list)
     """The files in ``unsynced`` that must be closed after the sync."""

@@ -1,7 +1,7 @@
 """Damaged ranges of a segment: bytes that are not valid batches, and the offsets lost with them.
 
 The bytes stay in the file. A side file ``….log.damaged`` (JSON) lists the ranges, so that a start
-without a scan knows them too. Retention removes it together with the segment.
+without a scan knows them too. Retention removes the side file together with the segment.
 """
 
 from __future__ import annotations

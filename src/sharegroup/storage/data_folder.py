@@ -12,13 +12,13 @@ Layout, Kafka's own where Kafka has one::
     .reserve           room for operations that free room on a full disk
 
 The catalog is written before folders are created and before they are removed. A crash in between
-leaves a missing folder, which is created again, or a superfluous one. That one is removed if the
-catalog lists its topic as deleted, else it is set aside as stray. No topic ever gets another
-topic's records.
+leaves a missing or a superfluous folder. A missing folder is created by the next start. A
+superfluous folder is removed if the catalog lists its topic as deleted, else set aside as stray.
+No topic ever gets another topic's records.
 
 Folders are created and removed off the loop's thread, in slices. A topic is visible from the moment
 when all of its partitions are open until its deletion is durable. Changes of one topic run one
-after the other, those of different topics at the same time.
+after the other; changes of different topics run at the same time.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _kafka_defaults(_topic: str, _configs: Configs) -> LogSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFolderSettings:
-    """What the composition root decides."""
+    """The settings that the composition root decides."""
 
     log_settings: Callable[[str, Configs], LogSettings] = _kafka_defaults
     """(topic, its configs) → the effective settings of its logs."""
@@ -152,7 +152,7 @@ class DataFolder:
 
     @property
     def topics(self) -> Mapping[str, TopicFacts]:
-        """All topics by name, without those that are still being created."""
+        """All visible topics by name; a topic that is still being created is not among them."""
         return self._changes.topics
 
     @property
@@ -344,7 +344,7 @@ class DataFolder:
                 key, error = opened.wanted.key, opened.error
                 if error is None:
                     self._logs[key] = self._partitions.log_of(opened)
-                elif lack_of(error) in (None, Lack.ROOM):  # others can make room
+                elif lack_of(error) in (None, Lack.ROOM):  # other partitions may free room
                     self._offline[key] = f"{key}: {error}"
                     self.recovered.report(logging.ERROR, f"{key} is out of service: {error}")
                 else:  # the process lacks a resource: nothing is wrong with the partition
@@ -352,8 +352,8 @@ class DataFolder:
         self.recovered.partitions = len(self._logs)
 
     async def give_up_offsets(self, given: Mapping[TopicPartition, int]) -> None:
-        """Never use again the offsets below ``given`` (by partition), which are known to have named
-        records. Must be called before the first append.
+        """Never use the offsets below ``given`` (by partition) for new records: they are known to
+        have named others. Must be called before the first append.
 
         Raises:
             KafkaStorageError: the disk failed.

@@ -1,4 +1,4 @@
-"""Which open files hold a descriptor: those with unsynced data, and the most recently used others.
+"""Which open files hold a descriptor: files with unsynced data, and the most recently used others.
 
 A partition keeps all its segments open as objects; a topic of a thousand segments must not keep a
 thousand descriptors. A file whose data is synced gives its descriptor back when others need one,
@@ -39,7 +39,7 @@ class Holder(Protocol):
     """A file with a descriptor."""
 
     used: bool
-    """It was read or written since it was last tried."""
+    """The file was read or written since the last search tried it."""
 
     def give_back(self, *, by_force: bool) -> bool:
         """Close the descriptor if that loses nothing; with ``by_force``, sync first. Returns False

@@ -69,9 +69,10 @@ class LocalDisk:
         """Sync all ``files``, at most four at a time. Callers should keep the files of one folder
         next to each other.
 
-        Files whose names are durable are synced by threads without Python, where the library was
-        compiled. Else in one thread hop per thread; but there a single file on a disk whose recent
-        syncs were quick is synced on the loop's thread: a hop would take longer than the sync.
+        Where the library was compiled, files whose names are durable are synced by its threads,
+        which run no Python. All other files are synced by Python's threads, in one hop for each
+        thread. But a single file on a disk whose recent syncs were quick is then synced on the
+        loop's own thread: the hop would take longer than the sync.
 
         Raises:
             SyncFailed: has the path and error of each file that failed; the others are synced.
@@ -82,7 +83,7 @@ class LocalDisk:
         return self._hop_and_sync(own) if native is None else native.sync(own)
 
     def _sync_threads(self) -> SyncThreads | None:
-        """The threads without Python; None where there are none."""
+        """The threads that run no Python; None if there is no compiled library for them."""
         if self._native is None and AVAILABLE:
             try:
                 self._native = SyncThreads(SYNC_THREADS, self.home.descriptors.trim)
@@ -91,7 +92,7 @@ class LocalDisk:
         return self._native
 
     async def _hop_and_sync(self, files: Sequence[LocalFile]) -> None:
-        """Sync them in Python's threads."""
+        """Sync ``files`` in Python's threads."""
         failures: dict[str, OSError] = {}
         if len(files) == 1 and self._usual_sync_s < QUICK_SYNC_S:
             self._take_in(_sync_files(files), failures)
@@ -109,7 +110,8 @@ class LocalDisk:
             raise SyncFailed(failures)
 
     def _take_in(self, synced: Synced, failures: dict[str, OSError]) -> None:
-        """Note failures, and the usual duration of a sync: a slow sync counts for about 20 more."""
+        """Note failures, and update the usual duration of a sync. One slow sync is remembered for
+        about 20 further syncs."""
         failures.update(synced.failures)
         self._usual_sync_s += (synced.seconds_per_file - self._usual_sync_s) * 0.1
 
@@ -142,7 +144,7 @@ class LocalDisk:
         self.home.sync_folder(os.path.dirname(path))
 
     def reserve(self, path: str, size: int) -> None:
-        """Grow a file to ``size`` bytes of disk space; does nothing if it is as large already."""
+        """Grow a file to ``size`` bytes of disk space; does nothing if it is that large already."""
         fd = self.home.open(path, os.O_WRONLY | os.O_CREAT)
         try:
             missing = size - os.lseek(fd, 0, os.SEEK_END)
@@ -296,7 +298,7 @@ def _hop(pool: ThreadPoolExecutor, work: Callable[[_A], _T], of: _A) -> asyncio.
 
 
 class Synced(NamedTuple):
-    """The result of one thread's syncs, and what the disk took for a file."""
+    """The result of one thread's syncs, and how long the disk took for a file."""
 
     failures: dict[str, OSError]
     seconds_per_file: float

@@ -48,11 +48,11 @@ _LACKS: Final = {
 }
 
 EPISODE_MS: Final = 60_000
-"""A lack that returns after this time without it is logged again."""
+"""A lack is logged again if it returns after this time without one."""
 
 
 def lack_of(error: OSError) -> Lack | None:
-    """What the error says is missing for now; None when the disk itself has failed."""
+    """The resource that was lacking, by the error; None when the disk itself has failed."""
     return _LACKS.get(error.errno) if error.errno is not None else None
 
 
@@ -103,8 +103,8 @@ class Failures:
         return KafkaStorageError(f"{what}: {error.strerror}")
 
     def of_log(self, log: Failing, error: OSError) -> KafkaStorageError:
-        """The error for the caller of a log. A lack refuses that call only; any other error takes
-        the log out of service.
+        """The error for the caller of a log. If a resource was lacking, only this call is refused;
+        any other error takes the log out of service.
         """
         what = str(log.topic_partition)
         refusal = self.refusal(what, error)

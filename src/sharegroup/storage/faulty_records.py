@@ -1,8 +1,8 @@
 """Names the records for which a batch is refused (Kafka class LogValidator, its record errors): a
-producer then blames these, and not the whole batch.
+producer then blames these records, and not the whole batch.
 
-This is a Python loop over the records, so it is only done for a batch that has been refused, and is
-small. A large one is refused without names.
+Finding them is a Python loop over the records, so it is done only for a small batch that has been
+refused. A large batch is refused without naming its records.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from sharegroup.wire.batch import (
 )
 
 RECORDS_MAX: Final = 2_000
-"""A few milliseconds of the event loop."""
+"""Records of the longest batch that is searched: a few milliseconds of the event loop."""
 
 E = TypeVar("E", bound=KafkaError)
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedRecord:
-    """What a check looks at."""
+    """The parts of a record that a check looks at."""
 
     index: int
     timestamp_ms: int
@@ -40,12 +40,12 @@ class RefusedRecord:
 def naming(
     error: E, header: BatchHeader, batch: Buffer, fault: Callable[[RefusedRecord], str | None]
 ) -> E:
-    """``error`` with the records of the refused batch that ``fault`` finds something about."""
+    """``error`` with the records of the refused batch for which ``fault`` gives a reason."""
     if header.record_count > RECORDS_MAX or len(batch) > UNPACKED_ON_LOOP_BYTES_MAX:
         return error
     try:
         records = plain_records(header, batch, UNPACKED_ON_LOOP_BYTES_MAX)
-    except CorruptMessage:  # it unpacks to more
+    except CorruptMessage:  # it unpacks to more bytes than the loop may look at
         return error
     plain = header._replace(attributes=header.attributes & ~COMPRESSION_MASK)
     found = []

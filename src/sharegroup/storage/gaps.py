@@ -1,12 +1,14 @@
 """Gaps between segments that another broker's cleaner has left (Kafka class Cleaner).
 
-Our cleaner keeps the end of each segment, so offsets that are missing there are lost. Kafka's does
-not: a segment that it has cleaned may end before the next one begins, or be empty.
+Our cleaner keeps the last batch of each segment, so offsets that are missing there are lost.
+Kafka's cleaner does not: a segment that it has cleaned may end before the next one begins, or be
+empty.
 
-Such a gap is legal in a log with ``cleanup.policy`` compact, below the offset up to which the other
-broker has cleaned. It did so if ``cleaner-offset-checkpoint`` is ahead of our own checkpoint of
-what may be missing, which we write first. The first start closes each gap with an empty batch, as a
-cleaner leaves it for the last offset of a producer. From then on a gap is damage again.
+Such a gap is legal in a log with ``cleanup.policy`` compact, below the offset up to which another
+broker has cleaned. Another broker has cleaned the log if ``cleaner-offset-checkpoint`` is ahead of
+our own checkpoint of offsets that may be missing, which we write first. The first start closes each
+gap with an empty batch, as a cleaner leaves it for the last offset of a producer. From then on a
+gap is damage again.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ _INTERNAL: Final = ("__consumer_offsets", "__transaction_state")
 def foreign_until(cleaned: int, sparse: int) -> int:
     """The offset below which another broker may have left gaps; 0 if none has cleaned the log.
 
-    ``cleaned``, ``sparse``: what Kafka's and our checkpoint of the cleaner say.
+    ``cleaned``, ``sparse``: the log's offset in Kafka's checkpoint of the cleaner, and in ours.
     """
     return cleaned if cleaned > sparse else 0
 

@@ -122,8 +122,8 @@ class TimeIndex:
         self._offsets = array("i")
         self.max_timestamp = -1
         self.max_timestamp_offset = -1
-        """Last offset, relative, of the first batch that has ``max_timestamp``; -1 if there is
-        none.
+        """Last offset, relative, of the first batch that has ``max_timestamp``; -1 if the segment
+        has no batch with a timestamp.
         """
 
     def __len__(self) -> int:

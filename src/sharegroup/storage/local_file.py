@@ -35,7 +35,7 @@ class SyncNotStarted(OSError):
 
 class SyncFailed(OSError):
     """Some files could not be synced: data written to them since the last sync may be lost for
-    ever. If the error of a file is :class:`SyncNotStarted`, nothing of it is lost.
+    ever. A file whose error is :class:`SyncNotStarted` has lost nothing.
     """
 
     def __init__(self, failures: dict[str, OSError]) -> None:
@@ -45,8 +45,8 @@ class SyncFailed(OSError):
 
 
 class Home:
-    """Resolves the paths of one disk: from the descriptor of a locked folder if the path lies in
-    one, else as they are.
+    """Resolves the paths of one disk. A path in a locked folder is resolved from that folder's
+    descriptor; any other path is used as it is.
     """
 
     def __init__(self, files_max: int) -> None:
@@ -114,7 +114,7 @@ class LocalFile:
         self.path = path
         self.folder_dirty = False
         self.used = True
-        self.sync_s = 0.0  # what the disk took for the last sync
+        self.sync_s = 0.0  # how long the disk took for the last sync
         self._home = home or Home(CACHED_MAX)
         self._lock = threading.Lock()
         self._closed = False
@@ -157,12 +157,12 @@ class LocalFile:
                 raise no_memory(self.path) from error
 
     def range(self, size: int, position: int) -> LocalRange | None:
-        """Bytes of the file to be sent. None where they have to be read: on a system that cannot
-        send them, and after a failure, so that the next read finds it."""
+        """Bytes of the file to be sent. None if they must be read instead: the system cannot send
+        from files, or the file has failed and the next read must find the failure."""
         return self.lend(size, position) if self._can_send else None
 
     def lend(self, size: int, position: int) -> LocalRange:
-        """Bytes of the file, which outlive its being open."""
+        """Bytes of the file to be sent, which can be sent even after the file was closed."""
         found = LocalRange(self, size, position)
         self._ranges.add(found)
         return found
@@ -179,7 +179,7 @@ class LocalFile:
                 raise
 
     def append(self, data: bytes | Sequence[bytes | memoryview]) -> None:
-        """Write all of it at the end, or leave the file as it was and raise OSError."""
+        """Write all of ``data`` at the end, or leave the file as it was and raise OSError."""
         buffers = [data] if isinstance(data, bytes) else data
         total = sum(map(len, buffers))
         with self._lock:
@@ -231,8 +231,8 @@ class LocalFile:
             self.end_sync(begun, seconds)
 
     def begin_sync(self) -> BegunSync | None:
-        """What to sync, but for the file's name; the descriptor stays open until :meth:`end_sync`.
-        None: nothing.
+        """Begin a sync of the file's content, not of its name. The descriptor stays open until
+        :meth:`end_sync`. None: there is no content to sync.
 
         Raises:
             SyncNotStarted: the sync can be retried.
@@ -249,7 +249,7 @@ class LocalFile:
             return BegunSync(fd, self._written)
 
     def end_sync(self, begun: BegunSync, seconds: float | None) -> None:
-        """It is synced, which took the disk so long; None: it is not."""
+        """The sync has ended. ``seconds``: how long the disk took; None: the sync has failed."""
         with self._lock:
             self._syncs -= 1
             if seconds is not None:
@@ -279,7 +279,8 @@ class LocalFile:
         self._home.descriptors.drop(self)
 
     def _leave(self, orphan: Orphan) -> None:
-        """Hand the descriptor to the ranges that are to be sent; without any it is closed."""
+        """Hand the descriptor to the ranges that are still to be sent. If there are no such ranges,
+        the descriptor is closed."""
         for each in list(self._ranges):
             each.file = orphan
 
@@ -326,7 +327,7 @@ class LocalFile:
 
 
 def write_all(fd: int, buffers: Sequence[bytes | memoryview], total: int) -> None:
-    """Write ``buffers``, ``total`` bytes in all. Raises OSError; a part may be written then."""
+    """Write ``buffers``, ``total`` bytes in all. Raises OSError; then a part may be written."""
     written = 0
     if len(buffers) <= _BUFFERS_MAX and (written := os.writev(fd, buffers)) == total:
         return

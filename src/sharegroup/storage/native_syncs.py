@@ -1,7 +1,8 @@
-"""Syncs in threads that know nothing of the interpreter, told to the event loop by a descriptor.
+"""Syncs in threads that know nothing of the interpreter. A descriptor tells the event loop when
+they are done.
 
-A thread of Python's waits for the interpreter's lock before and after each sync, beside a busy loop
-for milliseconds, and costs the loop more than the sync takes.
+A Python thread waits for the interpreter's lock before and after each sync. Beside a busy loop this
+takes milliseconds, and costs the loop more time than the sync itself takes.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class _Job(NamedTuple):
 
 
 class _Batch:
-    """Some files that somebody waits for together."""
+    """Files that are synced together, and the future of the caller that waits for them."""
 
     def __init__(self, files: Sequence[LocalFile], when_over: Callable[[int], None]) -> None:
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -38,7 +39,7 @@ class _Batch:
             self.over.set_result(None)
 
     def ended(self, file: LocalFile, error: OSError | None) -> None:
-        """One of them is synced, or not."""
+        """The sync of one of the files has ended; ``error`` if it has failed."""
         self._left -= 1
         if error is not None:
             self._failures[file.path] = error
@@ -57,10 +58,10 @@ class SyncThreads:
     """The threads of one disk; they are started by its first sync, and serve one loop at a time.
 
     Args:
-        when_over: is called when files that were synced together are, with their number.
+        when_over: is called after each batch of files that were synced together, with their number.
 
     Raises:
-        OSError: none could be started.
+        OSError: no thread could be started.
     """
 
     def __init__(self, threads: int, when_over: Callable[[int], None]) -> None:
@@ -72,7 +73,8 @@ class SyncThreads:
         self._number = 0
 
     def sync(self, files: Sequence[LocalFile]) -> asyncio.Future[None]:
-        """Sync all of them, whose names are durable; done when they are, or with SyncFailed."""
+        """Sync ``files``, whose names must be durable. The future is done when all of them are
+        synced; if one has failed, it has SyncFailed."""
         batch = _Batch(files, self._when_over)
         self._listen()
         for file in files:
@@ -88,7 +90,7 @@ class SyncThreads:
         return batch.over
 
     def end(self) -> None:
-        """Do what is waiting, and end the threads."""
+        """Do the syncs that are waiting, then end the threads."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.remove_reader(self._native.signal_fd)
         self._native.end()

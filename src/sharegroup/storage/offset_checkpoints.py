@@ -21,8 +21,8 @@ class OffsetCheckpoints:
     A partition whose log could not be opened keeps its line in each file.
 
     Args:
-        logs, offline: the partitions that are open, and those that could not be opened. Both are
-            looked at anew for each write.
+        logs: the logs of the open partitions.
+        offline: the partitions whose log could not be opened. Each write looks at both anew.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class OffsetCheckpoints:
     def load(
         self, partitions: Iterable[TopicPartition], recovered: Recovered, *, clean: bool
     ) -> dict[TopicPartition, LastKnown]:
-        """What the files say of each of ``partitions``; ``clean``: the broker ended cleanly."""
+        """What the files say about each partition. ``clean``: the last shutdown was clean."""
         points = self._read(checkpoints.RECOVERY_POINTS, recovered)
         starts = self._read(checkpoints.LOG_STARTS, recovered)
         cleaned = self._read(checkpoints.CLEANED, recovered)
@@ -94,7 +94,7 @@ class OffsetCheckpoints:
             self.write()
 
     def _read(self, name: str, recovered: Recovered) -> dict[TopicPartition, int]:
-        """The offsets in a file; none if it is damaged, so that recovery scans all logs."""
+        """The offsets in a file; empty if the file is damaged, so that recovery scans all logs."""
         try:
             return checkpoints.read_offsets(self._disk, f"{self._folder}/{name}")
         except checkpoints.DamagedCheckpoint as error:

@@ -2,7 +2,7 @@
 
 Invariants (:meth:`LocalPartitionLog.check_invariants`):
 
-* log start ≤ high watermark ≤ log end, and none of them moves back;
+* log start ≤ high watermark ≤ log end, and these three never move back;
 * segments are contiguous: each begins where the one before it ends; appends go to the last one;
 * under the durable policy the high watermark never passes the end of the last sync.
 
@@ -230,7 +230,7 @@ class LocalPartitionLog:
         self._flusher.request(self)
         return segment
 
-    # Durability (the flusher's side) ---------------------------------------------------------
+    # Durability (called by the flusher) ------------------------------------------------------
 
     async def wait_durable(self, end_offset: int) -> None:
         """Return once all records below ``end_offset`` are durable. See ``PartitionLog``."""

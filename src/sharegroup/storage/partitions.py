@@ -1,4 +1,4 @@
-"""The partitions of one data folder: their logs, and those whose log could not be opened."""
+"""The partitions of one data folder: the open logs, and the partitions that could not be opened."""
 
 from __future__ import annotations
 
@@ -108,10 +108,10 @@ class Partitions:
         return log
 
     async def open_new(self, keys: Sequence[TopicPartition]) -> list[LocalPartitionLog]:
-        """Open a slice of new partitions, all of them or none.
+        """Open a slice of new partitions. If one cannot be opened, no partition of the slice is.
 
         Raises:
-            OSError: one cannot be opened.
+            OSError: a partition cannot be opened.
         """
         opened = await self.open(keys, {})
         logs = [self.log_of(one) for one in opened if one.error is None]

@@ -1,15 +1,15 @@
 """Kafka's ``.snapshot`` file: the producers of a partition at one offset (Kafka class
 ProducerStateManager, version 1).
 
-Version i16, crc32c u32 of what follows it, count i32, then per producer: id i64, epoch i16, last
-sequence i32, last offset i64, offset delta i32, timestamp i64, coordinator epoch i32, first offset
-of its open transaction i64 (or -1).
+Version i16, crc32c u32 of all bytes after the CRC, count i32, then a row per producer: id i64,
+epoch i16, last sequence i32, last offset i64, offset delta i32, timestamp i64, coordinator epoch
+i32, first offset of its open transaction i64 (or -1).
 
-After these rows we write those that Kafka does not keep: a producer's batches before its last one,
-oldest first, each as id i64, first and last sequence i32, first and last offset i64. A retry of one
-of them is known as such after a clean end too, not only after a replay. Kafka checks the CRC of all
-that follows, and reads no further than its rows. A snapshot with which a segment begins has one
-more byte: those of clean ends, and Kafka's, have no segment for certain.
+Then follow rows that Kafka does not have: a producer's batches before its last one, oldest first,
+each as id i64, first and last sequence i32, first and last offset i64. So a retry of one of these
+batches is recognised after a clean end too, not only after a replay. Kafka checks the CRC of
+everything, and reads only its own rows. A snapshot that was written when a segment began has one
+more byte. A snapshot of a clean end, or of Kafka, lacks it: there may be no segment at its offset.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from sharegroup.wire.markers import MarkerType, decode_marker, is_control, is_tr
 
 def duplicate_of(producers: ProducerTable, header: BatchHeader) -> Appended | None:
     """Check a batch that its producer wants to append. If it is a retry of a batch that is in the
-    log, returns where that one is; else None.
+    log, returns where the first copy is; else None.
 
     Raises:
         KafkaError: the producer's epoch or sequence number is wrong.

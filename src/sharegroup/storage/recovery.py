@@ -8,9 +8,9 @@
 * **Damage**: valid batches follow, or the bytes were durable. Nothing is truncated. The range is
   saved beside the segment, counted and logged. Reads of it raise CorruptMessage; reads before and
   after it succeed (see ``segment``).
-* **Missing files**: each sealed segment must reach to the next one, the first one to the log
-  start, and the last one to where side files of a lost one lie (see ``traces``). A gap is damage
-  without bytes, unless another broker's cleaner left it (see ``gaps``).
+* **Missing files**: the first segment must begin at or below the log start, each sealed segment
+  must reach to the next one, and the last segment to any side files beyond it (see ``traces``). A
+  gap is damage without bytes, unless another broker's cleaner left it (see ``gaps``).
 * **A sync that failed** before the shutdown: the data that it left in the system's cache is written
   again (see ``rewrite``).
 
@@ -48,7 +48,7 @@ _LOG: Final = ".log"
 
 @dataclass(slots=True)
 class Recovered:
-    """What was found when a data folder was opened, over all partitions."""
+    """The findings of opening a data folder, summed over all partitions."""
 
     clean: bool = True
     """The last shutdown was clean."""
@@ -74,7 +74,9 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastKnown:
-    """What the checkpoint files say about a partition; the defaults for a new or unknown one."""
+    """What the checkpoint files say about a partition. A partition that is in no file has the
+    defaults.
+    """
 
     clean: bool = False
     recovery_point: int = 0
@@ -82,23 +84,25 @@ class LastKnown:
     cleaned_offset: int = 0
     """Offsets below it may be missing after compaction."""
     first_dirty_offset: int = 0
-    """The cleaner has cleaned up to here (Kafka's cleaner-offset-checkpoint)."""
+    """The cleaner has cleaned up to this offset (Kafka's cleaner-offset-checkpoint)."""
     durable_end: int = 0
-    """Offsets below it were durable. It may be beyond the recovery point, where a scan begins."""
+    """Offsets below this one were durable. It may be beyond the recovery point, where a scan
+    begins."""
     gaps_below: int = 0
-    """If the log is compacted, another broker may have left gaps between segments below it."""
+    """In a compacted log, another broker may have left gaps between segments below this offset."""
 
 
 def open_partition(
     disk: Disk, folder: str, settings: LogSettings, known: LastKnown, recovered: Recovered
 ) -> LogContents:
-    """Open the log in ``folder``, made when missing. The caller must sync ``unsynced`` before
-    anybody reads it.
+    """Open the log in ``folder``; a missing folder is created. The caller must sync the files in
+    ``unsynced`` before anybody reads the log.
 
     Raises:
         OSError: the disk failed.
     """
     disk.make_folder(folder)
+    # First, because an interrupted exchange decides which segments there are.
     names = swapping.recover(disk, folder, known.cleaned_offset)
     bases = sorted(int(name.removesuffix(_LOG)) for name in names if _is_log(name))
     reached = traces.reached(names, bases[-1] if bases else -1)
@@ -116,6 +120,8 @@ def open_partition(
     if not settings.compacted:
         known = replace(known, gaps_below=0)
     closed: list[Segment] = []
+    # Side files beyond the last log file prove that the log reached as far: broken bytes below
+    # ``reached`` are damage, not a torn tail.
     known = replace(known, durable_end=max(known.recovery_point, reached))
     scanned = _find_ends(segments, known, recovered, closed, trusted=unsynced_from is None)
     if traces.is_lost(disk, folder, known.recovery_point, reached):
@@ -131,10 +137,11 @@ def open_partition(
         cleaned_offset=cleaned,
         first_dirty_offset=known.first_dirty_offset,
     )
+    # Before the producers: their replay rebuilds the transaction indexes that are found bad here.
     stale = scanned + _load_transactions(segments, scanned, names)
     _load_producers(disk, contents, names, stale)
     for segment in stale:
-        if segment is not segments[-1]:
+        if segment is not segments[-1]:  # its indexes are written when it is sealed
             segment.write_indexes(contents.side_files)
     unsynced = [*scanned, *(segment for segment in closed if segment not in scanned)]
     contents.unsynced += [segment.file for segment in unsynced] + contents.side_files
@@ -146,7 +153,8 @@ def open_partition(
 def _with_traces(
     disk: Disk, folder: str, known: LastKnown, names: list[str], first_base: int
 ) -> LastKnown:
-    """Find an unknown log start by the files of lost segments; remove files of deleted ones."""
+    """Find an unknown log start by the side files of lost segments. If the log start is known,
+    remove the side files of segments that were deleted below it."""
     start = known.log_start_offset
     if start is None:
         begun = traces.begun(names, first_base)
@@ -164,15 +172,18 @@ def _find_ends(
     *,
     trusted: bool,
 ) -> list[Segment]:
-    """Find the end of each segment, from its last batches or by a scan. Returns the scanned ones.
-    ``trusted``: no sync failed before the last shutdown. Those whose gap to the next one was legal,
-    and is closed now, are added to ``closed``.
+    """Find the end of each segment, from its last batches or by a scan. Returns the scanned
+    segments. ``trusted``: no sync failed before the last shutdown. Segments with a legal gap after
+    them get an empty batch that closes the gap, and are added to ``closed``.
     """
+    # Until the ends are known, a walk must not quarantine what it cannot read: it may be a torn
+    # tail.
     for segment in segments:
         segment.end_known = False
     scanned: list[Segment] = []
     if not (known.clean and trusted and _resume(segments[-1])):
         scanned = _recover(segments, known, recovered, closed)
+    # After the recovery, which may remove segments from the end of the list.
     for segment in segments[:-1]:
         if segment not in scanned and not _reaches_its_end(segment):
             scan = scan_segment(segment, segment.next_offset)
@@ -226,6 +237,7 @@ def _resume(segment: Segment) -> bool:
         segment.next_offset = _walked_end(
             segment, segment.indexes.boundary(OFFSET_MAX), segment.indexes.resume
         )
+        # ``segment.ms`` counts from the time of the first batch (``rolling``).
         for _, header in segment.headers(0, segment.size):
             segment.first_timestamp = header.max_timestamp
             break
@@ -256,6 +268,7 @@ def _walked_end(segment: Segment, position: int, note: Callable[[BatchHeader], N
     if position:
         offset = parse_header(segment.file.pread(HEADER_BYTES, position)).base_offset
     damages = {damage.position: damage for damage in segment.quarantine.damages}
+    # A damage without bytes, which is missing offsets, may lie at the very end of the file.
     while position < segment.size or position in damages:
         damage = damages.pop(position, None)
         if damage is not None:
@@ -271,27 +284,29 @@ def _walked_end(segment: Segment, position: int, note: Callable[[BatchHeader], N
 def _recover(
     segments: list[Segment], known: LastKnown, recovered: Recovered, closed: list[Segment]
 ) -> list[Segment]:
-    """Scan the segments from the recovery point on, truncate a torn tail and remove segments
-    without a batch after it. Returns the scanned segments.
+    """Scan the segments from the recovery point on. Truncate a torn tail, and remove segments after
+    it that have no batch. Returns the scanned segments.
     """
     recovery_point, gaps_below = known.recovery_point, known.gaps_below
     first = max(
         (index for index, segment in enumerate(segments) if segment.base_offset <= recovery_point),
         default=0,
     )
+    # Offsets of a known damage were used: the log must not end below them.
     given = max((d.last_offset + 1 for s in segments for d in s.quarantine.damages), default=0)
     durable = max(known.durable_end, given)
     scans = []
     for segment in segments[first:]:
         end_offset = OFFSET_MAX if segment is segments[-1] else segment.next_offset
         scans.append(scan_segment(segment, end_offset))
-    # After a crash the newest segment may exist although the end of the one before it was not
-    # written. The torn tail is then in the earlier one. A segment that begins after given-up
-    # offsets, or after some that another broker has cleaned away, stays: its name is what keeps
-    # them from being used again.
+    # After a crash the newest segment may exist although the end of the segment before it was not
+    # written. The torn tail is then in the earlier segment. A segment stays if it begins after
+    # offsets that were given up, or that another broker has cleaned away: its name is what keeps
+    # these offsets from being used again.
     kept = max(durable, gaps_below)
     while len(scans) > 1 and not scans[-1].batches and segments[-1].base_offset > kept:
         _cut_tail(segments[-1], scans.pop(), recovered)
+        # Side files first: without their log file they would look like a lost segment (``traces``).
         segments[-1].remove_sides()
         segments.pop().remove()
     for segment, scan in zip(segments[first:], scans, strict=True):
@@ -301,7 +316,7 @@ def _recover(
         segment.next_offset = (
             max(durable, scan.next_offset) if scan.tail_bytes else scan.next_offset
         )
-        if scan.next_offset < segment.next_offset:  # it was durable: damage, not a torn tail
+        if scan.next_offset < segment.next_offset:  # the tail was durable: it is damage, not torn
             _take_in(segment, scan, gaps_below, closed)
         else:
             _cut_tail(segment, scan, recovered)
@@ -322,8 +337,8 @@ def _cut_tail(segment: Segment, scan: Scan, recovered: Recovered) -> None:
 
 
 def _take_in(segment: Segment, scan: Scan, gaps_below: int, closed: list[Segment]) -> None:
-    """Apply the scan of a segment whose end offset is known: bytes after its last valid batch are
-    damage. A legal gap at its end is closed.
+    """Apply the scan of a segment whose end offset is known. A legal gap at its end is closed;
+    otherwise bytes and offsets missing after its last valid batch are damage.
     """
     if gaps.is_legal(scan.next_offset, scan.tail_bytes, segment.next_offset, gaps_below):
         gaps.close(segment, scan)
@@ -409,8 +424,8 @@ def _load_producers(
 
 
 def _load_snapshot(disk: Disk, contents: LogContents, names: list[str], latest: int) -> int:
-    """Load the newest readable snapshot at or before ``latest``, and remove those that belong to no
-    segment. Returns the offset of the loaded one, or 0.
+    """Load the newest readable snapshot at or before ``latest``, and remove snapshots that belong
+    to no segment. Returns the offset of the loaded snapshot, or 0.
     """
     bases = {segment.base_offset for segment in contents.segments}
     loaded = -1
@@ -440,5 +455,5 @@ def _replay(producers: ProducerTable, segment: Segment, start: int, *, indexed: 
             aborted = note(producers, header, header.base_offset, batch, header.max_timestamp)
             if aborted is not None and not indexed:
                 segment.transactions.append(aborted)
-    except CorruptMessage as error:  # segments below the recovery point were not scanned
+    except CorruptMessage as error:  # in a segment below the recovery point, which was not scanned
         logger.error("producers of %s are incomplete: %s", segment.file.path, error)

@@ -1,7 +1,7 @@
 """A file that reserves a little room on the disk for operations that free room.
 
-To delete a topic the catalog is rewritten, to delete records a checkpoint is: both need room before
-they free any. On a full disk this file is removed to provide it.
+Deleting a topic rewrites the catalog, and deleting records rewrites a checkpoint: both need room
+before they free any. On a full disk this file is removed to provide that room.
 """
 
 from __future__ import annotations

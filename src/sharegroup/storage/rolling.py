@@ -28,9 +28,9 @@ def is_full(
 
     An empty segment is never full: it takes even a batch that exceeds ``segment.bytes``.
 
-    ``segment.ms`` counts by the times in the log, as in Kafka, so that old records that are copied
-    lie in segments as those of their source do. It also counts by the clock, which Kafka does only
-    for batches without times: records whose time stands still would never be deleted or compacted.
+    ``segment.ms`` counts by the times in the log, as in Kafka, so that a copy of old records has
+    the same segments as its source. It also counts by the clock, which Kafka does only for batches
+    without times: records whose time stands still would never be deleted or compacted.
     """
     if not segment.size:
         return False
@@ -84,7 +84,7 @@ def roll(
     """
     segment = Segment(disk, folder, next_offset, index_interval_bytes)
     segment.durable = False
-    try:  # after the segment: a snapshot without one means that it was lost (``traces``)
+    try:  # after the segment: a snapshot without its segment means a lost segment (``traces``)
         sealed.write_indexes(files)
         write_snapshot(disk, folder, next_offset, producers, files, begins=True)
     except OSError:

@@ -24,9 +24,9 @@ class Scan:
 def scan_segment(segment: Segment, end_offset: int) -> Scan:
     """Check a whole segment and rebuild its indexes in memory; changes no file.
 
-    ``end_offset``: all offsets must be below it. A gap in the offsets counts as damage, as a wrong
-    CRC does, except where compaction has removed offsets. The records inside a batch are not
-    checked here, but when it is first read.
+    ``end_offset``: all offsets must be below it. A gap in the offsets counts as damage, like a
+    wrong CRC, except where compaction has removed offsets. The records inside a batch are not
+    checked here, but when the batch is first read.
     """
     segment.indexes.begin()
     segment.first_timestamp = -1

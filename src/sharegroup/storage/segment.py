@@ -38,7 +38,7 @@ HINTS_MAX: Final = 64
 WALK_BYTES: Final = 16 * 1024
 """Bytes per read when walking headers: four index intervals."""
 STORED_BYTES_MIN: Final = 32 * 1024
-"""Fewer bytes than these are read: sending them from the file saves less than it costs."""
+"""Fewer bytes than this are read, not sent from the file: sending would cost more than it saves."""
 TRANSACTION_INDEX: Final = ".txnindex"
 SIDE_SUFFIXES: Final = (".index", ".timeindex", TRANSACTION_INDEX, ".snapshot", DAMAGED)
 
@@ -79,9 +79,9 @@ class Segment:
         self.next_offset = base_offset
         self.first_timestamp = -1
         self.begun_ms = 0
-        """Wall clock of the first append by this process; 0 before it."""
+        """Wall clock of the first append by this process; 0: no append yet."""
         self.durable = True
-        """Whether the file's name is on stable storage; the log tracks that of its content."""
+        """Whether the file's name is on stable storage; for its content, the log knows."""
         self.quarantine = Quarantine(disk, self.path)
         self.transactions = TransactionIndex()
         """The transactions aborted by a marker in this segment."""
@@ -115,7 +115,7 @@ class Segment:
     # Looking up ------------------------------------------------------------------------------
 
     def position_of(self, offset: int) -> int:
-        """The position of the batch that holds ``offset``, or of the next one if there is none.
+        """The position of the batch that holds ``offset``; if no batch does, of the next batch.
 
         Raises:
             CorruptMessage: ``offset`` lies in a damaged range.
@@ -198,11 +198,12 @@ class Segment:
         return header
 
     def _find(self, offset: int) -> _Place:
-        """Raises CorruptMessage: ``offset`` lies in a damaged range."""
+        """The place of the batch that holds ``offset``. Raises CorruptMessage: ``offset`` lies in a
+        damaged range."""
         damage = self.quarantine.at(offset)
         if damage is None:
             place = self._remembered(offset) or self._walk(offset)
-            damage = self.quarantine.at(offset)  # the walk may have found it
+            damage = self.quarantine.at(offset)  # the walk may just have found this damage
             if damage is None:
                 return place
         raise CorruptMessage(
@@ -243,8 +244,8 @@ class Segment:
         return self.quarantine.search(self.reader(), start, expected, broken, self.next_offset)
 
     def take_in(self, before: int, broken: BrokenBatch) -> bool:
-        """Quarantine a batch that another reader of the file found broken. Returns whether it is.
-        ``before``: a batch boundary before it."""
+        """Quarantine a batch that another reader of the file found broken. Returns False if the
+        batch is not broken. ``before``: a batch boundary before it."""
         return bool(self._search(before, broken))
 
     # Reading ---------------------------------------------------------------------------------
@@ -273,8 +274,8 @@ class Segment:
     def stored(
         self, offset: int, max_bytes: int, limit: int, limit_offset: int
     ) -> StoredBatches | None:
-        """Where the batches lie that :meth:`read` returns. None if they have to be read: they are
-        few, not all checked, or not in a file that can be sent.
+        """Where the batches lie that :meth:`read` would return. None if they must be read instead:
+        they are few bytes, not all checked, or in a file that cannot be sent.
 
         Raises:
             CorruptMessage: ``offset`` lies in a damaged range.
@@ -331,10 +332,10 @@ class Segment:
                 self.remember(next_offset, end)
 
     def _check(self, data: bytes, place: _Place) -> None:
-        """Check those batches of ``data``, read at ``place``, that were not checked before.
+        """Check the batches of ``data``, read at ``place``, that were not checked before.
 
         Raises:
-            BrokenBatch: a batch is invalid; those before it count as checked.
+            BrokenBatch: a batch is invalid; the batches before it count as checked.
         """
         position, expected = place
         view, start = memoryview(data), position

@@ -1,8 +1,8 @@
 """The indexes of one segment: updated while it grows, read from their files, verified by the log.
 
 An entry is a hint: it must match the batch that it points to, by its last offset or its timestamp.
-A wrong entry is dropped. If there are many, or if a file is not an index, both indexes are rebuilt
-from the log.
+A wrong entry is dropped. If many entries are wrong, or if a file is not an index, both indexes are
+rebuilt from the log.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DROPS_MAX: Final = 8
 
 
 class IndexedLog(Protocol):
-    """The log file that the indexes are of."""
+    """The log file that the indexes point into."""
 
     file: DiskFile
     size: int
@@ -98,12 +98,12 @@ class SegmentIndexes:
 
     @property
     def max_timestamp(self) -> int:
-        """The largest timestamp in the segment; -1 if there is none."""
+        """The largest timestamp in the segment; -1 if no batch has one."""
         return self.both[1].max_timestamp
 
     @property
     def max_timestamp_offset(self) -> int:
-        """The last offset of the first batch with :attr:`max_timestamp`; -1 if there is none."""
+        """The last offset of the first batch with :attr:`max_timestamp`; -1 if no batch has one."""
         relative = self.both[1].max_timestamp_offset
         return -1 if relative < 0 else self._log.base_offset + relative
 
@@ -118,7 +118,7 @@ class SegmentIndexes:
         return 0
 
     def boundary_before(self, position: int) -> int:
-        """The last indexed boundary at or before ``position``; 0 if there is none."""
+        """The last indexed boundary at or before ``position``; 0 if the index has none there."""
         while (entry := self.both[0].boundary_before(position)) is not None:
             if self._bears_out(entry):
                 return entry.position

@@ -12,7 +12,7 @@ from sharegroup.storage.segment import STORED_BYTES_MIN, Segment
 from sharegroup.wire.batch import parse_headers
 
 FEW_BYTES: Final = 4096
-"""A read that gave less goes on with the next segment."""
+"""A read that has found fewer bytes goes on with the next segment."""
 
 
 class Mark(NamedTuple):
@@ -36,9 +36,9 @@ def read(
     """Read whole batches, from the one that holds ``offset`` up to ``end_offset`` and ``visible``:
     about ``max_bytes``, but at least one batch.
 
-    A read ends with its segment, unless that gave less than FEW_BYTES: the log cleaner may leave
-    many segments with one empty batch each, and librdkafka takes some ten answers without a record
-    for a batch that is too large for it.
+    A read ends at the end of a segment, unless it has found less than FEW_BYTES. The log cleaner
+    may leave many segments with one empty batch each, and from some ten answers without a record
+    librdkafka concludes that a batch is too large for it.
 
     Raises:
         CorruptMessage: ``offset`` is damaged.
@@ -50,7 +50,7 @@ def read(
             data = segment.read(offset, max_bytes, limit, limit_offset)
         except CorruptMessage:
             if found:
-                return found  # the damage is told to who reads there
+                return found  # the next read, which begins at the damage, reports it
             raise
         if found and len(found) + len(data) > max_bytes:
             return found
@@ -58,14 +58,14 @@ def read(
         if limit_offset >= end_offset or len(found) >= FEW_BYTES:
             return found
         if data and parse_headers(data)[-1].last_offset + 1 < limit_offset:
-            return found  # it ended before the segment did: there is damage
+            return found  # the read ended before the segment: damage follows
     return found
 
 
 def stored(
     segments: Sequence[Segment], offset: int, max_bytes: int, end_offset: int, visible: Mark
 ) -> StoredBatches | None:
-    """Where the batches lie that :func:`read` returns; None if they have to be read.
+    """Where the batches lie that :func:`read` would return; None if they must be read instead.
 
     Raises:
         CorruptMessage: ``offset`` is damaged.

@@ -60,7 +60,7 @@ class LogSettings:
     """``max.decompressed.message.bytes``: the largest record of a compressed batch, unpacked."""
 
     codec: int | None = None
-    """How batches are stored, as in their attributes; None: as they come."""
+    """The codec that batches are stored with, as in their attributes; None: the producer's."""
     codec_level: int | None = None
 
     def __post_init__(self) -> None:

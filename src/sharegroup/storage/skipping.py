@@ -1,5 +1,5 @@
-"""Continues a log that has lost its tail after the lost offsets: an offset names one record for
-ever.
+"""Continues a log that has lost its tail. The next records get offsets after the lost ones, because
+an offset names one record for ever.
 """
 
 from __future__ import annotations

@@ -24,9 +24,9 @@ def stamped(
     leader_epoch: int,
     append_time_ms: int,
 ) -> list[bytes | memoryview]:
-    """The buffers for one write. ``append_time_ms`` is -1 under CreateTime. The CRC stays as it is
-    then, unless ``headers`` has another largest timestamp than the producer's header: that one is
-    corrected (Kafka class LogValidator).
+    """The buffers for one write. ``append_time_ms`` is -1 under CreateTime. Under CreateTime the
+    CRC stays as it is, unless the largest timestamp in the producer's header differs from the one
+    in ``headers``: then it is corrected (Kafka class LogValidator).
     """
     view = memoryview(batches)
     buffers: list[bytes | memoryview] = []

@@ -28,10 +28,10 @@ def clear(
     recovered: Recovered,
     new_id: Callable[[], UUID],
 ) -> None:
-    """Remove folders that a deletion has left, and set aside those that no topic owns.
+    """Remove folders that a deletion has left, and set aside folders that no topic owns.
 
     Args:
-        names: what the data folder ``root`` holds.
+        names: the names of the files and folders in the data folder ``root``.
         new_id: random ids, for the names of stray folders without a topic id.
 
     Raises:

@@ -1,12 +1,13 @@
 """Replaces segments by a cleaned one, in steps that survive a crash (Kafka classes LocalLog,
 replaceSegments, and LogLoader).
 
-* ``….cleaned``: being written. A start removes them.
-* ``….swap``: complete and durable. The rename of ``….log.swap``, the last one, decides: a start
-  that finds it finishes the exchange.
-* Then the replaced segments are removed, and the ``.swap`` files take their names.
+* ``….cleaned``: files that are being written. A start removes them.
+* ``….swap``: files that are complete and durable. The last file that is renamed so, ``….log.swap``,
+  decides: a start that finds it finishes the exchange.
+* Then the replaced segments are removed, and the ``.swap`` files get their final names.
 
-A cleaned segment reaches as far as those that it replaces, so its own batches say which they are.
+A cleaned segment reaches as far as the segments that it replaces, so the offsets of its own batches
+tell which segments these are.
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ def commit(disk: Disk, path: str) -> None:
 
 
 def finish(disk: Disk, path: str, replaced: Iterable[str]) -> None:
-    """Remove the files of ``replaced`` segments (paths without suffix, that of the new one left
-    out), and let the ``.swap`` files take their names. May be repeated. Raises OSError."""
+    """Remove the files of ``replaced`` segments (paths without suffix; the path of the new segment
+    is not among them), and rename the ``.swap`` files to their final names. May be repeated. Raises
+    OSError."""
     for old in replaced:
         for suffix in (LOG, *SIDE_SUFFIXES):
             disk.remove(old + suffix)
@@ -69,7 +71,7 @@ def pending(disk: Disk, folder: str, names: Iterable[str], sparse_below: int) ->
     for name in names:
         base = name.removesuffix(LOG + SWAP)
         if base != name and base.isdigit():
-            with suppress(BrokenBatch):  # a start does not use it
+            with suppress(BrokenBatch):  # a start does not use such a file
                 found[int(base)] = _end_of(disk, f"{folder}/{name}", int(base), sparse_below)
     return found
 
@@ -94,7 +96,7 @@ def _finish(disk: Disk, folder: str, base: str, names: list[str], sparse_below: 
     try:
         end = _end_of(disk, path + LOG + SWAP, int(base), sparse_below)
     except BrokenBatch as error:
-        # The segments that it replaces may still be there, so none is removed.
+        # The segments that it was to replace may still be there, so no segment is removed.
         logger.error("%s is not used and is kept: %s", path + LOG + SWAP, error)
         disk.rename(path + LOG + SWAP, path + LOG + _UNUSABLE)
         return

@@ -12,10 +12,10 @@ _compiled = sync_with(LIBRARY)
 
 
 def timed_sync(fd: int) -> float:
-    """Sync, and return its seconds. Raises OSError.
+    """Sync, and return how many seconds it took. Raises OSError.
 
-    In Python they include the wait for the interpreter's lock after it, which is milliseconds
-    beside a busy loop; in C they do not.
+    Measured in Python, the time includes the wait for the interpreter's lock after the sync, which
+    is milliseconds beside a busy loop. Measured in C, it does not.
     """
     if _compiled is None:
         started_s = time.perf_counter()

@@ -32,8 +32,8 @@ logger = logging.getLogger(__name__)
 
 
 class TopicChanges:
-    """Changes of the topics of one data folder. Changes of one topic run one after the other, those
-    of different topics at the same time.
+    """Changes of the topics of one data folder. Changes of one topic run one after the other;
+    changes of different topics run at the same time.
 
     Args:
         forget_offsets: removes the offsets of partitions that are about to be created from the
@@ -132,7 +132,8 @@ class TopicChanges:
             raise NotLeaderOrFollower("the broker is shutting down")
 
     def _show(self, changed: str) -> None:
-        """Publish the catalog's topics; a topic with an unfinished change is shown as before it."""
+        """Publish the catalog's topics. A topic with an unfinished change is shown as it was before
+        the change."""
         topics = dict(self._catalog.facts.topics)
         for name, partitions in self._unfinished.items():
             if partitions:
@@ -143,7 +144,8 @@ class TopicChanges:
         self.on_change(changed)
 
     async def _grow(self, name: str, facts: TopicFacts, first: int) -> None:
-        """Add a topic to the catalog and open its partitions from ``first`` on, all or none."""
+        """Add a topic to the catalog and open its partitions from ``first`` on. If one cannot be
+        opened, the topic stays as it was."""
         self._check_open()
         keys = [TopicPartition(name, number) for number in range(first, facts.partitions)]
         self._unfinished[name] = first
@@ -157,7 +159,7 @@ class TopicChanges:
                 log.settings = settings  # the configs may have changed meanwhile
                 self._partitions.logs[log.topic_partition] = log
         finally:
-            if not self._closing:  # else it stays unfinished, and the next start finishes it
+            if not self._closing:  # if closing, the next start finishes the change
                 del self._unfinished[name]
                 self._show(name)
 

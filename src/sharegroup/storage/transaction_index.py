@@ -2,8 +2,9 @@
 TransactionIndex, AbortedTxn).
 
 Entries of 34 bytes in order of their markers: version i16 (0), producer id i64, first offset i64,
-offset of the marker i64, last stable offset right after it i64. It lists the transactions whose
-*marker* lies in the segment, wherever they began. A segment without any has no file.
+offset of the marker i64, last stable offset right after the marker i64. The index lists the
+transactions whose *marker* lies in the segment, wherever they began. A segment without such markers
+has no file.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ class Found(NamedTuple):
 
     transactions: list[AbortedTransaction]
     complete: bool
-    """Later segments cannot list further transactions with batches in the range."""
+    """The list is complete: later segments have no further transactions with batches in the range.
+    """
 
 
 class TransactionIndex:

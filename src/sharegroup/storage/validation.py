@@ -79,8 +79,8 @@ def recompressed(
     bytes_max: int = DECOMPRESSED_BATCH_BYTES_MAX,
     record_bytes_max: int | None = None,
 ) -> WalkedBatches:
-    """As :func:`walk_batches`; batches of another codec than ``how`` says are compressed anew. One
-    that is too large or whose CRC is wrong stays as it is: the append refuses it.
+    """As :func:`walk_batches`; batches of another codec than ``how`` says are compressed anew. A
+    batch that is too large, or whose CRC is wrong, stays as it is: the append refuses it.
 
     Raises:
         CorruptMessage, InvalidRecord, UnsupportedCompressionType: as :func:`walk_batches`.
@@ -105,8 +105,8 @@ def _packed(header: BatchHeader, batch: Buffer, how: Recompression) -> bytes:
 
 
 def check_batches(batches: bytes, settings: LogSettings, now_ms: int) -> list[BatchHeader]:
-    """Check a record set and return its headers. The largest timestamp in a header is that of its
-    records, whatever the producer has set. ``now_ms`` is wall-clock time.
+    """Check a record set and return its headers. The largest timestamp in a returned header is
+    computed from the records, whatever the producer has set. ``now_ms`` is wall-clock time.
 
     Raises:
         CorruptMessage: magic, length or CRC is wrong, or the records cannot be read.

@@ -18,15 +18,15 @@ from sharegroup.storage.checkup import small_files
 from sharegroup.transactions.producer_ids import BLOCK_SIZE
 
 PARTITIONS_MAX: Final = 1_000_000
-"""No topic can have as many folders; a larger number is damage."""
+"""No topic can have so many folders; a larger number in a folder's name is damage."""
 PRODUCER_IDS_SPARE: Final = 1_000 * BLOCK_SIZE
 """Ids skipped when a catalog is rebuilt: retention may have deleted all batches of a producer."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogState:
-    """The facts to check the folder by. ``problem`` says why they are not from the file; it is None
-    if they are.
+    """The facts to check the folder by. ``problem`` says why the catalog file could not be used;
+    None: the facts are from the file.
     """
 
     facts: Facts

@@ -61,7 +61,7 @@ class Finding:
 
     @property
     def open(self) -> bool:
-        """Whether it still needs a repair."""
+        """Whether the problem still needs a repair."""
         return self.repaired is None and self.severity in (Severity.WARNING, Severity.ERROR)
 
     @property

@@ -27,9 +27,9 @@ _OURS: Final = (FILE_NAME, checkpoints.META_PROPERTIES, checkpoints.CLEAN_MARKER
 _KAFKAS_OWN: Final = TopicPartition("__cluster_metadata", 0)
 _SET_ASIDE: Final = re.compile(r".+\.[0-9a-f]{32}-(delete|stray)")
 _SIMILAR_BITS: Final = 16
-_DECIDED: Final = swapping.LOG + swapping.SWAP
-"""Ends the file whose name decides that a cleaned segment is used."""
 """Two topic ids that differ in at most so many of their 122 random bits are one damaged id."""
+_DECIDED: Final = swapping.LOG + swapping.SWAP
+"""Ending of the file whose presence decides that a cleaned segment is used."""
 SETTINGS_LOST: Final = (
     "the settings of topics, groups and the broker are lost: the defaults apply (such as a "
     "retention of one week) until they are set again"
@@ -111,7 +111,7 @@ class FolderCheck:
         return total
 
     def run(self, on_bytes: OnBytes) -> None:
-        """Check everything; nothing is written.
+        """Check everything. Writes nothing.
 
         Raises:
             ConfigError: the catalog has another version.

@@ -18,7 +18,8 @@ from sharegroup.storage.checkup.folder_check import FolderCheck
 from sharegroup.storage.checkup.repair import PartitionRepair, free_name, give_up, set_aside
 
 _NAME_LENGTH = 200
-"""The same limit as for folders that ``serve`` sets aside (``storage.partition_folders``)."""
+"""Characters of the old name that a folder keeps when it is set aside, as under ``serve``
+(``storage.partition_folders``)."""
 
 
 class FolderRepair:
@@ -110,7 +111,7 @@ class FolderRepair:
                     finding.repaired = f"rewritten from the logs{aside}"
 
     def _offsets(self, name: str) -> dict[TopicPartition, int]:
-        """The offsets for a checkpoint. Only after a clean shutdown is all of a log durable."""
+        """The offsets for a checkpoint file. Only after a clean shutdown is a whole log durable."""
         offsets = {}
         for key, report in self._check.partitions.items():
             known = self._check.known[key]

@@ -48,7 +48,7 @@ class IndexCheck:
         self._next_time()
 
     def batch(self, position: int, header: BatchHeader, last_offset: int) -> None:
-        """Verify the entries of the valid batch at ``position``, which ends at ``last_offset``."""
+        """Verify the entries for the valid batch at ``position``, which ends at ``last_offset``."""
         if header.max_timestamp > self._max_timestamp:
             self._max_timestamp = header.max_timestamp
         relative = last_offset - self._base

@@ -441,8 +441,8 @@ def base_of(name: str, ending: str) -> int | None:
 
 
 def _reach(segment: SegmentReport, end_offset: int, gaps_below: int = 0) -> None:
-    """Let the segment end at ``end_offset``: bytes after its last valid batch are damage, unless
-    the gap is legal."""
+    """Let the segment end at ``end_offset``. Bytes and offsets missing after its last valid batch
+    are damage, unless the gap is legal (see ``gaps``)."""
     legal = gaps.is_legal(segment.next_offset, segment.tail_bytes, end_offset, gaps_below)
     if not legal and (segment.tail_bytes or segment.next_offset < end_offset):
         lost = Damage(segment.valid_bytes, segment.size, segment.next_offset, end_offset - 1)
@@ -453,10 +453,12 @@ def _reach(segment: SegmentReport, end_offset: int, gaps_below: int = 0) -> None
 def _fits(
     found: Sequence[EndedTransaction], wanted: Sequence[EndedTransaction], cleaned_offset: int
 ) -> bool:
-    """Whether an index will do for the aborted transactions that the log still shows.
+    """Whether the transaction index ``found`` fits the aborted transactions that the log still
+    shows (``wanted``).
 
-    Below ``cleaned_offset`` the cleaner removes aborted records: a transaction that began there may
-    now begin later or show nothing. Its marker may stand in a segment that is not cleaned yet.
+    Below ``cleaned_offset`` the cleaner removes aborted records. A transaction that began there
+    may now seem to begin later, or may have no records left, although its marker is in a segment
+    that is not cleaned yet.
     """
     first = {(each.producer_id, each.last_offset): each.first_offset for each in found}
     covered = all(

@@ -84,8 +84,8 @@ class PartitionRepair:
             self._begin_behind(segment)
 
     def _begin_behind(self, last: SegmentReport) -> None:
-        """If offsets at the end of the log are lost, begin a new segment after them. Its name keeps
-        them from being used again.
+        """If offsets at the end of the log are lost, begin a new segment after them. The name of
+        that segment keeps the lost offsets from being used again.
         """
         path = f"{self._report.folder}/{last.next_offset:020d}.log"
         at_its_end = last.damages and last.damages[-1].last_offset + 1 == last.next_offset
@@ -132,8 +132,8 @@ class PartitionRepair:
 
 def give_up(report: PartitionReport, end_offset: int, findings: Sequence[Finding]) -> None:
     """Plan that a log continues at ``end_offset``, which is beyond its end. Share groups have seen
-    the offsets below it, so these must not name other records. The repair that follows does it and
-    notes it in ``findings``.
+    the offsets below ``end_offset``, so these offsets must not name other records. The repair that
+    follows begins the log there and notes it in ``findings``.
     """
     last = report.segments[-1]
     start = max([last.valid_bytes, *(damage.end_position for damage in last.damages)])

@@ -23,7 +23,7 @@ MISPLACED_RUN_MAX: Final = 1_000
 """Most consecutive batches whose offsets are corrected; more are not the effect of flipped bits."""
 
 OnBatch = Callable[[DiskFile, int, BatchHeader, int], None]
-"""(file, position, header, base offset) of each valid batch of a producer with an id."""
+"""(file, position, header, base offset) of each valid batch whose producer has an id."""
 OnBytes = Callable[[int], None]
 """Called with the number of bytes checked since the last call."""
 
@@ -76,7 +76,8 @@ class SegmentCheck:
         offsets: which offsets may follow, as when the segment is read.
         end_offset: the base offset of the next segment; OFFSET_MAX for the last one.
         known_end: the known end of the log, if this is the last segment.
-        exchanged: the next start exchanges its files for those with ``.swap``; these are checked.
+        exchanged: the next start replaces the files by their ``.swap`` files; the check reads the
+            ``.swap`` files.
     """
 
     def __init__(
@@ -168,8 +169,8 @@ class SegmentCheck:
         return end
 
     def _misplaced(self, start: int, expected: int) -> list[Misplaced]:
-        """The valid batches from ``start`` on that have wrong base offsets, if the batch after them
-        has the base offset that follows from their numbers of records; else none.
+        """The valid batches from ``start`` on that have wrong base offsets. Empty unless the batch
+        after them has the base offset that follows from their numbers of records.
         """
         run: list[Misplaced] = []
         position, end_offset = start, self.report.end_offset
@@ -196,6 +197,7 @@ class SegmentCheck:
         return self._disk.read_file(name) if self._disk.exists(name) else None
 
     def _name(self, ending: str) -> str:
-        """The file that counts: in an exchange, some may have their final names already."""
+        """The file to check: in an interrupted exchange, some files have their final names already
+        and others still end with ``.swap``."""
         name = self._path + ending
         return name + SWAP if self._exchanged and self._disk.exists(name + SWAP) else name

@@ -25,7 +25,7 @@ def read_topic_id(disk: Disk, folder: str) -> UUID | None:
 
 
 def leader_epochs_problem(disk: Disk, folder: str) -> str | None:
-    """What is wrong with ``leader-epoch-checkpoint``; None if nothing is."""
+    """What is wrong with ``leader-epoch-checkpoint``; None if the file is right."""
     path = f"{folder}/{checkpoints.LEADER_EPOCHS}"
     if not disk.exists(path):
         return "is missing"
