@@ -5,9 +5,10 @@ A peer that reads its answers costs nothing here. The first quarter of the memor
 connection. When it is used up, a fetch gets as many bytes as its connection has read before, or
 about one batch if it has read none. So a peer that fetches and never reads costs little, and a peer
 that reads is back at full answers after a few fetches. When all the memory is used up, the
-connections of the slowest readers are closed. One connection alone never is the reason: an answer
-that tells the leader of a group the metadata of all members may be larger than the memory, and its
-bytes are those of the group.
+connections of the slowest readers are closed. Of each connection at most half of the memory is
+counted, so that one connection alone is never closed for its answers: the answer that gives the
+leader of a group the metadata of all members may be larger than the memory, and its bytes are the
+group's own.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class AnswerMemory:
         self._behind[reader] = None
 
     def caught_up(self, reader: Reader) -> None:
-        """Stop counting it: its peer has read the answers, or is gone."""
+        """Stop counting a connection: its peer has read the answers, or is gone."""
         self._behind.pop(reader, None)
 
     def allowance(self, reader: Reader) -> int:

@@ -323,8 +323,9 @@ API_TABLE: dict[int, ServedApi] = {
 def served_apis() -> list[ApiVersion]:
     """The APIs and versions that this broker serves, for ApiVersions.
 
-    Produce is told from 0 on, as by Kafka (KAFKA-18659): librdkafka up to 2.8, and with it clients
-    in many languages, sends records uncompressed to a broker that does not tell it.
+    Produce is announced from version 0 on, as by Kafka (KAFKA-18659). To a broker that does not
+    announce version 0, librdkafka up to 2.8, and so clients in many languages, sends records
+    uncompressed.
     """
     return [
         ApiVersion(
@@ -373,7 +374,7 @@ CARRIES_ACKNOWLEDGEMENTS: Final = frozenset(
 CARRIES_RECORDS: Final = frozenset(
     api.key.to_bytes(2, "big") for api in (apis.FETCH, apis.SHARE_FETCH)
 )
-"""Keys of the APIs whose answers carry records and can be large, as the first bytes of a frame."""
+"""API keys, as the first bytes of a frame, whose answers carry records and can be large."""
 
 
 async def load_all() -> None:

@@ -71,7 +71,7 @@ class BrokerConnection(asyncio.Protocol):
         self._tasks: set[asyncio.Task[None]] = set()
         self._transport: asyncio.Transport | None = None
         self._closing = False
-        self._stopping = self._ended = False  # what comes is dropped; the end is sent
+        self._stopping = self._ended = False  # received bytes are dropped; our end is sent
         self._reading = True
         self._peer_slow = False
         self._full = False  # many requests are open: start no more until half are answered
@@ -80,9 +80,9 @@ class BrokerConnection(asyncio.Protocol):
         self._ready_bytes = 0
         self._sent_bytes = 0
         self._leaving = Leaving()
-        self._paused = False  # the socket takes no more
+        self._paused = False  # the socket takes no more bytes
         self._active_s = 0.0
-        self._muted: asyncio.TimerHandle | None = None  # until when, by a quota
+        self._muted: asyncio.TimerHandle | None = None  # ends the throttle time of a quota
         self._loop = asyncio.get_running_loop()
         self.held_bytes = 0
         self.moved_bytes = 0
@@ -97,7 +97,7 @@ class BrokerConnection(asyncio.Protocol):
 
     @property
     def authenticated(self) -> bool:
-        """Whether the client is known, or needs not to be."""
+        """Whether the client is known, or the listener asks for no login."""
         return self.sasl is None or self.sasl.authenticated
 
     @property
@@ -172,7 +172,7 @@ class BrokerConnection(asyncio.Protocol):
         if self._stopping:
             return
         if self.claimed:
-            size -= min(self._splitter.missing, size)  # room is reserved for it
+            size -= min(self._splitter.missing, size)  # for these bytes room is reserved
         self._requests.count(self, size)
         self._splitter.add(data)
         self._turns.enter(self)
@@ -248,7 +248,7 @@ class BrokerConnection(asyncio.Protocol):
 
     def stop(self) -> None:
         """The broker stops: answer the requests that have begun, and drop all others. Reading goes
-        on: a socket that is closed with unread bytes takes answers with it that are on their way.
+        on: closing a socket with unread bytes would destroy the answers that are on their way.
         """
         self._stopping = True
         self._stop_muting()
@@ -293,7 +293,7 @@ class BrokerConnection(asyncio.Protocol):
             return
         self.mute(admission.wait_ms / 1000)
         if admission.refused:
-            self._closing = True  # what it sends is never looked at
+            self._closing = True  # its bytes are never looked at
             self._loop.call_later(admission.wait_ms / 1000, self.abort)
 
     def _unmute(self) -> None:
@@ -306,7 +306,7 @@ class BrokerConnection(asyncio.Protocol):
             self._muted = None
 
     def _drop_received(self) -> None:
-        """Forget what was received and is no request that has begun."""
+        """Forget received bytes, except those of requests that have begun."""
         self._splitter.clear()
         self._requests.forget(self)
         self._requests.count(self, self._running_bytes - self.held_bytes)
@@ -357,7 +357,7 @@ class BrokerConnection(asyncio.Protocol):
             self._fill(slot, chunks)
 
     async def _authenticate(self, sasl: SaslSession, frame: bytes, slot: Slot) -> None:
-        """Let the session answer; the next request is started when it has."""
+        """Let the session answer a request. The next request is started after that answer."""
         was = sasl.principal
         other = partial(self._dispatcher.answer, self, frame)
         answer = await self._handled(slot, sasl.answer(frame, other))
@@ -368,7 +368,7 @@ class BrokerConnection(asyncio.Protocol):
             self.principal = sasl.principal
             self.access = self._dispatcher.access(self.principal, self.host)
             self._connections.authenticated(self)
-        self._splitter.frame_bytes_max = self._lengths.most()
+        self._splitter.frame_bytes_max = self._lengths.most()  # a known client may send more
         self._fill(slot, answer.chunks)
         if answer.close:
             self.close()
@@ -376,20 +376,20 @@ class BrokerConnection(asyncio.Protocol):
             self._go_on()
 
     def _give_back(self, slot: Slot) -> None:
-        """The request is over, or what it holds has become the broker's state."""
+        """Free the request's room: it is over, or its bytes have become the broker's state."""
         size, slot.held_bytes = slot.held_bytes, 0
         self._running_bytes -= size
         self.moved_bytes += size
         self._requests.count(self, -size)
 
     async def _handled(self, slot: Slot, work: Awaitable[_T]) -> _T | None:
-        """The result of ``work`` on the request of ``slot``; None if it closed."""
+        """The result of ``work`` on the request of ``slot``; None: the connection is closed."""
         try:
             return await work
         except MalformedMessage as error:
             self._dispatcher.malformed(self, error)
             self.close()
-        except (OSError, MemoryError) as error:  # else all later answers would wait
+        except (OSError, MemoryError) as error:  # later answers must not wait for one that fails
             self._dispatcher.out_of_means(self, error)
             self.abort()
         finally:
@@ -397,17 +397,17 @@ class BrokerConnection(asyncio.Protocol):
         return None
 
     def _fill(self, slot: Slot, chunks: Sequence[Chunk]) -> None:
-        """An answer is ready: it leaves when all before it have."""
+        """An answer is ready: it leaves after all answers before it."""
         slot.chunks = chunks
         if slot is self._slots[0]:
             self._send_ready()
-        elif self._transport is not None:
+        elif self._transport is not None:  # while it waits, its bytes count as unread
             slot.size = sum(map(len, chunks))
             self._ready_bytes += slot.size
             self._answers.falls_behind(self)
 
     def _knows_certificate(self, transport: asyncio.BaseTransport) -> bool:
-        """Take the principal from the client's certificate. False: nobody may have this one."""
+        """Take the principal from the client's certificate. False: no rule makes it a principal."""
         if self.sasl is None:
             principal = self.endpoint.principal_by_certificate(transport)
             if principal is None:
@@ -422,7 +422,7 @@ class BrokerConnection(asyncio.Protocol):
             slot = self._slots.popleft()
             ready += slot.chunks or ()
             self._ready_bytes -= slot.size
-            if slot is self._records_slot:
+            if slot is self._records_slot:  # only now: two large answers must not be held at once
                 self._records_slot = None
         if ready and self._transport is not None and not self._ended:
             size = sum(map(len, ready))
@@ -438,7 +438,7 @@ class BrokerConnection(asyncio.Protocol):
         if self._transport is None or self._ended:
             self._leaving.clear()
             return
-        try:
+        try:  # while closing, all of it: no later step writes
             self._leaving.write(self._transport, None if self._closing else WRITE_BYTES)
         except OSError as error:
             self._dispatcher.out_of_means(self, error)
@@ -456,7 +456,7 @@ class BrokerConnection(asyncio.Protocol):
             self._answers.caught_up(self)
 
     def _fall_behind(self) -> None:
-        """Answers are ready that are not written: start nothing more, and read nothing."""
+        """Ready answers are not written yet: start no request, and read nothing."""
         if not self._peer_slow:
             self._peer_slow = True
             self.blocked_s = self._loop.time()
@@ -473,6 +473,7 @@ class BrokerConnection(asyncio.Protocol):
 
     def _go_on(self) -> None:
         """An answer has left, or the peer reads again: start requests that were held back."""
+        # Not before half of them are answered, so that reading does not pause for each request.
         few, small = len(self._slots) < OPEN_REQUESTS_MAX // 2, OPEN_BYTES_MAX // 2
         if few and self._running_bytes < small:
             self._full = False
@@ -483,7 +484,7 @@ class BrokerConnection(asyncio.Protocol):
             self._adjust_reading()
 
     def _adjust_reading(self) -> None:
-        """Pause or resume reading: backpressure for the peer."""
+        """Pause or resume reading: backpressure for the peer. See the module, and :meth:`stop`."""
         if self._transport is None or self._closing:
             return
         wanted = self._stopping or not (

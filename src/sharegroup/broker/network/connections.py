@@ -34,7 +34,7 @@ class Admitted(Holder, Protocol):
 
     @property
     def authenticated(self) -> bool:
-        """Whether the client is known, or needs not to be."""
+        """Whether the client is known, or the listener asks for no login."""
         ...
 
     def idle_since(self, before: float) -> bool:
@@ -110,7 +110,7 @@ class Connections(Generic[C]):
             self._large_max,
             counters,
         )
-        """Those that have not authenticated yet."""
+        """The connections that have not authenticated yet."""
         self.handshake_turns = HandshakeTurns()
         """Which TLS handshake begins next."""
         self.first_bytes_max = Setting(config, "sasl.server.max.receive.size")
@@ -138,8 +138,8 @@ class Connections(Generic[C]):
 
     @property
     def request_bytes(self) -> int:
-        """Memory that requests use: those that came and are not answered, and room for begun
-        ones."""
+        """Memory that requests use: bytes of unanswered requests, and the room that is reserved for
+        unfinished requests."""
         return self.requests.used
 
     @property
@@ -157,7 +157,7 @@ class Connections(Generic[C]):
         return [connection.view() for connection in self._open]
 
     def all(self) -> list[C]:
-        """Those open now."""
+        """The connections that are open now."""
         return list(self._open)
 
     def admit(self, connection: C) -> bool:
@@ -187,7 +187,7 @@ class Connections(Generic[C]):
         return True
 
     def end_handshake(self, handshake: Waiting, host: str) -> None:
-        """It has ended, well or not."""
+        """Unregister a TLS handshake, which has succeeded or failed."""
         self.waiting_room.end_handshake(handshake)
         self._forget_one(host)
 
@@ -221,7 +221,8 @@ class Connections(Generic[C]):
             await connection.idle(until_s)
 
     def end(self) -> None:
-        """Send what is ready and the end to all connections; those whose peers close are gone."""
+        """Send what is ready and then the end, on all connections. A connection whose peer closes
+        after that is gone."""
         for connection in self.all():
             connection.end()
 
@@ -250,7 +251,7 @@ class Connections(Generic[C]):
         return "max.connections.per.ip" if self._by_host[host] >= most else None
 
     def _large_max(self) -> int:
-        """How many strangers may send long requests at once."""
+        """How many unauthenticated clients may send long requests at once."""
         config = self._config()
         queued = config.integer("queued.max.request.bytes")
         if queued <= 0:

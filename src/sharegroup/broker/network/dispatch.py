@@ -120,7 +120,7 @@ class Dispatcher:
                 return response_frame(served.api, header.version, header.correlation_id, response)
         request = decode(served.api.request, header.version, frame, header.body)
         size = len(frame)
-        del frame  # records are views of it; of other requests the decoded one is all that stays
+        del frame  # records are views of the frame; any other request is kept only decoded
         if size > REQUEST_ARRAY_MAX:
             _check_arrays(served, request)
         context = RequestContext(

@@ -21,11 +21,11 @@ class Endpoint:
     principal: str = ANONYMOUS
     advertised: tuple[str, int] = ("", 0)
     security: ListenerSecurity | None = None
-    """How clients prove who they are; None: they do not."""
+    """How clients prove who they are; None: they need no proof."""
 
     def principal_by_certificate(self, transport: asyncio.BaseTransport) -> str | None:
-        """The principal of the client's certificate, or :attr:`principal` if it shows none; None:
-        nobody may have this certificate."""
+        """The principal of the client's certificate, or :attr:`principal` if the client shows no
+        certificate. None: no rule makes this certificate a principal."""
         tls = transport.get_extra_info("ssl_object") if self.security is not None else None
         certificate = tls.getpeercert(binary_form=True) if tls is not None else None
         if certificate is None or self.security is None:

@@ -1,5 +1,5 @@
-"""How long the next frame of one connection may be. Who is not known yet may send little, and so
-may who is authenticating anew."""
+"""How long the next frame of one connection may be. A client that is not known yet may send only
+short frames, and so may a client that is authenticating anew."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from sharegroup.model.limits import FIRST_REQUEST_BYTES_MAX
 
 class FrameLengths:
     """Args:
-    longest: of any frame.
-    stranger_max: of a frame of a client that is authenticating.
-    sasl: the connection's; None without SASL.
+    longest: the most bytes of any frame.
+    stranger_max: the most bytes of a frame of a client that is authenticating.
+    sasl: the connection's SASL session; None without SASL.
     """
 
     def __init__(
@@ -25,17 +25,17 @@ class FrameLengths:
         self._stranger_max = stranger_max
         self._sasl = sasl
         self.answered = False
-        """Whether a request has been answered, those of SASL not counted."""
+        """Whether a request has been answered; requests of SASL do not count."""
 
     def most(self) -> int:
-        """Bytes of the next frame at most, whatever it is."""
+        """The most bytes that the next frame may have, whatever its API."""
         if self._sasl is None or self._sasl.settled:
             return self._longest
         return min(self._longest, self._stranger_max())
 
     def check(self, key: int, version: int, length: int) -> None:
-        """Refuse a long request as soon as it begins. Where a SASL token without a header comes
-        next, the three numbers are no API's: :meth:`most` is all that holds.
+        """Refuse a long request as soon as it begins. A SASL token without a header has no API key
+        or version: if one comes next, only the limit of :meth:`most` applies.
 
         Raises:
             MalformedMessage: it is too long.

@@ -1,8 +1,8 @@
 """Which TLS handshake begins next: each takes up to a millisecond of a processor, so only so many
 begin in a second, and addresses take turns.
 
-A flood of handshakes therefore costs others a part of a processor, and a client at another address
-does not wait behind it.
+A flood of handshakes therefore costs other clients a part of a processor, and a client at another
+address does not have to wait until it is over.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ _GAP_S: Final = 1 / HANDSHAKES_PER_SECOND_MAX
 
 
 class Handshake(Protocol):
-    """One, as this module sees it."""
+    """A TLS handshake, as this module sees it."""
 
     def begin(self) -> bool:
-        """Its turn has come. False if it has ended meanwhile, which costs nothing."""
+        """Its turn has come. False if the handshake has ended meanwhile, which costs nothing."""
         ...
 
 
 class HandshakeTurns:
-    """The lines of one broker, one for each address."""
+    """The lines of handshakes that wait, one line for each address."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -35,13 +35,13 @@ class HandshakeTurns:
         self._timer: asyncio.TimerHandle | None = None
 
     def enter(self, handshake: Handshake, host: str) -> None:
-        """Begin it now or later."""
+        """Begin a handshake now, or when its turn comes."""
         self._lines.setdefault(host, {})[handshake] = None
         if self._timer is None:
             self._play()
 
     def leave(self, handshake: Handshake, host: str) -> None:
-        """It has ended; it is ignored if it does not wait."""
+        """Take a handshake that has ended out of its line; one that does not wait is ignored."""
         line = self._lines.get(host)
         if line is not None:
             line.pop(handshake, None)
@@ -49,7 +49,7 @@ class HandshakeTurns:
                 del self._lines[host]
 
     def close(self) -> None:
-        """Begin none any more."""
+        """Begin no handshake any more."""
         self._lines.clear()
         if self._timer is not None:
             self._timer.cancel()

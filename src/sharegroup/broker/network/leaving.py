@@ -1,9 +1,9 @@
-"""What is to be written to one connection: bytes, and ranges of files that are sent from there.
+"""What is to be written to one connection: bytes, and ranges of files.
 
 A range goes from the file to the socket without being read (``FileRange.send``), as much as the
-socket takes. When it takes no more, a few bytes are read and given to the transport, which tells
-when they have left. So the transport alone waits for the socket. A connection without a socket of
-its own (``sim``) has ranges read, and so has TLS, whose bytes are not those of the file.
+socket takes. When the socket takes no more, a few bytes are read and given to the transport, which
+tells when they have left. So the transport alone waits for the socket. Ranges are read if the
+connection has no socket of its own (``sim``), and under TLS, whose bytes are not those of the file.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ _WAITING_BYTES: Final = 16 * 1024
 _READ_BYTES: Final = 256 * 1024
 """Bytes read at once where a range cannot be sent."""
 _JOINED_BYTES: Final = 16 * 1024
-"""Up to so many bytes are joined, a record of TLS: it makes a record of its own of each chunk."""
+"""Chunks are joined up to so many bytes, the data of a TLS record: TLS makes a record of each chunk
+that it is given."""
 
 
 def _bare_socket(transport: asyncio.Transport) -> Any:
-    """The socket that takes bytes as they are; None if there is none."""
+    """The socket that takes bytes as they are; None if the transport has no such socket."""
     if transport.get_extra_info("sslcontext") is not None:
         return None
     return transport.get_extra_info("socket")
@@ -47,12 +48,12 @@ class Slot:
 
 
 class Leaving:
-    """The queue of what is to be written. ``size`` is its bytes."""
+    """The queue of chunks to be written. ``size``: how many bytes are in it."""
 
     def __init__(self) -> None:
         self._chunks: deque[Chunk] = deque()
         self._at = 0  # this much of the first chunk, a range, has left
-        self._bare = False  # the transport is to keep nothing
+        self._bare = False  # the transport pauses as soon as it keeps a byte
         self.size = 0
 
     def __bool__(self) -> bool:
@@ -93,7 +94,7 @@ class Leaving:
             transport.set_write_buffer_limits()
 
     def _write_bytes(self, transport: asyncio.Transport, room: int, *, read: bool) -> None:
-        """Write chunks together, ``room`` bytes at most; ``read`` ranges, or end at the next."""
+        """Write chunks together, ``room`` bytes at most. At a range, read it (``read``) or end."""
         size, chunks = self.size, self._next_bytes(room, read=read)
         if size - self.size <= _JOINED_BYTES:
             transport.write(b"".join(chunks))
@@ -123,7 +124,7 @@ class Leaving:
     def _send(
         self, transport: asyncio.Transport, socket: int, file: FileRange, wanted: int
     ) -> bool:
-        """Send of a range. Returns False if the transport has paused writing."""
+        """Send a part of a range. Returns False if the transport has paused writing."""
         if not self._bare:
             self._bare = True
             transport.set_write_buffer_limits(high=0)  # it pauses as soon as the socket is full

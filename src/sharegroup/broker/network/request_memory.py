@@ -1,14 +1,14 @@
 """Bounds the bytes of requests in memory, over all connections (``queued.max.request.bytes``).
 
-Two things count: bytes that came and are not answered, and bytes that an unfinished request of more
-than a few kilobytes still needs. Such a request is read on only when there is room for all of it,
-so that a request that is being read can always be finished. A connection that waits for room is not
-read from; room is given first come, first served. Large requests leave a quarter of the room to
-small ones.
+Two things count: received bytes of requests that are not answered, and the bytes that an unfinished
+request of more than a few kilobytes still needs. Such a request is read on only when there is room
+for all of it, so that a request that is being read can always be finished. A connection that waits
+for room is not read from; room is given first come, first served. Large requests leave a quarter of
+the room to small ones.
 
 While a connection waits, a check every second finds connections that hold room and make no
-progress: an unfinished request of which almost nothing came, or a large one that is not answered.
-They are closed. Kafka would close them only after ``connections.max.idle.ms``.
+progress: of their unfinished request almost nothing came, or their large request is not answered.
+These connections are closed. Kafka would close them only after ``connections.max.idle.ms``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Holder(Protocol):
     """Whether it never held more than MODEST_BYTES."""
 
     def may_read_again(self) -> None:
-        """There is room."""
+        """There is room for the connection's requests again."""
         ...
 
     def abort(self) -> None:

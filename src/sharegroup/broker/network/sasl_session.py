@@ -1,10 +1,10 @@
-"""Who one connection of a SASL listener is: the order of its requests until it is known, and again
-when it authenticates anew (KIP-368).
+"""Finds out who the client of one SASL connection is: takes its requests until the client is known,
+and again when it authenticates anew (KIP-368).
 
-Before that a client may send ApiVersions, then SaslHandshake, then SaslAuthenticate, one at a time.
-Anything else closes the connection. After SaslHandshake version 0 the messages of the exchange are
-frames of their own, without a request or an answer around them (KIP-43); a refusal closes the
-connection without a word. Source: Kafka class SaslServerAuthenticator.
+Until it is known, a client may send ApiVersions, then SaslHandshake, then SaslAuthenticate, one at
+a time. Anything else closes the connection. After SaslHandshake version 0 the messages of the
+exchange are frames of their own, without a request or an answer around them (KIP-43); a refusal
+closes the connection without a word. Source: Kafka class SaslServerAuthenticator.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from sharegroup.wire.schema import Message
 M = TypeVar("M", bound=Message)
 
 AGAIN_MS: Final = 1000
-"""A client may not authenticate anew more often, as in Kafka."""
+"""How long a client must wait between two re-authentications, as in Kafka."""
 
 VERSIONS_TOLD_MAX: Final = 3
-"""ApiVersions requests of a stranger that are answered, beside those of an unknown version. Kafka
-answers one."""
+"""How many ApiVersions requests of a client that is not known yet are answered; requests of an
+unknown version do not count. Kafka answers one."""
 
 _HANDSHAKE: Final = apis.SASL_HANDSHAKE.key.to_bytes(2, "big")
 
@@ -93,9 +93,9 @@ class _AnotherMechanism:
 
 
 class SaslSession:
-    """One connection. ``principal`` is the client's, once ``authenticated``.
+    """The session of one connection. ``principal`` is the client's, once ``authenticated``.
 
-    ``busy`` while a request of the authentication is being handled: the next must wait for it.
+    ``busy`` while a request of the authentication is being handled: the next request must wait.
     """
 
     def __init__(
@@ -115,9 +115,9 @@ class SaslSession:
         self._raw = False
         self._exchange: Exchange | None = None
         self._expires_ms: int | None = None
-        self._again_ms: int | None = None  # when it has begun to authenticate anew
+        self._again_ms: int | None = None  # when the client last began to authenticate anew
         self.principal = ""
-        self._claimed = ""  # the user whose password was looked at
+        self._claimed = ""  # the user that the client claims to be
         self.host = ""
         self.left: Callable[[], bool] = lambda: False
         """Whether the connection is gone."""
@@ -130,7 +130,7 @@ class SaslSession:
 
     @property
     def is_deleted(self) -> bool:
-        """Whether the client is known as a user that there is no more."""
+        """Whether the user that the client is known as was deleted."""
         user = self.principal.partition(":")[2]
         return self.authenticated and not self._security.knows(user, self._mechanism)
 
@@ -145,13 +145,13 @@ class SaslSession:
         return self._raw and self._state is _State.EXCHANGE
 
     def turn(self, user: str) -> AbstractAsyncContextManager[None]:
-        """Wait until the claim to be ``user`` may be looked at."""
+        """Wait until it may be checked whether the client is ``user``."""
         self._claimed = user
         return self._guessing.turn(self.host, user, self.left)
 
     def takes(self, frame: bytes) -> bool:
-        """Whether a request is the session's: any before the client is known, then those that
-        authenticate it anew, and any when its time is over."""
+        """Whether the session must handle a request: any request before the client is known, then
+        requests that authenticate it anew, and any request after the authentication has expired."""
         if self._state is not _State.DONE:
             return True
         if self._expires_ms is None:
@@ -194,7 +194,7 @@ class SaslSession:
         header: RequestHeader,
         api_versions: Callable[[], Awaitable[Sequence[Chunk]]],
     ) -> Answer:
-        """Before the exchange."""
+        """The answer to a request before the exchange."""
         if header.api_key == apis.API_VERSIONS.key and not self.authenticated:
             if header.version in API_TABLE[header.api_key].versions:
                 self._versions_told += 1
@@ -266,7 +266,7 @@ class SaslSession:
         return Answer(framed(response))
 
     def _complete(self, step: Step) -> int:
-        """The client is known; returns for how long, 0: for ever."""
+        """The exchange has succeeded: the client is known. Returns for how long; 0: for ever."""
         principal = f"User:{step.user}"
         if not self._security.knows(step.user or "", self._mechanism):
             raise Refused("the user was deleted meanwhile")
@@ -291,7 +291,7 @@ class SaslSession:
         return min(lifetimes) if lifetimes else 0
 
     async def _failed(self, chunks: Sequence[Chunk], reason: str) -> Answer:
-        """Answer late, then close: so guessing is slow."""
+        """Answer late, then close, so that guessing passwords is slow."""
         self._state = _State.FAILED
         self._exchange = None
         mechanism = self._mechanism or "none"
@@ -306,7 +306,7 @@ class SaslSession:
         return Answer(chunks, close=True)
 
     async def _out_of_order(self, frame: bytes, header: RequestHeader) -> Answer:
-        """Refuse a request that comes in the middle of an exchange, in its own words."""
+        """Refuse a request that comes in the middle of an exchange, by its own API's response."""
         served = API_TABLE.get(header.api_key)
         chunks: Sequence[Chunk] = []
         if served is not None and header.version in served.versions:
@@ -314,7 +314,7 @@ class SaslSession:
             try:
                 response = served.failure(request, IllegalSaslState())
             except KafkaError:
-                response = None  # it has no words for it
+                response = None  # the API's response cannot carry an error
             if response is not None:
                 chunks = _framed(served.api, header, response)
         return await self._failed(chunks, f"{_name(header)} in the middle of the exchange")
@@ -340,7 +340,7 @@ def _read(kind: type[M], header: RequestHeader, frame: bytes) -> M:
 
 
 def _raw_token(response: SaslAuthenticateResponse) -> Sequence[Chunk]:
-    """Without a header; there are no words for a refusal."""
+    """The answer to a token without a header; a refusal has no answer."""
     if response.error_code:
         return []
     return [bare_frame(bytes(response.auth_bytes))]

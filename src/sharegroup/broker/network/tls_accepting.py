@@ -1,9 +1,9 @@
 """Accepts connections of a TLS listener: the handshake comes first, then the connection is made.
 
-Each connection gets the context that holds when it comes, so that renewed certificates need no
-restart. A handshake that fails is counted, and said now and then. Its arithmetic runs in a thread
-of low priority: on the event loop all other clients would wait for it. OpenSSL works without the
-interpreter lock.
+Each connection gets the TLS context that is in force when it comes, so that renewed certificates
+need no restart. Failed handshakes are counted, and logged now and then. The arithmetic of a
+handshake runs in a thread of low priority: on the event loop all other clients would wait for it.
+OpenSSL works without the interpreter lock.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ ALERT_S: Final = 2.0
 InThread = Callable[[Callable[[], None]], Awaitable[None]]
 
 _ALERT: Final = bytes.fromhex("1503030002020a")
-"""Fatal, an unexpected message (RFC 8446, section 6). OpenSSL says nothing to a peer that speaks
-plaintext, and Kafka does: a Kafka client knows by it that it should speak TLS."""
+"""A fatal alert, unexpected_message (RFC 8446, section 6). To a peer that speaks plaintext OpenSSL
+sends no alert. Kafka sends one, and a Kafka client knows by it that it should speak TLS."""
 
 
 class TlsAccepting(asyncio.Protocol):
-    """The asyncio protocol of one accepted socket, until its handshake is over. It begins in its
-    turn after the first bytes have come: who sends nothing costs nothing.
+    """The asyncio protocol of one accepted socket, until its handshake is over. The handshake waits
+    for the first bytes, then for its turn: a peer that sends nothing costs nothing.
 
     Args:
-        make: the protocol of the connection.
-        begins: asks whether one more connection may be in its handshake; it counts it then.
-        ended: takes it from the count.
+        make: makes the protocol of the connection.
+        begins: asks whether one more handshake may begin; if so, the handshake is counted.
+        ended: uncounts a handshake that is over.
         timeout_s: the longest that a handshake may take.
         in_thread: computes handshakes while the event loop goes on.
     """
@@ -100,7 +100,7 @@ class TlsAccepting(asyncio.Protocol):
             self._raw.abort()
 
     def begin(self) -> bool:
-        """Its turn has come. False if it has ended meanwhile."""
+        """Its turn has come. False if the handshake has ended meanwhile."""
         if self._timer is None:
             return False
         context = self._security.material.context
@@ -110,8 +110,9 @@ class TlsAccepting(asyncio.Protocol):
         return True
 
     def _step(self, tls: Tls) -> None:
-        """Go on with what has come, in the thread. Until it has done so nothing is read, and
-        nobody else uses ``tls``. What came is given in parts, as OpenSSL keeps that much memory."""
+        """Continue the handshake in the thread, with bytes that came. Until the thread is done,
+        nothing is read, and nobody else uses ``tls``. OpenSSL gets the bytes in parts, because it
+        keeps as much memory as it was given at once."""
         tls.incoming.write(self._came[:RECORD_BYTES])
         self._came = self._came[RECORD_BYTES:]
         step = asyncio.ensure_future(self._in_thread(tls.session.do_handshake))

@@ -1,5 +1,6 @@
-"""Where records begin and end in a stream of TLS: OpenSSL handles all that it is given at once, and
-a record without data, such as a change of keys, costs more than one with data."""
+"""Finds where records begin and end in a TLS stream, so that OpenSSL can be given a few at a time.
+OpenSSL handles all records that it is given in one call, and a record without data, such as a
+change of keys, costs more than one with data."""
 
 from __future__ import annotations
 
@@ -20,17 +21,17 @@ _LENGTH_AT: Final = 3
 
 
 class TlsRecords:
-    """Cuts what comes, and counts."""
+    """Cuts the received bytes of one connection into pieces, and counts records without data."""
 
     def __init__(self) -> None:
-        self._head = b""  # of a record that has begun
-        self._left = 0  # bytes of its body that have not come
+        self._head = b""  # the incomplete header of a record
+        self._left = 0  # bytes of the record's body that have not come
         self._empty = 0
         self._data_bytes = 0
 
     def cut(self, data: bytes) -> Iterator[tuple[bytes, int]]:
-        """Pieces of ``data``, each with how many records it completes: TLS_RECORDS_AT_ONCE at
-        most, and none beyond RECORD_BYTES."""
+        """Pieces of ``data``, each with the number of records that end in it. A piece ends with its
+        TLS_RECORDS_AT_ONCE-th record, or with the first record that makes it RECORD_BYTES long."""
         start = at = count = 0
         while at < len(data):
             if self._left:
@@ -55,10 +56,10 @@ class TlsRecords:
             yield data[start:], count
 
     def read(self, records: int, chunks: list[bytes]) -> bool:
-        """Count what so many records had in them; each record gives one chunk at most.
+        """Count the data in so many ``records``; each record gives one chunk at most.
 
-        Returns False if too many had no data so far. Clients send few of them: Java's changes keys
-        after 128 GiB.
+        Returns False if too many records had no data so far. Clients send few such records: Java's
+        client changes keys after 128 GiB.
         """
         self._empty += records - len(chunks)
         self._data_bytes += sum(map(len, chunks))

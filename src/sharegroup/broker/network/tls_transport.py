@@ -16,7 +16,7 @@ from typing import Any, Final
 from sharegroup.broker.network.tls_records import RECORD_BYTES, TlsRecords
 
 KEPT_BYTES: Final = 4 * RECORD_BYTES
-"""Encrypted at once: OpenSSL keeps the memory of the most bytes that waited in it."""
+"""Bytes encrypted at once: OpenSSL keeps memory for the most bytes that ever waited in it."""
 
 
 class Tls:
@@ -56,7 +56,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self._ended = False
 
     def start(self, came: bytes) -> None:
-        """Tell the connection that it is made, and give it what came with the handshake."""
+        """Tell the connection that it is made, and give it bytes that came with the handshake."""
         self._raw.set_protocol(self)
         self._protocol.connection_made(self)
         self.data_received(self._tls.incoming.read() + came)
@@ -136,11 +136,11 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         return self._raw.get_write_buffer_size()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """In encrypted bytes."""
+        """Set the limits, in encrypted bytes."""
         self._raw.set_write_buffer_limits(high, low)
 
     def is_closing(self) -> bool:
-        """Whether it is closed, or will be."""
+        """Whether the transport is closed, or will be."""
         return self._raw.is_closing()
 
     def can_write_eof(self) -> bool:
@@ -161,7 +161,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
     def _end_tls(self) -> None:
         if not self._ended:
             self._ended = True
-            with contextlib.suppress(ssl.SSLError):  # it would wait for the peer's end
+            with contextlib.suppress(ssl.SSLError):  # raised because the peer has sent no end yet
                 self._tls.session.unwrap()
             self._send()
 

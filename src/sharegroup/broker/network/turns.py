@@ -4,8 +4,9 @@ A request costs processor time when it is started; waiting for a disk or for rec
 costs nothing. So each step of the event loop starts a few requests, spread over the connections
 that have some. A connection that has sent thousands of requests waits in the same line as one that
 has sent a single one. A lone request on an idle broker is started at once. A connection that has
-been alone for a while gets larger steps: they cost less, and no other connection waits. One whose
-answer is outstanding is company: what it waits for, a disk, is seen only between two steps.
+been alone for a while gets larger steps: they cost less, and no other connection waits. Another
+connection whose answer is outstanding counts as company: the answer waits for a disk, and the event
+loop notices the disk only between two steps.
 """
 
 from __future__ import annotations
@@ -85,8 +86,9 @@ class Turns:
             self._play()
 
     async def owing(self, player: Player, answering: Awaitable[None]) -> None:
-        """Await ``answering``; until then ``player`` is company for others. Not meant for requests
-        that wait for records: a consumer without work would make everybody's steps small."""
+        """Await ``answering``; until it is done, ``player`` is company for others. Not meant for
+        requests that wait for records: a consumer without work would make everybody's steps small.
+        """
         self._owed[player] = self._owed.get(player, 0) + 1
         try:
             await answering
@@ -96,8 +98,9 @@ class Turns:
                 self._owed[player] = left
 
     def after_those_in_line(self, call: Callable[[], None]) -> None:
-        """Call ``call`` once all that has come until now has been looked at: what lies in sockets,
-        and one turn of each connection in line. At once where there is nothing, but for two steps.
+        """Call ``call`` once everything that has come until now has had its chance: bytes in
+        sockets are read, and each connection in line has had one turn. If there is nothing, this
+        still takes two steps of the loop.
         """
         soon = self._loop.call_soon
         # After a long step some event loops look at their timers before their sockets.

@@ -2,8 +2,8 @@
 
 A TLS handshake in progress counts, too. So whoever has no credentials can take neither all
 descriptors nor much memory. When the room is full, the address with the most connections in it
-loses its oldest one to the newcomer: who authenticates at once gets in, however many others hold
-connections open and send nothing.
+loses its oldest connection to the newcomer: a client that authenticates at once gets in, however
+many others hold connections open and send nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Waiting(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Of a connection in the room. ``timer`` ends its time; None: somebody else does."""
+    """The place of a connection in the room. ``timer`` ends the connection's time; None: somebody
+    else watches it."""
 
     host: str
     timer: asyncio.TimerHandle | None
@@ -43,8 +44,8 @@ class WaitingRoom:
 
     Args:
         connections_max: the most connections there may be in all.
-        timeout_ms: how long one may stay here.
-        large_max: how many may hold more than ``MODEST_BYTES``.
+        timeout_ms: how long a connection may stay in the room.
+        large_max: how many connections here may hold more than ``MODEST_BYTES``.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class WaitingRoom:
         self._timeout_ms = timeout_ms
         self._large_max = large_max
         self._counters = counters
-        self._places: dict[Waiting, _Place] = {}  # all three: the oldest first
+        self._places: dict[Waiting, _Place] = {}  # this and the two below have the oldest first
         self._by_host: dict[str, dict[Waiting, None]] = {}
         self._large: dict[Waiting, None] = {}
         self.handshakes = 0
@@ -73,32 +74,32 @@ class WaitingRoom:
         return self._timeout_ms() / 1000
 
     def begin_handshake(self, handshake: Waiting, host: str) -> None:
-        """Let a TLS handshake wait, whose time others watch."""
+        """Take in a TLS handshake; the caller watches its time."""
         self._make_room()
         self._put(handshake, _Place(host, None))
         self.handshakes += 1
 
     def end_handshake(self, handshake: Waiting) -> None:
-        """It has ended, well or not."""
+        """Let out a TLS handshake, which has succeeded or failed."""
         self.handshakes -= 1
         self.leave(handshake)
 
     def enter(self, connection: Waiting, host: str) -> None:
-        """Let a connection wait."""
+        """Take in a connection, and close it if it does not authenticate in time."""
         self._make_room()
         loop = asyncio.get_running_loop()
         timer = loop.call_later(self.timeout_s, self._late, connection, host)
         self._put(connection, _Place(host, timer))
 
     def grown(self, connection: Waiting) -> None:
-        """A connection holds more than ``MODEST_BYTES``; it is ignored if it is not here."""
+        """Note that a connection holds more than ``MODEST_BYTES``; ignored if it is not here."""
         if connection in self._places:
             self._large[connection] = None
             if len(self._large) > self._large_max():
                 self._put_out(next(iter(self._large)), "unauthenticated requests")
 
     def leave(self, connection: Waiting) -> None:
-        """It has authenticated, or is gone."""
+        """Let out a connection that has authenticated, or is gone; ignored if it is not here."""
         place = self._places.pop(connection, None)
         if place is None:
             return
@@ -111,7 +112,7 @@ class WaitingRoom:
             del self._by_host[place.host]
 
     def close(self) -> None:
-        """Close all that is here."""
+        """Close all connections that are here."""
         for waiting in list(self._places):
             waiting.abort()
 

@@ -1,5 +1,5 @@
-"""One request of a client that may have quotas: it is answered at once, and then its connection is
-muted for the throttle time, which the answer tells (KIP-219)."""
+"""Handles one request of a client that may have quotas. The request is answered at once; then its
+connection is muted for the throttle time, which the answer tells the client (KIP-219)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class WithinQuotas:
 
     Args:
         now_s: a clock.
-        started_s: its time when the request began.
+        started_s: the clock's time when the request began.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class WithinQuotas:
         self.context = context._replace(
             answer_bytes_max=self._answer_bytes_max, mutations=self._mutations
         )
-        """For the handler."""
+        """The context that the handler gets."""
 
     async def answer(
         self,
@@ -72,7 +72,7 @@ class WithinQuotas:
         return frames
 
     def _throttle_ms(self, seconds: float, answer_bytes: int, answered: bool) -> int:
-        """The longest one counts, as in Kafka."""
+        """The longest throttle time of all quotas, as in Kafka."""
         who = (self._principal, self._client_id)
         by_bytes = self._quotas.request(self._key, *who, self._request_bytes, answer_bytes)
         by_time = self._quotas.time(self._key, *who, seconds, answered=answered)
