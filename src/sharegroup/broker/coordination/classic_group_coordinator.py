@@ -1,8 +1,9 @@
 """The coordinator of classic groups: their requests, over the runtimes of ``__consumer_offsets``.
 
-A join or a sync may wait for other members. It waits as a future by token. The machine answers the
-token in any later call. A machine that is loaded again knows no tokens: its clients are told to
-look for their coordinator again, and join anew, as when Kafka moves a group to another broker.
+A join or a sync may wait for other members. The request then waits as a future with a token, and
+the machine answers the token in some later call. A machine that is loaded again knows no tokens:
+its clients are told to look for their coordinator again, and join anew, as when Kafka moves a group
+to another broker.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ class ClassicGroupCoordinator:
         self._consumer = consumer
 
     def close(self) -> None:
-        """Answer all requests that wait, and let none wait any more: the broker stops."""
+        """The broker stops: refuse all requests that wait, and let no further request wait."""
         self._closed = True
         for token in list(self._waiting):
             self._deliver([Answer(token, Refused(NotCoordinator()))])
@@ -137,9 +138,10 @@ class ClassicGroupCoordinator:
 
     async def join(self, request: Join, taken: Callable[[], None]) -> Joined | Refused:
         """JoinGroup; waits for the other members, except in a consumer group. A consumer group goes
-        on as a classic group with its offsets once all its members have left. ``taken`` is called
-        before it waits: the group has the metadata then. Joins that wait must not keep others from
-        coming, for whom they wait.
+        on as a classic group with its offsets once all its members have left.
+
+        ``taken`` is called before the request waits, when the group has the member's metadata: a
+        join that waits must not hold the room that the joins of the other members need.
 
         Raises:
             InconsistentGroupProtocol: a group of another type has this id.
@@ -154,7 +156,7 @@ class ClassicGroupCoordinator:
                     try:
                         joined, written = self._consumer.begin_join(runtime, request)
                     except KafkaError as error:
-                        return Refused(error)  # as in Kafka without the member's id
+                        return Refused(error)  # without the member's id, as in Kafka
                     await runtime.settle(written)
                     return joined
                 self._check_type(request.group_id)
@@ -278,8 +280,8 @@ class ClassicGroupCoordinator:
             self._waiting.pop(token, None)
 
     async def _settle(self, runtime: Runtime, written: Written) -> None:
-        """Wait until a write is durable, which answers what waited for it. It goes on when the
-        client disconnects: other members wait for it too."""
+        """Wait until a write is durable: this answers the requests that waited for it. The wait
+        goes on even if the client disconnects, because other members wait for the write too."""
         try:
             await runtime.settle(written)
         except KafkaError as error:
@@ -316,7 +318,7 @@ class ClassicGroupCoordinator:
         self.rebalances += completed
 
     def refuse_orphans(self) -> None:
-        """Refuse the requests whose machine is no longer in use: after a load."""
+        """After a load: refuse the requests that wait in a machine that is no longer in use."""
         self._deliver(
             [
                 Answer(token, Refused(NotCoordinator()))
@@ -326,7 +328,7 @@ class ClassicGroupCoordinator:
         )
 
     async def _runtime(self, group_id: str) -> Runtime:
-        """The loaded runtime of an existing group. Raises UnknownMemberId if there is none."""
+        """The loaded runtime of a group. Raises UnknownMemberId if the group does not exist."""
         runtime = self._runtimes.of(group_id)
         await runtime.load_or_refuse()
         consumer = self._consumer.groups.exists(group_id)

@@ -81,7 +81,8 @@ class ClassicGroupsMachine:
         self.done(self.groups.replayed(Now(now_ms, self._clock.wall_ms())))
 
     def next_deadline_ms(self) -> int | None:
-        """When the next session or phase of a rebalance ends, or unused groups are looked for."""
+        """When the next session ends, the next phase of a rebalance ends, or the next search for
+        unused groups is due."""
         due_ms = self.groups.next_deadline_ms()
         check_ms = self._rounds.next_ms if len(self.groups) else None
         return min((at for at in (due_ms, check_ms) if at is not None), default=None)
@@ -113,7 +114,8 @@ class ClassicGroupsMachine:
         return len(self.groups)
 
     def live_records(self) -> Iterator[Sequence[ClassicRecord]]:
-        """The last record of each group: what has happened since is not decided yet."""
+        """The last record of each group. Anything later, such as an unfinished rebalance, has no
+        record yet."""
         for group_id in self.groups.group_ids():
             record = self.groups.record(group_id)
             if record is not None:

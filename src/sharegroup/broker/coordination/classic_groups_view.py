@@ -34,7 +34,8 @@ class ClassicGroupsView(GroupsView[ClassicGroups]):
         return self._of(group_id).describe(group_id)
 
     def protocol_type(self, group_id: str) -> str:
-        """ "consumer", or what else its members do; empty for an unknown group."""
+        """The protocol type of the group's members, such as "consumer"; empty for an unknown
+        group."""
         group = self._of(group_id).group(group_id)
         return "" if group is None else group.protocol_type or ""
 
@@ -55,10 +56,11 @@ class ClassicGroupsView(GroupsView[ClassicGroups]):
         self._of(committer.group_id).committed(committer.group_id, committer.member_id, now)
 
     def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
-        """Nothing: whoever may read a classic group reads its offsets, as in Kafka."""
+        """Allow it always: whoever may read a classic group may read its offsets, as in Kafka."""
 
     def check_offset_delete(self, group_id: str) -> None:
-        """Only consumers tell their topics. See ``CommittingGroups``."""
+        """Allow OffsetDelete if the group has no members, or consumers: only consumers tell the
+        broker their topics. See ``CommittingGroups``."""
         group = self._of(group_id).group(group_id)
         if group is None or group.state is State.EMPTY:
             return
@@ -72,8 +74,8 @@ class ClassicGroupsView(GroupsView[ClassicGroups]):
 
     def empty_since_ms(self, group_id: str) -> int | None:
         """Since when the group has been empty, in wall-clock milliseconds. None if it has members,
-        if an old record does not say it, or if it never had members: then offsets expire by their
-        own age.
+        if it never had members, or if an old record does not say it. In the last two cases offsets
+        expire by their own age.
         """
         group = self._of(group_id).group(group_id)
         if group is None or group.state is not State.EMPTY or group.protocol_type is None:

@@ -1,4 +1,4 @@
-"""When the machines of ``__consumer_offsets`` look for what nobody uses any more.
+"""When the machines of ``__consumer_offsets`` look for unused groups and for expired offsets.
 
 Source: Kafka method ``GroupCoordinatorShard.cleanupGroupMetadata``.
 """
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Unused(NamedTuple):
-    """When an empty group is deleted. Both are asked at each use."""
+    """When an empty group is deleted. Both functions are called at each use."""
 
     interval_ms: Callable[[], int]
     """``offsets.retention.check.interval.ms``."""
@@ -19,10 +19,10 @@ class Unused(NamedTuple):
 
 
 class Rounds:
-    """Rounds of cleaning, an interval apart. The first is an interval after the load.
+    """Rounds of cleaning, an interval apart. The first round is an interval after the load.
 
     Args:
-        interval_ms: asked after each round.
+        interval_ms: called after each round.
     """
 
     def __init__(self, interval_ms: Callable[[], int]) -> None:
@@ -31,7 +31,7 @@ class Rounds:
         """When the next round is due, by the monotonic clock; None before the load."""
 
     def done(self, now_ms: int) -> None:
-        """A round, or the load, is over."""
+        """A round, or the load, is over: the next round is an interval later."""
         self.next_ms = now_ms + self._interval_ms()
 
     def are_due(self, now_ms: int) -> bool:

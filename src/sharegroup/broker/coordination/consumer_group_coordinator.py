@@ -93,26 +93,27 @@ class ConsumerGroupCoordinator:
     async def _match(
         self, groups: ConsumerGroups, request: ConsumerHeartbeat, sees: Sees | None
     ) -> None:
-        """Find the topics that the decision on a heartbeat will need, in slices."""
+        """Match topics to the regular expressions that the decision on a heartbeat needs, in slices
+        of time."""
         topics, now_ms = self._image(), self._clock.monotonic_ms()
         for regex in groups.to_match(request.group_id, request.subscribed_regex, topics, now_ms):
-            # The decision says what is wrong with an expression.
+            # Errors in an expression are reported by the decision.
             with suppress(InvalidRegularExpression):
                 async for _ in sliced(groups.matches.steps(regex, topics)):
                     pass
                 if sees is not None:
                     async for name in sliced(groups.matches.of(regex, topics)):
-                        sees(name)  # it keeps its answers
+                        sees(name)  # ``sees`` keeps its answers
 
     # Members of the classic protocol -----------------------------------------------------------
 
     def has_members(self, group_id: str) -> bool:
-        """Whether there is such a group, and it has members; its partition must be loaded."""
+        """Whether the consumer group exists and has members; its partition must be loaded."""
         return _groups(self._runtimes.of(group_id)).has_members(group_id)
 
     def begin_join(self, runtime: Runtime, request: Join) -> tuple[Joined | Refused, Written]:
-        """JoinGroup to a group that has members, while its lock is held. The caller must settle
-        what was written before it answers.
+        """JoinGroup to a group that has members. The caller must hold the group's lock, and settle
+        the returned write before it answers.
 
         Raises:
             KafkaError: as ``ClassicMembers.classic_join``; or the log failed.
@@ -212,7 +213,7 @@ class ConsumerGroupCoordinator:
                 )
 
     async def rebalance(self, group_id: str) -> None:
-        """Bump the epoch of a group, so that its members go on from what is committed. Raises
+        """Bump the epoch of a group, so that its members go on from the committed offsets. Raises
         KafkaError if the log cannot be written."""
 
         def decide(machine: ConsumerGroupsMachine) -> tuple[None, Sequence[WrittenRecord]]:

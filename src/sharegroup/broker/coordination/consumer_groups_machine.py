@@ -16,7 +16,7 @@ from sharegroup.wire.internal.consumer_groups import KEY_PREFIXES, decode_record
 
 
 def _encode(record: WrittenRecord) -> KeyValue:
-    """A group that changes its protocol writes records of both types."""
+    """The bytes of a record of either type: a group that changes its protocol writes both."""
     if isinstance(record, ClassicGroupRecord | ClassicTombstone):
         return classic_groups.encode_record(record)
     return encode_record(record)
@@ -43,7 +43,7 @@ class ConsumerGroupsMachine(MembershipMachine[WrittenRecord]):
         self._rounds.done(now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """When the next member's time is up, or unused groups are looked for."""
+        """When the next member's time is up, or the next search for unused groups is due."""
         due_ms, round_ms = super().next_deadline_ms(), self._rounds.next_ms
         if not len(self.groups) or round_ms is None:
             return due_ms

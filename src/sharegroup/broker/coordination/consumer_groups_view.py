@@ -23,7 +23,7 @@ class ConsumerGroupsView(GroupsView[ConsumerGroups]):
         return self._of(group_id).describe(group_id)
 
     def records(self, group_id: str) -> Iterator[ConsumerRecord]:
-        """All records of a group; none for an unknown group."""
+        """All records of a group; empty for an unknown group."""
         return self._of(group_id).records(group_id)
 
     def check_commit(self, committer: Committer, partitions: Iterable[tuple[UUID, int]]) -> None:
@@ -31,7 +31,8 @@ class ConsumerGroupsView(GroupsView[ConsumerGroups]):
         self._of(committer.group_id).check_commit(committer, partitions)
 
     def committed(self, committer: Committer) -> None:
-        """Nothing: only heartbeats, joins and syncs keep a member of a consumer group."""
+        """Nothing to do: a commit does not keep a member of a consumer group alive, only
+        heartbeats, joins and syncs do."""
 
     def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
         """Allow OffsetFetch. See ``CommittingGroups``."""
@@ -48,12 +49,13 @@ class ConsumerGroupsView(GroupsView[ConsumerGroups]):
         return self._of(group_id).cooperative_member(group_id, member_id, member_epoch, partition)
 
     def check_offset_delete(self, group_id: str) -> None:
-        """All subscriptions are known. See ``CommittingGroups``."""
+        """Allow OffsetDelete always: all subscriptions are known. See ``CommittingGroups``."""
 
     def subscribes(self, group_id: str, topic: str) -> bool:
         """Whether a member subscribes to the topic, by name or by regular expression."""
         return self._of(group_id).subscribes(group_id, topic)
 
     def empty_since_ms(self, group_id: str) -> int | None:
-        """None: no record says it. As in Kafka, offsets expire by the time of their commit."""
+        """None: no record tells since when the group has been empty. As in Kafka, its offsets
+        expire by the time of their commit."""
         return None

@@ -31,8 +31,9 @@ class ForeignRecords:
         """Producer id → the last record of each key in its open transaction."""
 
     def replay(self, offset: int, key: bytes, value: bytes | None) -> bool:
-        """Keep the record; a tombstone removes its key, from open transactions as well. A record
-        outside transactions replaces earlier ones inside, unless a rewrite has repeated it."""
+        """Keep the record; a tombstone removes its key, also from open transactions. A record that
+        is in no transaction replaces earlier records of its key in open transactions, unless a
+        rewrite has repeated it."""
         if value is None or self._values.get(key) != value:
             for records in self._pending.values():
                 records.pop(key, None)
@@ -52,13 +53,13 @@ class ForeignRecords:
         return True
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """Replay what is pending, or drop it."""
+        """Replay the producer's pending records, or drop them."""
         for key, value, _ in self._pending.pop(producer_id, {}).values():
             if committed:
                 self.replay(0, key, value)
 
     def producer_of(self, record: ForeignRecord) -> Producer | None:
-        """Whose transaction the record belongs to."""
+        """The producer whose transaction the record belongs to; None outside transactions."""
         return record.producer
 
     def replayed(self, now_ms: int) -> None:
@@ -88,7 +89,7 @@ class ForeignRecords:
         return len(self._values) + sum(len(records) for records in self._pending.values())
 
     def live_records(self) -> Iterator[Sequence[ForeignRecord]]:
-        """Each key with its last value; then what is pending."""
+        """Each key with its last value; then the pending records."""
         for key, value in list(self._values.items()):
             yield (ForeignRecord(key, value),)
         for producer_id in list(self._pending):

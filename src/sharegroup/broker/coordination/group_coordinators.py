@@ -42,7 +42,8 @@ from sharegroup.model.environment import Clock, Environment
 
 
 class GroupCoordinators(NamedTuple):
-    """One for each type of group, one for their committed offsets, and what they share."""
+    """The coordinators of groups: one for each type of group, and those of committed offsets and of
+    ranges. All share the registry and the runtimes."""
 
     share: ShareGroupCoordinator
     classic: ClassicGroupCoordinator
@@ -54,8 +55,8 @@ class GroupCoordinators(NamedTuple):
 
 
 class _ClassicGroups:
-    """The classic groups beside consumer groups, in the machine that is in use at the moment.
-    Implements ``groups.migration.ClassicSide``.
+    """The classic groups, as consumer groups see them that change their protocol. The machine is
+    looked up in each call, because a load replaces it. Implements ``groups.migration.ClassicSide``.
     """
 
     def __init__(self, runtime_of: Callable[[str], Runtime]) -> None:
@@ -91,8 +92,11 @@ def group_coordinators(
     """
     clock, broker = environment.clock, configs.broker
 
+    # Machines, coordinators and the registry need each other. So a lambda below may use a name that
+    # is assigned further down: it is called only after that.
+
     async def after_load() -> None:
-        classic.refuse_orphans()
+        classic.refuse_orphans()  # first: clients of the replaced machine must not wait any longer
         await share.forget_missing()
         await offsets.forget_missing(topics.id_of)
 
@@ -109,6 +113,7 @@ def group_coordinators(
     offsets_topic = InternalTopic(CONSUMER_OFFSETS, partitions, topics, clock)
     runtimes = GroupRuntimes(
         offsets_topic,
+        # As many partitions as the offsets have: a group's ranges lie beside its offsets.
         InternalTopic(INDIVIDUAL_COMMITS, offsets_topic.partition_count, topics, clock),
         [
             lambda: _new_share_groups(configs, topics, lambda records: share.count(records)),
@@ -138,12 +143,14 @@ def group_coordinators(
         lambda g: registry.check(g, GroupType.CONSUMER),
     )
     simple = SimpleGroups(runtimes)
+    # Without share groups: their progress is delivery state, not committed offsets.
     committing: dict[GroupType, CommittingGroups] = {
         GroupType.CLASSIC: classic.groups,
         GroupType.CONSUMER: consumer.groups,
     }
     registry = GroupRegistry({GroupType.SHARE: share.groups, **committing}, simple, committing)
     offsets = OffsetCoordinator(runtimes, registry, clock)
+    # Only now: it makes machines for the runtimes, so it had to be made before them.
     classic.start(runtimes, lambda group_id: registry.check(group_id, GroupType.CLASSIC), consumer)
     ranges = _range_commits(configs, runtimes, offsets, (classic, consumer))
     return GroupCoordinators(share, classic, consumer, offsets, ranges, registry, runtimes)

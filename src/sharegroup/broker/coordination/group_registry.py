@@ -47,8 +47,9 @@ class GroupsOfType(Protocol):
 async def delete_if_empty(
     groups: GroupsOfType, delete: Callable[[str], Awaitable[None]], group_id: str
 ) -> None:
-    """Delete a group if it is there and empty: its id is wanted for another type of group. Its
-    offsets stay. ``delete`` raises NonEmptyGroup or GroupIdNotFound for a group that is not.
+    """Delete a group if it exists and is empty, because its id is wanted for another type of group.
+    Its offsets stay. ``delete`` raises NonEmptyGroup for a group that is not empty, GroupIdNotFound
+    for a group that does not exist.
 
     Raises:
         KafkaError: as ``delete``, for other reasons.
@@ -91,13 +92,13 @@ class CommittingGroups(GroupsOfType, Protocol):
         ...
 
     def subscribes(self, group_id: str, topic: str) -> bool:
-        """Whether a member subscribes to the topic: its offsets may not be deleted and do not
-        expire. True if that cannot be known."""
+        """Whether a member subscribes to the topic: then the topic's offsets may not be deleted and
+        do not expire. True if the subscriptions cannot be known."""
         ...
 
     def empty_since_ms(self, group_id: str) -> int | None:
         """Since when the group has had no members, in wall-clock milliseconds; None if it has
-        members or that is not known."""
+        members, or if the time is not known."""
         ...
 
 
@@ -106,8 +107,8 @@ class GroupRegistry:
 
     Args:
         types: the groups of each type.
-        simple: groups that have committed offsets; those of no type are shown as classic groups
-            without members, as in Kafka.
+        simple: groups that have committed offsets. A group that has only these, and no type, is
+            shown as a classic group without members, as in Kafka.
         committing: the types whose members commit offsets.
     """
 
@@ -137,20 +138,20 @@ class GroupRegistry:
         )
 
     def committing(self, group_id: str) -> CommittingGroups | None:
-        """The groups of the type that this group has, if its members commit offsets; else None, and
-        for a simple group."""
+        """All groups of this group's type, if members of that type commit offsets. None for other
+        types, and for a simple group."""
         for groups in self._committing.values():
             if groups.exists(group_id):
                 return groups
         return None
 
     def check(self, group_id: str, kind: GroupType) -> None:
-        """Refuse a group id that another type has. A classic group may become a consumer group: its
-        coordinator decides.
+        """Refuse a group id that belongs to another type. A classic group may become a consumer
+        group: the coordinator of consumer groups decides.
 
         Raises:
-            InconsistentGroupProtocol, GroupIdNotFound: as Kafka answers for a classic group, and
-                for a group of another type.
+            InconsistentGroupProtocol: as Kafka answers if ``kind`` is the classic type.
+            GroupIdNotFound: as Kafka answers for all other types.
         """
         found = self.type_of(group_id)
         may_change = kind is GroupType.CONSUMER and found is GroupType.CLASSIC

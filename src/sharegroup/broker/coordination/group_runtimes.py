@@ -1,6 +1,6 @@
-"""The runtimes of ``__consumer_offsets``, one for each partition, with the ranges of
-``__individual_commit_offsets`` beside it. All coordinators of groups share
-them: a group of any type lives in the partition of its id.
+"""The runtimes of ``__consumer_offsets``, one for each partition and the partition of
+``__individual_commit_offsets`` beside it. All coordinators of groups share the runtimes: a group of
+any type lives in the partition of its id.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sharegroup.model.environment import Clock
 from sharegroup.share_state.partitioning import group_partition
 
 REWRITE_PER_LIVE: Final = 2
-"""A log is rewritten after it grew by at least this many records for each live one."""
+"""A log is rewritten only after it grew by this many records for each live record."""
 
 
 class GroupRuntimes:
@@ -65,7 +65,8 @@ class GroupRuntimes:
         return self._runtimes[0 if count == 1 else group_partition(group_id, count)]
 
     async def ensure_ranges(self) -> None:
-        """Make ``__individual_commit_offsets`` unless it is there: records of ranges need it.
+        """Make ``__individual_commit_offsets`` unless it exists: records of ranges are written
+        there.
 
         Raises:
             KafkaStorageError: the disk failed.

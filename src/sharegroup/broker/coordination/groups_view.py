@@ -22,8 +22,8 @@ G = TypeVar("G", bound=Groups)
 
 
 class GroupsView(Generic[G]):
-    """What can be asked of groups of every type. Implements ``group_registry.GroupsOfType``. The
-    answers may not be durable yet.
+    """The queries that groups of every type answer. Implements ``group_registry.GroupsOfType``. An
+    answer may show changes that are not durable yet.
 
     Args:
         of: returns the machine that holds a group id.

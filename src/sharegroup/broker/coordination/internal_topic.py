@@ -55,30 +55,31 @@ class InternalTopic:
 
     @property
     def exists(self) -> bool:
-        """Whether anything has been written to it."""
+        """Whether the topic has been made."""
         return self._topics.internal(self.name) is not None
 
     @property
     def partition_count(self) -> int:
-        """How many partitions it has, or will have."""
+        """How many partitions the topic has, or will have."""
         topic = self._topics.internal(self.name)
         return self._partitions_wanted if topic is None else topic.partition_count
 
     async def ensure(self) -> None:
-        """Make the topic unless it is there.
+        """Make the topic unless it exists.
 
         Raises:
             KafkaStorageError: the disk failed.
         """
         if self._made:
             return
-        async with self._making:  # a half-created topic exists, but lacks some of its logs
+        async with self._making:  # while it is being created, it exists but lacks some of its logs
             if not self.exists:
                 await self._topics.create_internal(self.name, self._partitions_wanted)
             self._made = True
 
     async def is_made(self) -> bool:
-        """Whether it is there, once nobody is making it: who makes it came first."""
+        """Whether the topic exists. If somebody is making it, waits until that is done: the maker
+        came first."""
         if self._making.locked():
             async with self._making:
                 pass
@@ -101,7 +102,7 @@ class LocalTicket(NamedTuple):
     end_offset: int
 
     async def durable(self) -> int:
-        """Return the first offset when all is durable. See ``log.Ticket``."""
+        """Return the first offset when all records are durable. See ``log.Ticket``."""
         await self.log.wait_durable(self.end_offset)
         return self.first_offset
 
@@ -115,7 +116,7 @@ class InternalLog:
         self._topic = topic
         self._partition = partition
         self.left_out: list[tuple[int, int]] = []
-        """What the last replay could not read: first and last offset of each range."""
+        """The ranges that the last replay could not read: first and last offset of each."""
 
     @property
     def exists(self) -> bool:
@@ -129,7 +130,7 @@ class InternalLog:
 
     @property
     def durable_end(self) -> int:
-        """The end of what is durable."""
+        """The end of the durable records."""
         return self._log.high_watermark
 
     @property
@@ -139,7 +140,7 @@ class InternalLog:
         return log.log_end_offset - log.log_start_offset
 
     async def ensure(self) -> None:
-        """Make the topic unless it is there. Raises KafkaStorageError."""
+        """Make the topic unless it exists. Raises KafkaStorageError."""
         await self._topic.ensure()
 
     async def is_made(self) -> bool:
@@ -164,7 +165,7 @@ class InternalLog:
                 timestamp_ms=now_ms,
                 producer_id=producer.producer_id,
                 producer_epoch=producer.epoch,
-                base_sequence=0,  # as Kafka's coordinator: it has no sequence of its own
+                base_sequence=0,  # as Kafka's coordinator does: it counts no sequence
                 attributes=TRANSACTIONAL,
             ),
             flush=flush,
@@ -197,7 +198,7 @@ class InternalLog:
 
     async def replay(self) -> AsyncIterator[LoggedRecord | LoggedEnd]:
         """Every record and marker in order, once all are durable. Records damaged on disk are
-        logged and left out: one bad sector must not keep a broker from its other groups.
+        logged and left out: one bad sector must not keep the broker from serving its other groups.
         """
         log = self._log
         self.left_out.clear()
@@ -215,7 +216,7 @@ class InternalLog:
             except CorruptMessage:
                 if log.after_damage(offset) == offset:
                     raise
-                continue  # this read has found the damage
+                continue  # this read has found new damage: look again where it ends
             if not data:
                 return
             for entry in _entries(data, offset):
@@ -239,7 +240,7 @@ class InternalLog:
 
 
 def _entries(data: bytes, from_offset: int) -> Iterator[LoggedRecord | LoggedEnd]:
-    """The records and markers of whole batches, those below ``from_offset`` left out."""
+    """The records and markers of whole batches, from ``from_offset`` on."""
     view = memoryview(data)
     position = 0
     for header in parse_headers(data):

@@ -18,7 +18,7 @@ KeyValue: TypeAlias = tuple[bytes, Value | None]
 
 
 class Producer(NamedTuple):
-    """A transactional producer, one epoch of it."""
+    """One epoch of a transactional producer."""
 
     producer_id: int
     epoch: int
@@ -30,7 +30,7 @@ class EndOfTransaction(NamedTuple):
     producer: Producer
     committed: bool
     coordinator_epoch: int = 0
-    """The transaction coordinator's."""
+    """The epoch of the transaction coordinator."""
 
 
 class LoggedRecord(NamedTuple):
@@ -40,7 +40,7 @@ class LoggedRecord(NamedTuple):
     key: bytes
     value: bytes | None
     producer: Producer | None = None
-    """Whose transaction it belongs to; None outside transactions."""
+    """The producer whose transaction the record belongs to; None outside transactions."""
 
 
 class LoggedEnd(NamedTuple):
@@ -57,10 +57,10 @@ class Ticket(Protocol):
         """Wait until these records and all submitted before them are durable.
 
         Returns the offset of the first of these records. A ticket without records returns an
-        offset above all records submitted before it, and not above any submitted later.
+        offset above all records submitted before it, and not above any record submitted later.
 
         Raises:
-            KafkaStorageError: they will never be durable.
+            KafkaStorageError: the records will never be durable.
         """
         ...
 
@@ -94,7 +94,7 @@ class CoordinatorLog(Protocol):
         ...
 
     async def ensure(self) -> None:
-        """Make the topic unless it is there; :meth:`submit` needs it.
+        """Make the topic unless it exists; :meth:`submit` needs it.
 
         Raises:
             KafkaStorageError: the disk failed.
@@ -102,7 +102,7 @@ class CoordinatorLog(Protocol):
         ...
 
     async def is_made(self) -> bool:
-        """Whether the topic is there. Waits for those who are making it, so that they are first."""
+        """Whether the topic exists. If somebody is making it, waits until that is done."""
         ...
 
     def submit(
@@ -114,7 +114,7 @@ class CoordinatorLog(Protocol):
         durable with later ones, or when a ticket is waited for.
 
         Raises:
-            KafkaStorageError: none of the records was written.
+            KafkaStorageError: no record was written.
         """
         ...
 
@@ -126,13 +126,14 @@ class CoordinatorLog(Protocol):
         """Check that no later epoch of a producer has written to this log.
 
         Raises:
-            InvalidProducerEpoch: one has.
+            InvalidProducerEpoch: a later epoch has written to it.
         """
         ...
 
     def replay(self) -> AsyncIterator[LoggedRecord | LoggedEnd]:
-        """Every record and marker in order, without damaged ones; includes submitted records not
-        yet durable, and those of transactions that were aborted or have not ended.
+        """Every readable record and marker in order; damaged ones are left out. Includes submitted
+        records that are not yet durable, and records of transactions that were aborted or have not
+        ended.
 
         Raises:
             KafkaStorageError: the log cannot be read, or holds records that will never be durable.

@@ -34,7 +34,7 @@ class Machine(Protocol[R]):
         ...
 
     def next_deadline_ms(self) -> int | None:
-        """When :meth:`tick` has something to do, or None."""
+        """When :meth:`tick` must be called; None: it has nothing to do."""
         ...
 
     def tick(self, now_ms: int) -> Sequence[R]:
@@ -50,8 +50,8 @@ class Machine(Protocol[R]):
         ...
 
     def lowest_needed(self, end_offset: int) -> int | None:
-        """The offset of the oldest record that a replay needs; ``end_offset`` when it needs none,
-        None when that is not known."""
+        """The offset of the oldest record that a replay needs; ``end_offset`` if a replay needs no
+        record, None if the offset is not known."""
         ...
 
     def size(self) -> int:
@@ -74,14 +74,15 @@ class TransactionalMachine(Machine[R], Protocol[R]):
     take effect when the transaction commits, and never if it aborts."""
 
     def producer_of(self, record: R) -> Producer | None:
-        """Whose transaction the record belongs to; None outside transactions. The records of one
-        decision have one producer."""
+        """The producer whose transaction the record belongs to; None outside transactions. All
+        records of one decision have the same producer, or none has one."""
         ...
 
     def replay_pending(
         self, offset: int, key: bytes, value: bytes | None, producer: Producer
     ) -> bool:
-        """Apply a record of a transaction whose end is not known; else as :meth:`replay`."""
+        """Apply a record of a transaction that has not ended at this place in the log. In all other
+        respects as :meth:`replay`."""
         ...
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
@@ -100,7 +101,7 @@ def _keeps_transactions(kind: type[Machine[Any]]) -> bool:
 
 
 def runs(machine: Machine[Any], records: Sequence[Any]) -> list[Sequence[Any]]:
-    """The records in order, cut where the producer changes: a batch has one."""
+    """The records in order, cut where the producer changes: a batch has only one producer."""
     keeper = transactional(machine)
     if keeper is None:
         return [records] if records else []

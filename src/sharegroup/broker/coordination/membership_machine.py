@@ -11,14 +11,15 @@ from sharegroup.broker.coordination.log import KeyValue
 from sharegroup.groups.topics import TopicsImage
 
 R = TypeVar("R")
-"""What a change writes: records of the type, or of another one that a group changes to."""
+"""The records that a change writes: of this type of group, or of the type that a group changes to.
+"""
 R_co = TypeVar("R_co", covariant=True)
 RECORDS_PER_GROUP: Final = 3
 RECORDS_PER_MEMBER: Final = 3
 
 
 class Membership(Protocol[R_co]):
-    """All groups of one type, in the core. ``replay`` takes what its codec decodes."""
+    """All groups of one type, in the core. ``replay`` takes records that :class:`Codec` decoded."""
 
     def replay(self, record: Any) -> None: ...
 
@@ -46,8 +47,8 @@ class Codec(NamedTuple, Generic[R]):
 
 
 class MembershipMachine(Generic[R]):
-    """Implements ``machine.Machine``. ``on_expired`` is called with the records written when
-    members are removed because they have said nothing for too long.
+    """Implements ``machine.Machine``. When members are removed because they were silent for too
+    long, ``on_expired`` is called with the records that this writes.
     """
 
     def __init__(

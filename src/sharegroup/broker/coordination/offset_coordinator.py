@@ -42,9 +42,10 @@ logger = logging.getLogger("sharegroup.broker")
 _T = TypeVar("_T")
 
 COMMIT_NAMES_UNKNOWN_GROUPS_FROM: Final = 9
-"""OffsetCommit says GROUP_ID_NOT_FOUND from this version on, before it ILLEGAL_GENERATION."""
+"""To a commit for an unknown group, OffsetCommit answers GROUP_ID_NOT_FOUND from this version on,
+and ILLEGAL_GENERATION in earlier versions."""
 TXN_COMMIT_NAMES_UNKNOWN_GROUPS_FROM: Final = 6
-"""The same for TxnOffsetCommit, and for STALE_MEMBER_EPOCH."""
+"""The same for TxnOffsetCommit; before it, ILLEGAL_GENERATION also replaces STALE_MEMBER_EPOCH."""
 
 
 class Transaction(NamedTuple):
@@ -53,12 +54,12 @@ class Transaction(NamedTuple):
     transactional_id: str
     producer: Producer
     version: int
-    """The version of the TxnOffsetCommit request. From 5 on the group joins the transaction with
-    it (KIP-890)."""
+    """The version of the TxnOffsetCommit request. From version 5 on the request itself adds the
+    group to the transaction (KIP-890)."""
 
 
 class TransactionCheck(Protocol):
-    """What the transaction coordinator says of a TxnOffsetCommit (Kafka: verification, KIP-890)."""
+    """Asks the transaction coordinator about a TxnOffsetCommit (Kafka: verification, KIP-890)."""
 
     def __call__(self, transaction: Transaction, offsets_partition: int) -> Awaitable[None]:
         """Allow offsets in this partition of ``__consumer_offsets`` to be part of the transaction.
@@ -74,7 +75,7 @@ async def _no_check(transaction: Transaction, offsets_partition: int) -> None:
 
 
 class _Check:
-    """A transaction was checked, and may end before offsets are written."""
+    """A transaction was allowed to write offsets, and may end before it does."""
 
     def __init__(self) -> None:
         self.ended = False
@@ -85,16 +86,16 @@ class FetchedOffset(NamedTuple):
 
     committed: Committed | None
     unstable: bool
-    """A transaction with an offset of it is open, and the request wants stable offsets."""
+    """An open transaction has an offset of the partition, and the request wants stable offsets."""
 
     ranges: Intervals = ()
-    """What is committed behind the offset (KIP-X)."""
+    """The ranges committed after the offset (KIP-X)."""
 
 
 class SimpleGroups:
     """Groups that exist only because offsets were committed for them from outside the group
     protocol (Kafka: an empty classic group without protocol type). Implements
-    ``group_registry.GroupsOfType``; includes groups that another type knows as well.
+    ``group_registry.GroupsOfType``. Groups of another type that have offsets are included.
     """
 
     def __init__(self, runtimes: GroupRuntimes) -> None:
@@ -109,7 +110,7 @@ class SimpleGroups:
         return [id_ for runtime in self._runtimes.all() for id_ in _offsets(runtime).group_ids()]
 
     def list_groups(self) -> list[tuple[str, str]]:
-        """(id, state): they have no members."""
+        """(id, state) of all groups with offsets; the state is that of a group without members."""
         return [(group_id, "Empty") for group_id in self.group_ids()]
 
 
@@ -127,9 +128,9 @@ class OffsetCoordinator:
         self.commits = 0
         """Offsets committed since the start, in transactions or not."""
         self.progress = asyncio.Event()
-        """Set when offsets were committed; then there is a new one."""
+        """Set when offsets were committed, and then replaced by a new event."""
         self._checks: dict[int, set[_Check]] = {}
-        """Producer → the checks of its transaction on which no offsets are written yet."""
+        """Producer → the checks of its transaction after which no offsets were written yet."""
 
     def count(self) -> int:
         """The number of committed offsets."""
@@ -185,11 +186,11 @@ class OffsetCoordinator:
         commits: Sequence[Commit],
         offsets_after: Callable[[OffsetsMachine], Sequence[Commit]],
     ) -> None:
-        """As :meth:`commit_in_transaction`, of offsets that are known only when they are written.
+        """As :meth:`commit_in_transaction`, for offsets that are known only when they are written.
 
         Args:
-            commits: the partitions.
-            offsets_after: what is committed of them; may raise KafkaError.
+            commits: names the partitions.
+            offsets_after: the offsets to commit there; may raise KafkaError.
         """
         group_id, producer = committer.group_id, transaction.producer
 
@@ -200,7 +201,8 @@ class OffsetCoordinator:
             self._runtimes.of(group_id).check_producer(producer)
             return None, machine.offsets.commit(group_id, offsets_after(machine), *producer)
 
-        # The check may wait for the end of the producer's last transaction, which is not this one.
+        # Outside the block below: the check may wait for the end of the producer's last
+        # transaction, which must not be taken for the end of this one.
         await self.check_transaction(transaction, self.partition_of(group_id))
         with self._checking(producer.producer_id) as check:
             await self.decide(group_id, decide)
@@ -215,12 +217,12 @@ class OffsetCoordinator:
         committed: bool,
         coordinator_epoch: int,
     ) -> None:
-        """Write the marker of a transaction to a partition of ``__consumer_offsets``. When it is
-        durable, this returns, and the pending offsets count or are gone. May be repeated.
+        """Write the marker of a transaction to a partition of ``__consumer_offsets``. Returns when
+        the marker is durable; then the pending offsets are committed or dropped. May be repeated.
 
         Raises:
             InvalidProducerEpoch: a later epoch of the producer is known.
-            KafkaError: the log failed; repeat it.
+            KafkaError: the log failed; call this again.
         """
         for check in self._checks.get(producer_id, ()):
             check.ended = True
@@ -318,8 +320,8 @@ class OffsetCoordinator:
     # -- other parts of the broker ------------------------------------------------------------
 
     async def delete_group(self, group_id: str) -> bool:
-        """Delete all offsets of a group that is being deleted; its type must have allowed that.
-        Returns whether there were any.
+        """Delete all offsets of a group that is being deleted; its type must have allowed the
+        deletion. Returns whether the group had offsets.
 
         Raises:
             KafkaError: the log failed.
@@ -332,8 +334,8 @@ class OffsetCoordinator:
         return await self.decide(group_id, decide)
 
     async def topic_deleted(self, name: str, topic_id: UUID) -> None:
-        """Delete the offsets of all groups in a deleted topic. Partitions that are not loaded
-        forget it at their next load.
+        """Delete the offsets of all groups in a deleted topic. Partitions of
+        ``__consumer_offsets`` that are not loaded forget the topic at their next load.
 
         Raises:
             KafkaError: a log failed.
@@ -341,8 +343,8 @@ class OffsetCoordinator:
         await self._delete_everywhere(lambda offsets: offsets.delete_topic(name, topic_id))
 
     async def forget_missing(self, id_of: Callable[[str], UUID | None]) -> None:
-        """Delete the offsets in topics that do not exist any more: after each load, for those
-        deleted before. ``id_of`` returns the id of the topic that has a name."""
+        """Delete the offsets in topics that do not exist any more. Called after each load, for
+        topics that were deleted before it. ``id_of`` returns the id of the topic with a name."""
         try:
             await self._delete_everywhere(lambda offsets: offsets.delete_missing(id_of))
         except KafkaError as error:
@@ -352,8 +354,9 @@ class OffsetCoordinator:
 
     @contextmanager
     def _checking(self, producer_id: int) -> Iterator[_Check]:
-        """A check of a producer's transaction. Offsets that are written on its word must not come
-        after the marker: nothing would end them (Kafka class VerificationGuard)."""
+        """A check of a producer's transaction. Offsets that are written after the check must not
+        come after the transaction's marker: nothing would end them (Kafka class VerificationGuard).
+        """
         check = _Check()
         checks = self._checks.setdefault(producer_id, set())
         checks.add(check)
@@ -365,10 +368,10 @@ class OffsetCoordinator:
                 self._checks.pop(producer_id, None)
 
     def _groups_of(self, group_id: str) -> CommittingGroups | None:
-        """The groups of the type that the group has; None for no group and for a simple one.
+        """All groups of this group's type. None for a simple group, and if there is no such group.
 
         Raises:
-            GroupIdNotFound: a group of that type has no committed offsets.
+            GroupIdNotFound: groups of this type have no committed offsets.
         """
         found = self._registry.committing(group_id)
         if found is None and self._registry.type_of(group_id) not in (None, "classic"):
@@ -376,7 +379,7 @@ class OffsetCoordinator:
         return found
 
     def check_committer(self, committer: Committer, commits: Sequence[Commit]) -> None:
-        """Allow a commit, which shows that the member is alive (Kafka's validateOffsetCommit and
+        """Allow a commit, and note that the member is alive (Kafka's validateOffsetCommit and
         validateTransactionalOffsetCommit).
 
         Raises:
@@ -396,7 +399,7 @@ class OffsetCoordinator:
             if not committer.transactional:
                 groups.committed(committer)
         elif committer.epoch < 0:
-            return  # from outside the group protocol: the group is simple, or becomes so
+            return  # a commit from outside the group protocol: the group is or becomes simple
         elif self._registry.type_of(group_id) is not None:
             raise UnknownMemberId
         elif _names_unknown(committer):
@@ -415,14 +418,15 @@ class OffsetCoordinator:
         return True
 
     def progressed(self, commits: int) -> None:
-        """Offsets were committed: transactions that wait for them look again."""
+        """Offsets were committed: wake the transactional commits that wait for them."""
         self.commits += commits
         self.progress.set()
         self.progress = asyncio.Event()
 
     async def _forget_ranges(self, committer: Committer, commits: Sequence[Commit]) -> None:
-        """Forget the ranges of partitions before a plain offset is committed there. It may move the
-        group back, and a crash must not leave ranges behind it, which would hide records."""
+        """Forget the ranges of partitions before a plain offset is committed there. The offset may
+        move the group back, and a crash must not leave ranges after the offset: they would hide
+        records."""
         group_id, partitions = committer.group_id, [one.where for one in commits]
 
         def decide(machine: OffsetsMachine) -> tuple[None, Sequence[AnyRecord]]:
@@ -439,7 +443,7 @@ class OffsetCoordinator:
         group_id: str,
         decide: Callable[[OffsetsMachine], tuple[_T, Sequence[AnyRecord]]],
     ) -> _T:
-        """Decide on offsets of a group; what is decided is durable on return. Raises KafkaError."""
+        """Decide on offsets of a group; the decision is durable on return. Raises KafkaError."""
         runtime = self._runtimes.of(group_id)
         await runtime.load_or_refuse()
         with unavailable():
@@ -470,8 +474,8 @@ def expire_group(
     now_ms: int,
     retention_ms: int,
 ) -> Sequence[OffsetRecord]:
-    """Delete the expired offsets of a group, by what its type says of it. ``now_ms`` is
-    milliseconds since 1970.
+    """Delete the expired offsets of a group; which these are depends on the group's type.
+    ``now_ms`` is milliseconds since 1970.
     """
     groups = registry.committing(group_id)
     if groups is None:

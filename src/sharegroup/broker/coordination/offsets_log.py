@@ -1,10 +1,10 @@
 """The log of the coordinator of groups: a partition of ``__consumer_offsets``, and the partition of
 ``__individual_commit_offsets`` beside it with the ranges that groups have committed (KIP-X).
 
-To the runtime they are one log. Records go to the second one by the type of their keys. The second
-topic is made for the first range, and the log cleaner keeps it short: a rewrite concerns the first
-one only. A write to both is durable when both are; ``groups.individual`` says what a crash between
-the two may leave.
+To the runtime the two logs are one. The type of its key tells which log a record goes to. The topic
+of ranges is made for the first range, and the log cleaner keeps it short: a rewrite concerns only
+the log of offsets. A write to both logs is durable when both parts are; ``groups.individual`` says
+what a crash between the two parts may leave.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class _Both(NamedTuple):
     offsets: Ticket
 
     async def durable(self) -> int:
-        """Return the first offset in the first log when all is durable. See ``log.Ticket``."""
+        """Return the first offset in the log of offsets when all records are durable. See
+        ``log.Ticket``."""
         await self.ranges.durable()
         return await self.offsets.durable()
 
@@ -58,7 +59,7 @@ class OffsetsLog:
 
     @property
     def durable_end(self) -> int:
-        """The end of the offsets that are durable."""
+        """The end of the durable records in the log of offsets."""
         return self._offsets.durable_end
 
     @property
@@ -67,14 +68,14 @@ class OffsetsLog:
         return self._offsets.record_count
 
     async def ensure(self) -> None:
-        """Make the topic of offsets unless it is there, and complete that of ranges if a crash has
-        left a half of it. Raises KafkaStorageError."""
+        """Make the topic of offsets unless it exists, and complete the topic of ranges if a crash
+        has left it half made. Raises KafkaStorageError."""
         await self._offsets.ensure()
         if self._ranges.exists:
             await self._ranges.ensure()
 
     async def is_made(self) -> bool:
-        """Whether the topic of offsets is there, once nobody is making it."""
+        """Whether the topic of offsets exists. If somebody is making it, waits for that to end."""
         return await self._offsets.is_made()
 
     def submit(
@@ -101,7 +102,7 @@ class OffsetsLog:
         self._offsets.check_producer(producer)
 
     async def replay(self) -> AsyncIterator[LoggedRecord | LoggedEnd]:
-        """Every record of the offsets, then every one of the ranges."""
+        """Every record of the log of offsets, then every record of the log of ranges."""
         self._replaying = self._offsets
         async for entry in self._offsets.replay():
             yield entry

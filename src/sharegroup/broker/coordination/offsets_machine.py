@@ -1,5 +1,5 @@
-"""Committed offsets and ranges as a machine of the runtime: the core's, and the bytes of its
-records."""
+"""Committed offsets and ranges as a machine of the runtime: wraps the core's machine and encodes
+its records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GROUPS_PER_TICK: Final = 200
 
 
 class Expiry(NamedTuple):
-    """When offsets of groups expire. All are asked at each use.
+    """When offsets of groups expire. Both functions are called at each use.
 
     Source: Kafka classes OffsetExpirationCondition and Group.
     """
@@ -40,7 +40,7 @@ class OffsetsMachine:
         self._rounds = Rounds(expiry.interval_ms)
         self._to_check: list[str] = []
         self.expired = 0
-        """Offsets that were deleted because their time was over."""
+        """How many offsets were deleted because they had expired."""
 
     def replay(self, offset: int, key: bytes, value: bytes | None) -> bool:
         """Apply a record of a committed offset or range; False for other records."""
@@ -62,7 +62,7 @@ class OffsetsMachine:
         return True
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """The producer's pending offsets count now, or never."""
+        """Commit the producer's pending offsets, or drop them."""
         moved = self.offsets.pending_of(producer_id) if len(self.individual) else ()
         self.offsets.end_transaction(producer_id, committed=committed)
         for group_id, partition in moved:
@@ -71,12 +71,13 @@ class OffsetsMachine:
     # -- decisions ----------------------------------------------------------------------------
 
     def commit(self, group_id: str, commits: Sequence[Commit]) -> Sequence[AnyRecord]:
-        """Commit plain offsets outside a transaction. The ranges behind them are forgotten."""
+        """Commit plain offsets outside a transaction. The partitions' ranges are forgotten."""
         gone = self.individual.drop(group_id, [one.where for one in commits])
         return [*gone, *self.offsets.commit(group_id, commits)]
 
     def deleted(self, records: Sequence[OffsetRecord]) -> Sequence[AnyRecord]:
-        """Offsets were deleted: forget the ranges behind them. Returns all records."""
+        """Offsets were deleted by ``records``: forget the ranges of the same partitions. Returns
+        all records to write."""
         gone: list[RangeRecord] = []
         if self.individual.has_some:
             for record in records:
@@ -87,7 +88,7 @@ class OffsetsMachine:
     # -- the runtime --------------------------------------------------------------------------
 
     def producer_of(self, record: AnyRecord) -> Producer | None:
-        """Whose transaction the record belongs to."""
+        """The producer whose transaction the record belongs to; None outside transactions."""
         if isinstance(record, RangeRecord) or record.producer_id == NONE:
             return None
         return Producer(record.producer_id, record.producer_epoch)
@@ -98,14 +99,14 @@ class OffsetsMachine:
         self.individual.replayed()
 
     def next_deadline_ms(self) -> int | None:
-        """When to look for expired offsets; None while there are none. At once if records of
-        ranges are due."""
+        """When to look for expired offsets; None while no offsets are committed. At once if records
+        of ranges are due."""
         if self.individual.has_due:
             return 0
         return self._rounds.next_ms if len(self.offsets) else None
 
     def tick(self, now_ms: int) -> Sequence[AnyRecord]:
-        """Delete expired offsets, of some groups at a time; write what is due of ranges."""
+        """Delete expired offsets, of a few groups at a time; write due records of ranges."""
         if self.individual.has_due:
             return self.individual.take_due()
         if not self._rounds.are_due(now_ms):
@@ -135,7 +136,7 @@ class OffsetsMachine:
                     self.individual.durable(record)
 
     def lowest_needed(self, end_offset: int) -> int | None:
-        """None while there are offsets: where their records are is not kept."""
+        """None while there are offsets: it is not remembered where their records are."""
         return None if self.offsets.size() else end_offset
 
     def size(self) -> int:

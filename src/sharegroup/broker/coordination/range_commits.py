@@ -1,8 +1,8 @@
 """Individual commits of groups: the requests with ranges of offsets (KIP-X, "Individual Commit").
 
-A transaction cannot hold ranges: what it commits is one offset per partition. So a transactional
-commit of ranges waits until the offsets before them are committed, as in the draft's purgatory, and
-then commits the offset after them.
+A transaction cannot hold ranges: it commits one offset per partition. So a transactional commit of
+ranges waits until all offsets before the ranges are committed, as in the draft's purgatory, and
+then commits the offset after the ranges.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from sharegroup.model.ids import TopicPartition
 logger = logging.getLogger("sharegroup.broker")
 
 PURGATORY_S: Final = 5.0
-"""How long a transactional commit waits for the offsets before its ranges. The client repeats it
-after that: UNSTABLE_OFFSET_COMMIT is retriable."""
+"""How long a transactional commit waits for the offsets before its ranges. Then it is refused with
+UNSTABLE_OFFSET_COMMIT, and the client repeats it."""
 
 GROUPS_SAID_MAX: Final = 1_000
 RANGES_PER_TURN: Final = 4_000
@@ -45,7 +45,7 @@ class RangeCommits:
     Args:
         allowed: ``accept.individual.commit``, called at each use.
         ranges_max: ``max.individual.commits``, called at each use.
-        rebalance: asks a group's members to go on from what is committed.
+        rebalance: asks a group's members to go on from the committed offsets.
     """
 
     def __init__(
@@ -122,7 +122,8 @@ class RangeCommits:
 
         Raises:
             IndividualCommitNotAllowed: the broker does not allow it.
-            UnstableOffsetCommit: offsets before them are still not committed; repeat it.
+            UnstableOffsetCommit: offsets before the ranges are still not committed; the client
+                should retry.
             IndividualCommitTooOld: all of a partition's ranges are committed.
             InvalidRequest: a partition has only empty ranges.
             KafkaError: as ``OffsetCoordinator.commit_in_transaction``.
@@ -171,8 +172,8 @@ class RangeCommits:
             raise IndividualCommitNotAllowed("accept.individual.commit is false")
 
     def _say_once(self, group_id: str, duplicates: int) -> None:
-        """Log that a group commits offsets twice: members also commit the offsets that no record
-        has, each of them, so this is common."""
+        """Log, once for each group, that it commits offsets twice. This is common: each member also
+        commits the offsets that no record has."""
         if duplicates and group_id not in self._said:
             if len(self._said) >= GROUPS_SAID_MAX:
                 self._said.clear()
@@ -184,7 +185,7 @@ class RangeCommits:
             )
 
     def _write_due(self, group_id: str) -> None:
-        """Write null records of what is superseded now; nobody waits for them."""
+        """Write null records for the ranges that are superseded now; nobody waits for them."""
         runtime = self._runtimes.of(group_id)
         if runtime.loaded and runtime.machine(OffsetsMachine).individual.has_due:
             runtime.begin(
@@ -195,7 +196,8 @@ class RangeCommits:
 
 
 def _pieces(commits: Sequence[RangeCommit]) -> Iterator[list[RangeCommit]]:
-    """The commits with at most RANGES_PER_TURN ranges at a time, each partition's in order."""
+    """The commits in pieces of at most RANGES_PER_TURN ranges; the ranges of each partition stay in
+    order."""
     piece: list[RangeCommit] = []
     left = RANGES_PER_TURN
     for one in commits:

@@ -54,7 +54,8 @@ T = TypeVar("T")
 Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], None]
 """Runs a coroutine in the background and reports its failure."""
 Heard: TypeAlias = Callable[[Callable[[], None]], None]
-"""Calls back when all requests that have come are seen: silence is judged only then."""
+"""Calls back when all requests that have come were looked at. Only then it is judged whether a
+member was silent."""
 
 KEYS_PER_TURN: Final = 32
 """Keys rewritten between two turns of the event loop: a millisecond or two of work."""
@@ -103,7 +104,7 @@ class Runtime:
         """How long commits took to become durable."""
         self.load_seconds = Histogram()
         self.deleted_before: int | None = None
-        """The log start after the last deletion; None before the first."""
+        """The log start after the last deletion of records; None before the first deletion."""
         self._log = log
         self._new_machines = machines
         self._clock = clock
@@ -149,7 +150,7 @@ class Runtime:
     # -- deciding -----------------------------------------------------------------------------
 
     async def ensure(self) -> None:
-        """Make the topic unless it is there: :meth:`begin` needs it.
+        """Make the topic unless it exists: :meth:`begin` needs it.
 
         Raises:
             KafkaStorageError: the disk failed.
@@ -164,10 +165,10 @@ class Runtime:
         flush: bool = True,
     ) -> tuple[T, Written]:
         """Decide, and submit the records that ``decide`` returns with its result. Without ``flush``
-        they become durable with later records, or when somebody waits for them.
+        the records become durable with later records, or when somebody waits for them.
 
-        They are not durable yet: :meth:`settle` this write, or a later one, before answering. If
-        ``decide`` raises, it must not have changed anything.
+        The records are not durable yet: :meth:`settle` this write, or a later one, before
+        answering. If ``decide`` raises, it must not have changed anything.
 
         Raises:
             CoordinatorLoadInProgress: the machines must be loaded first.
@@ -182,8 +183,8 @@ class Runtime:
         return result, written
 
     async def read(self, kind: type[M], query: Callable[[M], T]) -> T:
-        """Ask a machine, and return the answer once all that it shows is durable. Does not make the
-        topic.
+        """Ask a machine, and return the answer once everything that it shows is durable. Does not
+        make the topic.
 
         Raises:
             KafkaError: as ``query``; or the log failed.
@@ -198,7 +199,7 @@ class Runtime:
 
     async def end_transaction(self, end: EndOfTransaction) -> None:
         """Write the marker of a transaction, so that its pending records take effect or are
-        dropped, and return when that is durable. There may be no such records.
+        dropped. Returns when the marker is durable. There may be no pending records.
 
         Raises:
             InvalidProducerEpoch: a later epoch of the producer has written to this log.
@@ -222,7 +223,7 @@ class Runtime:
         """Check the producer of a transaction before its records are decided on.
 
         Raises:
-            InvalidProducerEpoch: a later epoch of it has written to this log.
+            InvalidProducerEpoch: a later epoch of the producer has written to this log.
         """
         if self._log.exists:
             self._log.check_producer(producer)
@@ -453,7 +454,7 @@ class Runtime:
                 live = machine.live_records()
                 while keys := list(islice(live, KEYS_PER_TURN)):
                     records = [record for key in keys for record in key]
-                    # All are submitted in this step: later ones may change what they say.
+                    # All are submitted in this step: a decision in between could outdate them.
                     for written in [self._write(machine, run) for run in runs(machine, records)]:
                         await self.settle(written)
                     await asyncio.sleep(0)
@@ -489,8 +490,8 @@ def _replay(machines: Sequence[Machine[Any]], record: LoggedRecord) -> None:
 
 @contextmanager
 def unavailable() -> Iterator[None]:
-    """Turn storage errors into CoordinatorNotAvailable: clients retry it, but give up at a storage
-    error."""
+    """Turn storage errors into CoordinatorNotAvailable: clients retry after this error, but give up
+    at a storage error."""
     try:
         yield
     except KafkaStorageError as error:

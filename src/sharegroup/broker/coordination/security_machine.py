@@ -42,17 +42,17 @@ class SecurityMachine:
 
     @property
     def credentials(self) -> Mapping[tuple[str, ScramMechanism], ScramCredential]:
-        """(user, mechanism) → what is kept of the password."""
+        """(user, mechanism) → the credential that is stored in place of the password."""
         return MappingProxyType(self._scram)
 
     @property
     def acls(self) -> Mapping[UUID, AclRow]:
-        """Those made by CreateAcls, by id."""
+        """The ACLs made by CreateAcls, by id."""
         return MappingProxyType(self._acls)
 
     @property
     def acl_ids(self) -> Mapping[AclRow, UUID]:
-        """The same, the other way round."""
+        """The ids of the ACLs made by CreateAcls."""
         return MappingProxyType(self._acl_ids)
 
     def take_changed_acls(self) -> list[AclRow]:
@@ -67,7 +67,7 @@ class SecurityMachine:
         return MappingProxyType(self._quotas)
 
     def apply(self, record: SecurityRecord | EncodedAcl) -> None:
-        """A change takes effect."""
+        """Let a change take effect."""
         if isinstance(record, EncodedAcl):
             record = record.change
         match record:
@@ -118,7 +118,7 @@ class SecurityMachine:
         return len(self._scram) + len(self._acls) + len(self._quotas)
 
     def live_records(self) -> Iterator[Sequence[SecurityRecord]]:
-        """One for each key."""
+        """One record for each key."""
         for user, mechanism in list(self._scram):
             credential = self._scram.get((user, mechanism))
             if credential is not None:
@@ -133,7 +133,7 @@ class SecurityMachine:
                 yield (QuotaChange(entity, name, value),)
 
     def check_invariants(self) -> None:
-        """Raise AssertionError if an entity is not in its one form."""
+        """Raise AssertionError if an entity of a quota is not in its canonical form."""
         for entity, _ in self._quotas:
             assert list(entity) == sorted(entity), entity
 

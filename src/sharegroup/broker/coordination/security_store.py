@@ -24,7 +24,7 @@ T = TypeVar("T")
 DecideAcls: TypeAlias = Callable[
     [SecurityMachine], Coroutine[Any, Any, tuple[T, Sequence[AclChange]]]
 ]
-"""The result of a request, and the changes that it makes."""
+"""Returns the result of a request, and the changes that it makes."""
 
 GROWTH: Final = Growth(records=lambda: 1_000, per_live=2)
 """When the log is rewritten."""
@@ -42,23 +42,23 @@ class SecurityStore:
 
     @property
     def state(self) -> SecurityMachine:
-        """What holds now. Do not keep it across an ``await``."""
+        """The credentials, ACLs and quotas in force. Do not keep it across an ``await``."""
         return self._runtime.machine(SecurityMachine)
 
     async def load(self, *, lost_before: int = 0) -> None:
-        """Replay the topic. Damaged records keep the broker from starting: a denial, or the end of
-        a user, may be in them.
+        """Replay the topic. Damaged records keep the broker from starting: one of them may be a
+        denial, or the deletion of a user.
 
         Args:
             lost_before: the operator knows that records below this offset are lost.
 
         Raises:
-            KafkaStorageError: it cannot be read, or not all of it.
+            KafkaStorageError: the topic, or a part of it, cannot be read.
         """
         await self._runtime.load()
         if self._log.left_out:
             self._check_lost(lost_before)
-            await self._runtime.rewrite()  # the damage is behind the log start from now on
+            await self._runtime.rewrite()  # from now on the damage lies before the log start
         self._tell()
 
     def _check_lost(self, lost_before: int) -> None:
@@ -102,9 +102,10 @@ class SecurityStore:
         return result
 
     async def change_acls(self, decide: DecideAcls[T]) -> T:
-        """As :meth:`change`, for very many ACLs at once: ``decide`` may give way, and others are
-        served while the changes are encoded. No other change of ACLs comes in between. All of them
-        take effect in one step, and are one batch of the log. ``decide`` may be called again.
+        """As :meth:`change`, for very many ACLs at once. ``decide`` may give way to other requests,
+        and others are served while the changes are encoded, but no other change of ACLs comes in
+        between. All changes take effect in one step, and are one batch of the log. ``decide`` may
+        be called again.
 
         Raises:
             KafkaError: as ``decide``; or the log failed, and nothing has changed.
@@ -134,9 +135,10 @@ class SecurityStore:
 def _apply_to(
     machine: SecurityMachine, changes: Sequence[EncodedAcl], current: SecurityMachine
 ) -> tuple[bool, Sequence[EncodedAcl]]:
-    """Whether ``machine`` is still the current one; it then has the changes."""
+    """If ``machine`` is still the current one, apply the changes to it. Returns (whether it is, the
+    changes to write)."""
     if machine is not current:
-        return False, ()  # a write has failed meanwhile, and all was loaded again
+        return False, ()  # a write has failed meanwhile, and the log was loaded again
     for change in changes:
         machine.apply(change)
     return True, changes

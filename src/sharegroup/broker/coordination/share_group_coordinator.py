@@ -177,13 +177,14 @@ class ShareGroupCoordinator:
             await self._commit(runtime, lambda groups: (None, groups.initialized(group_id, items)))
 
     async def topic_deleted(self, topic_id: UUID) -> None:
-        """Forget a topic that is gone, and the delivery state of every group in it."""
+        """Forget a deleted topic, and the delivery state of every group in it."""
         for runtime in self._runtimes.all():
             if runtime.loaded:  # otherwise its next load forgets the topic
                 await self._forget_topics(runtime, {topic_id})
 
     async def forget_missing(self) -> None:
-        """Forget topics that do not exist any more: after each load, for those deleted before."""
+        """Forget topics that do not exist any more. Called after each load, for topics that were
+        deleted before it."""
         existing = {info.topic_id for info in self._image().topics.values()}
         try:
             for runtime in self._runtimes.all():
@@ -210,7 +211,7 @@ class ShareGroupCoordinator:
     async def _initialize(
         self, runtime: Runtime, group_id: str, missing: Sequence[ToInitialize]
     ) -> None:
-        """Initialise delivery state. If that fails, the partitions are not assigned yet, and the
+        """Initialise delivery state. If this fails, the partitions are not assigned yet, and the
         next heartbeat tries again, as in Kafka. The member gets no error.
         """
         self._begin(runtime, lambda groups: (None, groups.initializing(group_id, missing)))
@@ -248,8 +249,8 @@ class ShareGroupCoordinator:
     async def _initialize_state(
         self, runtime: Runtime, group_id: str, items: Sequence[ToInitialize], epoch_min: int
     ) -> None:
-        """Initialise delivery state with the group's epoch, or a higher stored one: state that
-        outlived its group must not fence the next group of that name.
+        """Initialise delivery state with the group's epoch, or with a higher epoch that is stored:
+        state that outlived its group must not fence the next group of that name.
         """
         starts = [
             (SharePartitionKey(group_id, item.topic.topic_id, partition), item.start_offset)

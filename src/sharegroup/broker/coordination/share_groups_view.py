@@ -29,7 +29,7 @@ class ShareGroupsView(GroupsView[ShareGroups]):
         return self._of(group_id).state_partitions(group_id)
 
     def records(self, group_id: str) -> Iterator[CoordinatorRecord]:
-        """All records of a group; none for an unknown group."""
+        """All records of a group; empty for an unknown group."""
         return self._of(group_id).records(group_id)
 
     def list_groups(self) -> tuple[GroupListing, ...]:

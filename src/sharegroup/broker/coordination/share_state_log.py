@@ -40,7 +40,8 @@ class Change(NamedTuple):
     delivery_complete_count: int
     batches: tuple[StateRow, ...]
     lowers: bool = False
-    """The batches replace what is stored of their offsets, also where a count goes down."""
+    """The batches replace the stored state of their offsets, even where a delivery count goes down.
+    """
 
 
 class ShareStateLog:
@@ -67,7 +68,8 @@ class ShareStateLog:
         return list(self._shards.values())
 
     async def load(self) -> None:
-        """Replay every partition of the state topic now, so that the first request does not."""
+        """Replay every partition of the state topic now, so that the first request need not wait
+        for it."""
         if self._topic.exists:
             for partition in range(self._topic.partition_count):
                 await self._shard(partition).machine()
@@ -85,7 +87,8 @@ class ShareStateLog:
         return seen
 
     async def keys_before(self, starts: Mapping[TopicIdPartition, int]) -> list[SharePartitionKey]:
-        """The share partitions whose start offset lies before that of their log, of these logs.
+        """Of the share partitions with a log in ``starts``, those whose own start offset lies
+        before the start of the log.
 
         Raises:
             KafkaStorageError: the disk failed.
@@ -101,8 +104,8 @@ class ShareStateLog:
         leader chooses one when it loads the state.
 
         Raises:
-            FencedStateEpoch, InvalidRequest: one is refused; the others are durable.
-            KafkaStorageError: the disk failed; none of them may be assumed durable.
+            FencedStateEpoch, InvalidRequest: one key is refused; the others are durable.
+            KafkaStorageError: the disk failed; no key may be assumed durable.
         """
         now_ms = self._clock.wall_ms()
         await self._each(
@@ -124,9 +127,9 @@ class ShareStateLog:
         """Make changes of share partitions durable, with one append per state partition.
 
         Raises:
-            FencedStateEpoch, FencedLeaderEpoch, InvalidRequest: the share coordinator refuses one;
-                the others are durable.
-            KafkaStorageError: the disk failed; none of them may be assumed durable.
+            FencedStateEpoch, FencedLeaderEpoch, InvalidRequest: the share coordinator refuses one
+                change; the others are durable.
+            KafkaStorageError: the disk failed; no change may be assumed durable.
         """
         now_ms = self._clock.wall_ms()
         await self._each(
@@ -227,7 +230,8 @@ class ShareStateLog:
         items: Sequence[_Item],
         decide: Callable[[ShareCoordinator, _Item], Sequence[KeyedRecord]],
     ) -> None:
-        """Decide each item in the shard of its key, its first element, with one append per shard.
+        """Decide each item in the shard of its key, with one append per shard. The key is the first
+        element of an item.
 
         If one item is refused, the others are still written; the error is raised afterwards.
         """

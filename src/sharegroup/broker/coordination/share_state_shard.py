@@ -79,7 +79,7 @@ class StateShard:
 
     @property
     def last_pruned_offset(self) -> int | None:
-        """The log start after the last deletion; None before the first."""
+        """The log start after the last deletion of records; None before the first deletion."""
         return self._runtime.deleted_before
 
     async def machine(self) -> ShareCoordinator:
@@ -92,8 +92,8 @@ class StateShard:
         return self._runtime.machine(ShareStateMachine).states
 
     async def behind(self) -> list[SharePartitionKey]:
-        """Share partitions whose state may be older than the last that was durable: the replay had
-        to leave out damaged records after their last snapshot.
+        """Share partitions whose state may be older than the last durable one: the replay had to
+        leave out damaged records after their last snapshot.
 
         Raises:
             KafkaError: the log cannot be read.
@@ -103,8 +103,8 @@ class StateShard:
         return machine.keys_without_snapshot_since(damaged) if damaged >= 0 else []
 
     async def commit(self, decide: Decide[_Result]) -> _Result:
-        """Decide, and return the result once its records are durable; without records, once all
-        earlier records are.
+        """Decide, and return the result once its records are durable. A result without records is
+        returned once all earlier records are durable.
 
         Raises:
             KafkaError: as ``decide``; or the log failed.
@@ -148,7 +148,8 @@ class StateShard:
         return written
 
     async def prune(self) -> int | None:
-        """Delete records replaced by later snapshots; the new log start, or None if unchanged."""
+        """Delete records that later snapshots replace. Returns the new log start, or None if it is
+        unchanged."""
         return await self._runtime.prune()
 
     async def shorten(self) -> None:

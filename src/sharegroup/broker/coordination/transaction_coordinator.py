@@ -44,11 +44,11 @@ COMPLETION_WAIT_S: Final = 1.0
 """How long a request waits until the last transaction of its id is complete."""
 
 COMPLETION_FLUSH_S: Final = 0.05
-"""How long the record of a completion waits for another record to be synced with."""
+"""How long the record of a completion waits for another record, to share its sync."""
 
 RETRY_FIRST_S: Final = 0.1
 RETRY_LAST_S: Final = 10.0
-"""Pauses between attempts to write markers."""
+"""The pauses between attempts to write markers grow from RETRY_FIRST_S to this."""
 
 GROWTH: Final = Growth(records=lambda: 10_000, per_live=2)
 """When the log is rewritten."""
@@ -72,16 +72,16 @@ class Transactions:
         self.ended = dict.fromkeys((True, False), 0)
         """How many transactions are complete since the start, by whether they were committed."""
         self.timed_out = 0
-        """How many the coordinator has aborted since the start because of their time-out."""
+        """How many transactions were aborted since the start because of their time-out."""
         self.fenced = 0
-        """How many requests of fenced producers it has refused since the start."""
+        """How many requests of fenced producers were refused since the start."""
         self._clock = clock
         self._spawn: Spawn | None = None
         self._durable: dict[str, Transaction] = {}
         """The durable decision of each id whose markers are still to be written."""
         self._completing: set[str] = set()
         self._complete: dict[str, asyncio.Event] = {}
-        """Set when the transaction of an id that somebody waits for is complete."""
+        """Transactional id that somebody waits for → set when its transaction is complete."""
 
         def new_machine() -> TransactionMachine:
             return TransactionMachine(new_coordinator(), clock, self._decided, self._timed_out)
@@ -101,7 +101,7 @@ class Transactions:
             await runtime.load()
 
     def start(self, spawn: Spawn) -> None:
-        """Complete the decided transactions and end what is overdue, from now on."""
+        """From now on, complete decided transactions and abort overdue ones."""
         self._spawn = spawn
         for runtime in self._runtimes:
             runtime.start(spawn)
@@ -159,7 +159,7 @@ class Transactions:
     async def add_group(
         self, transactional_id: str, producer: Producer, group_id: str, version: int
     ) -> None:
-        """Add the offsets of a group to a transaction, durably; as :meth:`add_partitions`."""
+        """Add the offsets of a group to a transaction, durably. As :meth:`add_partitions`."""
         where = TopicPartition(CONSUMER_OFFSETS, self.markers.partition_of_group(group_id))
         await self.add_partitions(transactional_id, producer, {where}, version)
 
@@ -225,7 +225,7 @@ class Transactions:
         return sum((Counter(ids.by_state) for ids in self._loaded()), Counter())
 
     def oldest_open_ms(self) -> int | None:
-        """How long the oldest open transaction has been open; None: none is open."""
+        """How long the oldest open transaction has been open; None: no transaction is open."""
         started = [ids.oldest_started_ms() for ids in self._loaded()]
         oldest = min((each for each in started if each is not None), default=None)
         return None if oldest is None else max(0, self._clock.wall_ms() - oldest)
@@ -243,8 +243,8 @@ class Transactions:
         self.timed_out += 1
 
     def _decided(self, decided: Transaction) -> None:
-        """An outcome is durable: write the markers in the background. A rewrite of the log tells
-        of outcomes again, which must not hide the one of the next transaction."""
+        """An outcome is durable: write the markers in the background. A rewrite of the log reports
+        old outcomes again; these must not replace the outcome of the next transaction."""
         transactional_id = decided.transactional_id
         ids = self._runtime(transactional_id).machine(TransactionMachine).coordinator
         if not decided.is_same(ids.find(transactional_id)):
@@ -255,14 +255,14 @@ class Transactions:
             self._spawn(self._finish(transactional_id))
 
     async def _go_on(self) -> None:
-        """After a load: complete what was decided before."""
+        """After a load: complete the transactions that were decided before it."""
         for runtime in self._runtimes:
             if runtime.loaded:
                 for transaction in runtime.machine(TransactionMachine).coordinator.decided():
                     self._decided(transaction)
 
     async def _finish(self, transactional_id: str) -> None:
-        """Write the markers of each durable decision of an id until there is none left."""
+        """Write the markers of an id's durable decisions, until no decision is left."""
         try:
             while self._spawn is not None and transactional_id in self._durable:
                 await self._finish_one(self._durable.pop(transactional_id))
@@ -277,21 +277,22 @@ class Transactions:
         while self._spawn is not None:
             try:
                 if not decided.is_same(self._ids(transactional_id).find(transactional_id)):
-                    return  # told a second time, as by a load
+                    return  # an outcome that was reported a second time, as by a load
                 await self.markers.write(decided, done)
                 self._write_completion(decided)
                 return
             except KafkaError as error:
                 logger.warning("%s: markers are missing yet: %s", transactional_id, error)
-                with suppress(KafkaError):  # a failed write has made it necessary
+                with suppress(KafkaError):  # necessary if a write to its own log has failed
                     await self._runtime(transactional_id).load()
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, RETRY_LAST_S)
 
     def _write_completion(self, decided: Transaction) -> None:
-        """All markers are durable. The next transaction may begin at once: its records come behind
-        the one that says so, and are answered when both are durable. No sync is spent on that
-        record unless no other record follows soon: after a crash the markers are written again."""
+        """All markers are durable: write the record of the completion. The next transaction may
+        begin at once: its records come after this record, and are answered when both are durable.
+        No sync is spent on this record alone, unless no other record follows soon: if a crash loses
+        it, the markers are written again."""
         runtime = self._runtime(decided.transactional_id)
         marked = Producer(decided.producer_id, decided.epoch)
         _, written = runtime.begin(
@@ -309,7 +310,7 @@ class Transactions:
 
     async def _settle_later(self, runtime: Runtime, written: Written) -> None:
         await asyncio.sleep(COMPLETION_FLUSH_S)
-        with suppress(KafkaError):  # the log is loaded again, with the decision
+        with suppress(KafkaError):  # then the log is loaded again, and the decision with it
             await runtime.settle(written)
 
     def _tell_complete(self, transactional_id: str) -> None:
@@ -321,7 +322,7 @@ class Transactions:
         """Wait a moment while a decided transaction of the id is not complete.
 
         Raises:
-            ConcurrentTransactions: it takes longer.
+            ConcurrentTransactions: the completion takes longer.
         """
         if not transactional_id:
             raise InvalidRequest("a transactional id cannot be empty")

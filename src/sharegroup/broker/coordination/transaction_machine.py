@@ -65,7 +65,7 @@ class TransactionMachine:
         return encode_record(record)
 
     def durable(self, records: Sequence[Record], first_offset: int) -> None:
-        """Say which outcomes are durable."""
+        """Report the outcomes that are durable now."""
         for record in records:
             if not isinstance(record, Expired) and record.prepared:
                 self._on_decided(record)

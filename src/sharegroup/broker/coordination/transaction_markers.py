@@ -3,10 +3,11 @@ TransactionMarkerChannelManager).
 
 All markers of a transaction are written in one step, and so share a round of syncs.
 
-From transaction version 2 on each transaction has an epoch of its own. A partition whose producer
-has no open transaction and that epoch or a later one has its marker already. So a repetition after
-a crash writes no second one. Before version 2, and for group offsets, it may write one, as in
-Kafka; it changes nothing. A partition that knows a later epoch of the producer gets none.
+From transaction version 2 on each transaction has an epoch of its own. If a partition has no open
+transaction of the producer, and knows the transaction's epoch or a later one, then it has the
+marker already. So a repetition after a crash writes no second marker. Before version 2, and for
+group offsets, a repetition may write a second marker, as in Kafka; this changes nothing. A
+partition that knows a later epoch of the producer gets no marker.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ class TransactionMarkers:
         self.complete_offsets = offsets.complete_transaction
 
     async def write(self, transaction: Transaction, done: set[TopicPartition]) -> None:
-        """Write all markers and wait until they are durable. Adds the finished partitions to
-        ``done``, and leaves those in it out. Deleted partitions need none.
+        """Write all markers and wait until they are durable. Partitions in ``done`` are left out,
+        and finished partitions are added to it. Deleted partitions need no marker.
 
         Raises:
             KafkaError: a log failed.
@@ -75,7 +76,8 @@ class TransactionMarkers:
             try:
                 log = self._topics.internal_log(*where)
                 if where.topic == CONSUMER_OFFSETS:
-                    # Even if it has the marker: offsets on their way must not come behind it.
+                    # Even if it has the marker: this keeps offsets that were checked, and are not
+                    # written yet, from coming after the marker.
                     waits.append(self._end_offsets(transaction, where, done))
                     continue
                 states = log.producer_states

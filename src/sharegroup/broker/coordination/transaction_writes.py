@@ -1,5 +1,5 @@
-"""Lets transactional records into partitions: only into those that are part of the transaction, so
-that each of them gets a marker (KIP-890).
+"""Lets transactional records only into partitions that are part of the transaction, so that each of
+these partitions gets a marker (KIP-890).
 
 With transaction version 2 the first write to a partition adds it to the transaction. Before that, a
 client adds its partitions itself and the write is only verified.
@@ -50,7 +50,7 @@ OFFSETS_ABORTABLE_FROM: Final = 4
 
 
 LOWEST_MAX: Final = 10_000
-"""Refused first batches that are remembered; more than there are producers in a bad moment."""
+"""How many refused first batches are remembered: more than producers have in a bad moment."""
 
 
 class Write(NamedTuple):
@@ -61,13 +61,13 @@ class Write(NamedTuple):
 
     @property
     def producer(self) -> Producer:
-        """Who writes it."""
+        """The producer of the batch."""
         return Producer(self.header.producer_id, self.header.producer_epoch)
 
     @property
     def begun(self) -> bool:
-        """Whether the producer has an open transaction in the partition. Then its marker comes
-        later, and nothing needs to be checked."""
+        """Whether the producer has an open transaction in the partition. Then the transaction's
+        marker comes later, and nothing needs to be checked."""
         return self.log.producer_states.in_transaction(*self.producer)
 
     @property
@@ -101,7 +101,8 @@ class Admission:
         self._refused: dict[TopicPartition, KafkaError] = {}
 
     async def add(self, writes: Sequence[Write]) -> None:
-        """Add the partitions of the writes to the transaction, if the client leaves that to us."""
+        """Add the partitions of the writes to the transaction, if the client leaves adding to the
+        broker."""
         if self._version < IMPLICIT_FROM:
             return
         new: dict[Producer, set[TopicPartition]] = defaultdict(set)
@@ -140,14 +141,15 @@ class Admission:
         if self._verifies and not implicit:
             self._lowest.check(write)
         if implicit and write.header.base_sequence != 0 and write.is_first:
-            # An earlier batch was refused: every transaction has its own epoch, which begins at 0.
+            # An earlier batch was refused: every transaction has its own epoch, and the sequence of
+            # an epoch begins at 0.
             raise OutOfOrderSequenceNumber(
                 f"The transaction of producer {write.header.producer_id} begins in {where} with "
                 f"sequence {write.header.base_sequence}"
             )
 
     def appended(self, write: Write) -> None:
-        """The batch of a write that was allowed is in the log."""
+        """The batch of an allowed write is in the log."""
         self._lowest.forget(write)
 
 
@@ -155,8 +157,8 @@ class LowestSequences:
     """The lowest sequence of each producer whose first batch in a partition was refused (Kafka
     class VerificationStateEntry).
 
-    A producer sends several batches at once. A later one that is let in where the first was refused
-    would be taken for the beginning, and the first could not come any more.
+    A producer sends several batches at once. If the first was refused and a later one let in, the
+    later batch would be taken for the beginning, and the first could not be appended any more.
     """
 
     def __init__(self) -> None:
@@ -180,11 +182,11 @@ class LowestSequences:
             del self._lowest[next(iter(self._lowest))]
 
     def check(self, write: Write) -> None:
-        """Allow a producer's first batch, which is noted. In Kafka too the transaction is checked
-        before this.
+        """Allow a producer's first batch, which :meth:`note` was told. The transaction is checked
+        before this, as in Kafka.
 
         Raises:
-            OutOfOrderSequenceNumber: an earlier one was refused, and has not come again.
+            OutOfOrderSequenceNumber: an earlier batch was refused, and has not come again.
         """
         sequence = write.header.base_sequence
         _, lowest = self._lowest.get(_key(write), (0, sequence))
@@ -195,7 +197,7 @@ class LowestSequences:
             )
 
     def forget(self, write: Write) -> None:
-        """Its batch is in the log, which knows the sequence from now on."""
+        """The batch is in the log, which knows the producer's sequence from now on."""
         self._lowest.pop(_key(write), None)
 
 
@@ -231,7 +233,7 @@ class TransactionWrites:
 class OffsetAdmission:
     """Lets offsets of a group into a transaction (TxnOffsetCommit); implements
     ``offset_coordinator.TransactionCheck``. ``states_of``: what a partition of
-    ``__consumer_offsets`` knows of its producers; None if there is no such topic yet."""
+    ``__consumer_offsets`` knows about its producers; None if the topic does not exist yet."""
 
     def __init__(
         self, transactions: Transactions, states_of: Callable[[int], ProducerStates | None]
@@ -247,7 +249,7 @@ class OffsetAdmission:
         states = self._states_of(offsets_partition)
         if states is not None:
             _check_epoch(self._transactions, states, producer)
-            if states.in_transaction(*producer):  # as for records: its marker comes later
+            if states.in_transaction(*producer):  # as for records: the marker comes later
                 return
         try:
             if implicit:
@@ -268,11 +270,11 @@ class OffsetAdmission:
 
 
 def _check_epoch(transactions: Transactions, states: ProducerStates, producer: Producer) -> None:
-    """Refuse a producer of which the partition knows a later epoch, before the transaction is
-    looked at (Kafka class UnifiedLog).
+    """Before the transaction is checked, refuse a producer if the partition knows a later epoch of
+    it (Kafka class UnifiedLog).
 
     Raises:
-        InvalidProducerEpoch: there is a later one.
+        InvalidProducerEpoch: the partition knows a later epoch.
     """
     try:
         states.check_epoch(*producer)
