@@ -1,6 +1,6 @@
 """AddPartitionsToTxn: add partitions to a transaction, or verify that they are part of it.
 
-Versions up to 3 are the clients', with one transaction. Later ones are for brokers, with many.
+Clients send versions up to 3, with one transaction. Brokers send later versions, with many.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Wanted(NamedTuple):
 async def add_partitions_to_txn(
     parts: BrokerParts, request: AddPartitionsToTxnRequest, context: RequestContext
 ) -> AddPartitionsToTxnResponse:
-    """All partitions of a transaction are added, or none."""
+    """Add all partitions of a transaction, or no partition of it."""
     if context.version >= BATCHED_FROM:
         context.access.require(Operation.CLUSTER_ACTION, CLUSTER)
         results = []
@@ -71,7 +71,7 @@ async def add_partitions_to_txn(
 
 
 def failure(request: AddPartitionsToTxnRequest, error: KafkaError) -> AddPartitionsToTxnResponse:
-    """Every partition says ``error``, and so does the whole."""
+    """Every partition says ``error``, and so does the whole response."""
     topics = request.v3_and_below_topics
     codes = dict.fromkeys(_partitions(topics), error.code)
     return AddPartitionsToTxnResponse(
@@ -84,7 +84,7 @@ async def _one(
 ) -> list[AddPartitionsToTxnTopicResult]:
     partitions = _partitions(wanted.topics)
     try:
-        if context.version < BATCHED_FROM:  # a broker has asked its client's rights itself
+        if context.version < BATCHED_FROM:  # a broker that asks has checked its client's rights
             context.access.require(
                 Operation.WRITE, Resource(ResourceType.TRANSACTIONAL_ID, wanted.transactional_id)
             )

@@ -26,8 +26,8 @@ from sharegroup.wire.messages.describe_client_quotas import EntityData
 async def alter_client_quotas(
     parts: BrokerParts, request: AlterClientQuotasRequest, context: RequestContext
 ) -> AlterClientQuotasResponse:
-    """Each entity on its own; an entity changes wholly or not at all. One that is named twice does
-    not change. (Kafka makes its first change, and answers the same error.)"""
+    """Each entity on its own; an entity changes wholly or not at all. An entity that is named twice
+    does not change. (Kafka makes the entity's first change, and answers the same error.)"""
     context.access.require(Operation.ALTER_CONFIGS, CLUSTER)
 
     def decide(

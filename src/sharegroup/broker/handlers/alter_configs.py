@@ -1,8 +1,8 @@
-"""AlterConfigs: replace all settings of topics, the parts, groups. What a request does not name
-goes back to its default (Kafka method ConfigurationControlManager.legacyAlterConfigs).
+"""AlterConfigs: replace all settings of topics, the broker, groups. A setting that a request does
+not name goes back to its default (Kafka method ConfigurationControlManager.legacyAlterConfigs).
 
-Deprecated since Kafka 2.3 for IncrementalAlterConfigs, and still all that some clients have
-(KafkaJS).
+Deprecated since Kafka 2.3 in favour of IncrementalAlterConfigs, but some clients (KafkaJS) have
+nothing else.
 """
 
 from __future__ import annotations

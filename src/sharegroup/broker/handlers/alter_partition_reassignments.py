@@ -27,7 +27,8 @@ from sharegroup.wire.messages.alter_partition_reassignments import (
 async def alter_partition_reassignments(
     parts: BrokerParts, request: AlterPartitionReassignmentsRequest, context: RequestContext
 ) -> AlterPartitionReassignmentsResponse:
-    """Each partition on its own. No reassignment ever goes on, so none can be cancelled."""
+    """Each partition on its own. No reassignment is ever in progress, so cancelling one is an
+    error."""
     context.access.require(Operation.ALTER, CLUSTER)
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,

@@ -48,7 +48,7 @@ async def alter_share_group_offsets(
 def failure(
     request: AlterShareGroupOffsetsRequest, error: KafkaError
 ) -> AlterShareGroupOffsetsResponse:
-    """The request says ``error``; so do its partitions, but for who may not read the group."""
+    """The request says ``error``, and so do its partitions if the client may read the group."""
     response = AlterShareGroupOffsetsResponse(error_code=error.code, error_message=error.message)
     if not isinstance(error, GroupAuthorizationFailed):
         response.responses = [

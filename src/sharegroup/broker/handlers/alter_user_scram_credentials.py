@@ -37,9 +37,9 @@ Change = ScramCredentialDeletion | ScramCredentialUpsertion
 async def alter_user_scram_credentials(
     parts: BrokerParts, request: AlterUserScramCredentialsRequest, context: RequestContext
 ) -> AlterUserScramCredentialsResponse:
-    """Each user on its own: all of its changes are made, or none. A user may be changed for both
-    mechanisms at once, as Kafka's documentation shows for kafka-configs. (Kafka itself answers
-    DUPLICATE_RESOURCE to that.)
+    """Each user on its own: all changes of a user are made, or no change of it. A user may be
+    changed for both mechanisms at once, as Kafka's documentation shows for kafka-configs. (Kafka
+    itself answers DUPLICATE_RESOURCE then.)
 
     Raises:
         ClusterAuthorizationFailed: the client may not alter the cluster.

@@ -1,4 +1,4 @@
-"""ApiVersions: what we serve, and the features (KIP-511, KIP-584).
+"""ApiVersions: the APIs and versions that we serve, and the features (KIP-511, KIP-584).
 
 A client that wants another node or cluster is sent back to its bootstrap servers (KIP-1242).
 """
@@ -27,8 +27,9 @@ async def api_versions(
     """Answer with the API table and the feature levels.
 
     Raises:
-        InvalidRequest: the client's software is no word, or of cluster and node it names only one.
-        RebootstrapRequired: this is not the node or not the cluster that the client names.
+        InvalidRequest: the name or version of the client's software is no word, or the client names
+            a cluster without a node or a node without a cluster.
+        RebootstrapRequired: the client names another node or another cluster.
     """
     if context.version >= 3:
         for text in (request.client_software_name, request.client_software_version):

@@ -1,5 +1,5 @@
-"""The partitions in OffsetCommit and TxnOffsetCommit: which may be committed, and what the answer
-says of the others (Kafka class KafkaApis)."""
+"""The partitions in OffsetCommit and TxnOffsetCommit: which of them may be committed, and which
+errors the others get (Kafka class KafkaApis)."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ from sharegroup.model.offsets import OFFSET_MAX
 
 
 class Wanted(NamedTuple):
-    """A request's partitions. ``codes`` has the error code of each, topic by topic, as the request
-    has them; 0 for those in ``commits``. Those whose metadata is too large are refused by the group
-    first, if it refuses (Kafka class ``OffsetMetadataManager``)."""
+    """A request's partitions. ``codes`` has the error code of each partition, topic by topic, in
+    the request's order; 0 for the partitions in ``commits``. If the group refuses the request, its
+    error replaces the error for metadata that is too large (Kafka class
+    ``OffsetMetadataManager``)."""
 
     codes: list[list[int]]
     commits: list[Commit]
@@ -43,9 +44,9 @@ def sort_out(
     """Which partitions of a request may be committed.
 
     Args:
-        topics: of the request; both requests have the same fields.
+        topics: the topics of the request; in both requests they have the same fields.
         by_id: the request names topics by their ids.
-        retention_ms: what the request wants; -1 for the broker's.
+        retention_ms: the retention that the request wants; -1: the broker's.
 
     Raises:
         InvalidCommitOffsetSize: there are more than ``COMMITTED_OFFSETS_MAX``.
@@ -86,7 +87,7 @@ def sort_out(
 async def commit_or_refuse(
     wanted: Wanted, commit: Callable[[Sequence[Commit]], Awaitable[None]]
 ) -> list[list[int]]:
-    """Commit what may be committed; returns the error code of each partition."""
+    """Commit the partitions that may be committed. Returns the error code of each partition."""
     asks_group = (0, OffsetMetadataTooLarge.code)
     if not any(code in asks_group for codes in wanted.codes for code in codes):
         return wanted.codes

@@ -15,11 +15,11 @@ from sharegroup.model.offsets import OFFSET_MAX
 
 
 class Answers(NamedTuple):
-    """What a request's partitions are told, topic by topic."""
+    """The results of a request's partitions, topic by topic."""
 
     codes: list[list[int]]
     stable: list[list[int]]
-    """The stable offset of each partition with ranges, -1 for the others."""
+    """The stable offset of each partition with ranges; -1 for partitions without ranges."""
 
 
 def has_ranges(topics: Iterable[Any]) -> bool:
@@ -36,7 +36,7 @@ async def commit_ranges_or_refuse(
     """Commit the plain offsets of a request, then its ranges.
 
     Args:
-        topics: of the request.
+        topics: the topics of the request.
 
     Raises:
         InvalidCommitOffsetSize: there are more than ``OFFSET_RANGES_MAX`` ranges.
@@ -64,8 +64,8 @@ async def commit_ranges_or_refuse(
 def _sorted(
     wanted: Wanted, topics: Sequence[Any], codes: list[int]
 ) -> tuple[dict[int, Commit], dict[int, RangeCommit]]:
-    """The partitions with a plain offset and those with ranges, by number. Ranges that are invalid
-    get an error in ``codes``."""
+    """(partitions with a plain offset, partitions with ranges), each by its number. Partitions with
+    invalid ranges are in neither, and get an error in ``codes``."""
     ranges = [partition.offset_ranges for topic in topics for partition in topic.partitions]
     if sum(map(len, ranges)) > OFFSET_RANGES_MAX:
         raise InvalidCommitOffsetSize(f"a request can commit {OFFSET_RANGES_MAX} ranges of offsets")
@@ -87,7 +87,7 @@ def _sorted(
 
 
 def _intervals(ranges: Sequence[Any]) -> Intervals:
-    """The ranges, without empty ones: those only set where a group begins."""
+    """The ranges that are not empty. An empty range only sets where a group begins."""
     if any(not 0 <= each.first <= each.last + 1 <= OFFSET_MAX for each in ranges):
         raise InvalidRequest("a range of offsets that ends before it begins")
     return normal((each.first, each.last) for each in ranges if each.first <= each.last)

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe: state, epochs, members with what they have and what they shall have."""
+"""ConsumerGroupDescribe: state, epochs, members with their current and their target assignments."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CONSUMER_MEMBER: Final = 1
 async def consumer_group_describe(
     parts: BrokerParts, request: ConsumerGroupDescribeRequest, context: RequestContext
 ) -> ConsumerGroupDescribeResponse:
-    """Each group on its own; one that does not exist says GROUP_ID_NOT_FOUND."""
+    """Each group on its own; a group that does not exist says GROUP_ID_NOT_FOUND."""
     with_operations = request.include_authorized_operations
     return ConsumerGroupDescribeResponse(
         groups=[
@@ -111,7 +111,7 @@ def _member(parts: BrokerParts, member: core.Member, group: core.GroupDescriptio
 
 
 def _assignment(parts: BrokerParts, assignment: CoreAssignment, shared: Parts) -> Assignment:
-    """Topics that are gone are left out."""
+    """An assignment for the response; deleted topics are left out."""
     named = ((parts.topics.name_of(topic_id), topic_id) for topic_id in assignment)
     return Assignment(
         [

@@ -25,17 +25,18 @@ from sharegroup.wire.messages.create_acls import (
 )
 
 NOT_AN_ACLS: Final[Mapping[int, str]] = {1: "ANY", 2: "MATCH"}
-"""Words of filters; every other number that no ACL has is UNKNOWN."""
+"""Kafka's words for numbers that only filters have. Any other number that no ACL can have is
+UNKNOWN."""
 
 
 async def create_acls(
     parts: BrokerParts, request: CreateAclsRequest, context: RequestContext
 ) -> CreateAclsResponse:
-    """One result for each; one that exists already is made again without an error.
+    """One result for each ACL. It is no error if an ACL exists already.
 
     Raises:
         SecurityDisabled: no ACLs are stored here.
-        PolicyViolation: more than ACL_CHANGES_MAX.
+        PolicyViolation: the request has more than ACL_CHANGES_MAX ACLs.
     """
     context.access.require(Operation.ALTER, CLUSTER)
     check_stored(parts)
@@ -65,10 +66,10 @@ def failure(request: CreateAclsRequest, error: KafkaError) -> CreateAclsResponse
 
 
 def check_stored(parts: BrokerParts) -> None:
-    """Check that ACLs that are made by a request are in force.
+    """Check that ACLs that a request makes would be in force.
 
     Raises:
-        SecurityDisabled: they are not; with the setting that is missing.
+        SecurityDisabled: they would not; the message names the setting that is missing.
     """
     if not parts.access_rules.enabled:
         raise SecurityDisabled("No Authorizer is configured.")
@@ -87,7 +88,7 @@ async def _addition(
 
 
 def _checked(creation: AclCreation) -> AclRow:
-    """The ACL. What is wrong is told in Kafka's words and order."""
+    """The ACL to create. Raises InvalidRequest by Kafka's checks, in its order and its words."""
     kind, name = creation.resource_type, creation.resource_name
     if kind == ResourceType.CLUSTER and name != CLUSTER.name:
         raise InvalidRequest(f"The only valid name for the CLUSTER resource is {CLUSTER.name}")

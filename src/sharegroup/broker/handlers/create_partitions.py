@@ -24,7 +24,7 @@ from sharegroup.wire.messages.create_partitions import (
 async def create_partitions(
     parts: BrokerParts, request: CreatePartitionsRequest, context: RequestContext
 ) -> CreatePartitionsResponse:
-    """Each topic on its own; one that is named twice is refused, with one result, as in Kafka."""
+    """Each topic on its own. As in Kafka, a topic named twice is refused, with one result."""
     named = Counter(topic.name for topic in request.topics)
     twice = InvalidRequest("Duplicate topic name.")
     return CreatePartitionsResponse(
@@ -67,7 +67,7 @@ async def _grow(
 
 
 def _check_assignments(parts: BrokerParts, topic: CreatePartitionsTopic) -> None:
-    """Each new partition has one assignment, if there are any, and that is to this node."""
+    """Check the assignments, if the request has any: one for each new partition, to this node."""
     if topic.assignments is None:
         return
     found = parts.topics.find(topic.name)

@@ -28,7 +28,7 @@ from sharegroup.wire.messages.create_topics import (
 async def create_topics(
     parts: BrokerParts, request: CreateTopicsRequest, context: RequestContext
 ) -> CreateTopicsResponse:
-    """Each topic on its own; one that is named twice is refused, with one result, as in Kafka."""
+    """Each topic on its own. As in Kafka, a topic named twice is refused, with one result."""
     named = Counter(topic.name for topic in request.topics)
     twice = InvalidRequest("Duplicate topic name.")
     results = [_refused(name, twice) for name, times in named.items() if times > 1]
@@ -84,7 +84,8 @@ async def _create(
 
 
 def _hide_configs(made: CreatableTopicResult) -> None:
-    """Leave out what only clients with the right to describe configs may see, as Kafka does."""
+    """Leave out the fields that only clients with the right to describe configs may see, as Kafka
+    does."""
     made.topic_config_error_code = TopicAuthorizationFailed.code
     made.num_partitions = made.replication_factor = -1
     made.configs = []

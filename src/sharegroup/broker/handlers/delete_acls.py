@@ -27,11 +27,11 @@ from sharegroup.wire.messages.delete_acls import (
 async def delete_acls(
     parts: BrokerParts, request: DeleteAclsRequest, context: RequestContext
 ) -> DeleteAclsResponse:
-    """What each filter has deleted; an ACL of the file is told with an error, and stays.
+    """The ACLs that each filter has deleted. An ACL of the file stays; it is listed with an error.
 
     Raises:
         SecurityDisabled: no ACLs are stored here.
-        PolicyViolation: more ACLs than ACL_CHANGES_MAX, or filters than ACL_FILTERS_MAX.
+        PolicyViolation: more ACLs than ACL_CHANGES_MAX, or more filters than ACL_FILTERS_MAX.
     """
     context.access.require(Operation.ALTER, CLUSTER)
     check_stored(parts)
@@ -78,7 +78,7 @@ def failure(request: DeleteAclsRequest, error: KafkaError) -> DeleteAclsResponse
 async def _taken(
     acls: Mapping[AclRow, object], filters: Sequence[AclFilter], wide: set[AclFilter]
 ) -> list[list[AclRow]]:
-    """What each filter takes of the ACLs; a wrong one nothing."""
+    """The ACLs that each filter takes; a filter that is wrong takes no ACL."""
     every = list(acls) if wide else []
     scanned = {each: [acl async for acl in sliced(every) if each.takes(acl)] for each in wide}
     found: list[list[AclRow]] = []
@@ -94,7 +94,7 @@ async def _taken(
 
 
 def _why_wrong(wanted: AclFilter) -> str:
-    """In Kafka's words; empty: it is not wrong."""
+    """Why a filter is wrong, in Kafka's words; empty: it is right."""
     if wanted.unknown_pattern:
         return "Unknown patternFilter."
     return "Unknown entryFilter." if wanted.unknown_entry else ""

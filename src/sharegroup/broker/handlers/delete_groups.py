@@ -56,8 +56,8 @@ async def _delete(
 
 
 async def _delete_classic(parts: BrokerParts, group_id: str) -> None:
-    """Delete a group and then its offsets. If the broker dies in between, they are a simple group,
-    which can be deleted again.
+    """Delete a group and then its offsets. If the broker dies in between, the offsets make a simple
+    group, which can be deleted again.
     """
     if not parts.group_registry.is_simple(group_id):
         await parts.classic_groups.delete(group_id)

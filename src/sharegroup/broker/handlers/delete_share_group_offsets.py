@@ -1,5 +1,5 @@
-"""DeleteShareGroupOffsets: delete an empty share group's delivery state of topics, which are then
-new to it."""
+"""DeleteShareGroupOffsets: delete an empty share group's delivery state of some topics. After that
+the topics are new to the group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeleteTopics: by name or id; share groups forget the topic with it."""
+"""DeleteTopics: delete topics by name or id; share groups then forget the topic too."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ logger = logging.getLogger("sharegroup.broker")
 async def delete_topics(
     parts: BrokerParts, request: DeleteTopicsRequest, context: RequestContext
 ) -> DeleteTopicsResponse:
-    """Each topic on its own; one that is named twice is refused, with one result, as in Kafka."""
+    """Each topic on its own. As in Kafka, a topic named twice is refused, with one result."""
     named = Counter((wanted.name, wanted.topic_id) for wanted in _wanted(request))
     refused = [
         _refused(DeleteTopicState(name, topic_id), InvalidRequest(f"Duplicate topic {which}."))
@@ -66,7 +66,7 @@ def _wanted(request: DeleteTopicsRequest) -> list[DeleteTopicState]:
 def _by_name_and_id(
     parts: BrokerParts, once: Sequence[DeleteTopicState], context: RequestContext
 ) -> dict[str, DeleteTopicState]:
-    """The topics that are named by their name, and once more by their id."""
+    """The topics that the request names twice: once by name, and once by id."""
     ids = {parts.topics.name_of(wanted.topic_id): wanted for wanted in once if wanted.name is None}
     return {
         wanted.name: replace(wanted, topic_id=ids[wanted.name].topic_id)
@@ -91,7 +91,7 @@ async def _delete(
 ) -> DeletableTopicResult:
     try:
         every = context.access.allows(Operation.DELETE, CLUSTER)  # by an ACL of ALL, as in Kafka
-        if wanted.name is not None and not every:  # before a look-up that reveals it
+        if wanted.name is not None and not every:  # before a look-up reveals whether it exists
             context.access.require_topic(Operation.DESCRIBE, wanted.name)
         topic = _find(parts, wanted)
         if not every:

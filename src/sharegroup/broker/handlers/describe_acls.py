@@ -20,10 +20,11 @@ from sharegroup.wire.messages.describe_acls import (
 async def describe_acls(
     parts: BrokerParts, request: DescribeAclsRequest, context: RequestContext
 ) -> DescribeAclsResponse:
-    """Those that the filter takes, by resource; one that is in the file and stored is told once.
+    """The ACLs that the filter takes, by resource. An ACL that is both in the file and stored is
+    listed once.
 
     Raises:
-        SecurityDisabled: no ACLs are in force, as Kafka says without an authorizer.
+        SecurityDisabled: no ACLs are in force; Kafka answers so without an authorizer.
         InvalidRequest: the filter has an unknown element.
     """
     context.access.require(Operation.DESCRIBE, CLUSTER)

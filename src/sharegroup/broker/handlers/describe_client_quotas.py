@@ -21,7 +21,7 @@ from sharegroup.wire.messages.describe_client_quotas import (
 async def describe_client_quotas(
     parts: BrokerParts, request: DescribeClientQuotasRequest, context: RequestContext
 ) -> DescribeClientQuotasResponse:
-    """Those that the filter matches, by entity.
+    """The quotas that the filter matches, by entity.
 
     Raises:
         InvalidRequest, UnsupportedVersion: the filter is invalid.

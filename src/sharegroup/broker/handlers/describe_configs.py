@@ -1,4 +1,4 @@
-"""DescribeConfigs: topics, the parts, groups; with sources, synonyms and documentation."""
+"""DescribeConfigs: topics, the broker, groups; with sources, synonyms and documentation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ NO_SUBSCRIPTION: Final = tuple(
         ("metrics", "", ConfigType.LIST, "The metrics that are asked for; none: nothing is."),
     )
 )
-"""What Kafka says of a subscription of clients' metrics that does not exist; here none can."""
+"""Kafka's entries for a subscription to clients' metrics that does not exist; here no subscription
+can exist."""
 
 
 async def describe_configs(
@@ -80,7 +81,7 @@ def _describe(
     except KafkaError as error:
         return _refused(resource, error)
     keys = resource.configuration_keys
-    if keys:  # an empty list means all, as null does (KAFKA-9056)
+    if keys:  # an empty list means all settings, as null does (KAFKA-9056)
         entries = [entry for entry in entries if entry.name in keys]
     return DescribeConfigsResult(
         error_message=None,

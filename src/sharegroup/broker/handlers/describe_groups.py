@@ -72,7 +72,7 @@ def _describe(
 
 
 def _other(parts: BrokerParts, group_id: str, version: int) -> DescribedGroup:
-    """A group that is not a classic one, or has only committed offsets."""
+    """A group that is not a classic group, or has only committed offsets."""
     if parts.group_registry.is_simple(group_id):
         return DescribedGroup(group_id=group_id, group_state="Empty")
     described = DescribedGroup(group_id=group_id, group_state="Dead")

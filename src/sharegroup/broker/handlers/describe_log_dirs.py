@@ -20,8 +20,8 @@ from sharegroup.wire.messages.describe_log_dirs import (
 async def describe_log_dirs(
     parts: BrokerParts, request: DescribeLogDirsRequest, context: RequestContext
 ) -> DescribeLogDirsResponse:
-    """Every partition, or those that are asked for; unknown ones are left out. No followers and no
-    moves between folders: the lag is 0."""
+    """Every partition, or the partitions that the request names; unknown partitions are left out.
+    There are no followers and no moves between folders, so the lag is 0."""
     context.access.require(Operation.DESCRIBE, CLUSTER)
     folder = parts.store.log_folder()
     wanted: set[TopicPartition] | None = None

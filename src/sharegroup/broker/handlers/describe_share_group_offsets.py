@@ -1,12 +1,13 @@
 """DescribeShareGroupOffsets: start offset and lag by partition (KIP-1226).
 
-Lag = log end − start offset − finished records after the start offset. Where no record lies behind
-the window, only markers and what compaction has left empty, the window's end counts as the log's.
+Lag = log end − start offset − finished records after the start offset. If no record follows the
+window, but only markers and batches that compaction has emptied, the window's end counts as the
+log end.
 
-A group that has not finished or released any record of a partition shows no start offset there. So
-does Kafka, which has not written one at that point. This broker has, and returns it in a tagged
-field. A request for the state of each record (another tagged field) gets it as the start offset.
-The number of records in flight is our addition too.
+A group that has not finished or released any record of a partition shows no start offset there.
+Kafka shows none either: it has not written a start offset at that point. This broker has, and
+returns it in a tagged field. A request for the state of each record (another tagged field) gets it
+as the start offset. The number of records in flight is our addition too.
 """
 
 from __future__ import annotations

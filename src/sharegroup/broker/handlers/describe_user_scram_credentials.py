@@ -20,7 +20,8 @@ from sharegroup.wire.messages.describe_user_scram_credentials import (
 async def describe_user_scram_credentials(
     parts: BrokerParts, request: DescribeUserScramCredentialsRequest, context: RequestContext
 ) -> DescribeUserScramCredentialsResponse:
-    """Those that are asked for; all if none is. Neither salts nor keys are told.
+    """The users that the request names; all users if it names no user. The answer has neither salts
+    nor keys.
 
     Raises:
         ClusterAuthorizationFailed: the client may not describe the cluster.
@@ -28,7 +29,7 @@ async def describe_user_scram_credentials(
     context.access.require(Operation.DESCRIBE, CLUSTER)
     infos: dict[str, list[ScramCredentialInfo]] = {}
     for (user, mechanism), kept in sorted(parts.security.state.credentials.items()):
-        if user:  # the one without name is the broker's own
+        if user:  # the user without a name is the broker's own
             infos.setdefault(user, []).append(ScramCredentialInfo(mechanism, kept.iterations))
     asked = Counter(user.name for user in request.users or ()) or Counter(infos.keys())
     return DescribeUserScramCredentialsResponse(
@@ -41,7 +42,7 @@ async def describe_user_scram_credentials(
 def failure(
     request: DescribeUserScramCredentialsRequest, error: KafkaError
 ) -> DescribeUserScramCredentialsResponse:
-    """The error, for each user that is asked for as well."""
+    """The error, for the request and for each user that it names."""
     return DescribeUserScramCredentialsResponse(
         error_code=error.code,
         error_message=error.message,

@@ -29,8 +29,8 @@ UNCLEAN: Final = 1
 async def elect_leaders(
     parts: BrokerParts, request: ElectLeadersRequest, context: RequestContext
 ) -> ElectLeadersResponse:
-    """ELECTION_NOT_NEEDED for each partition that was named. Of all partitions, those that need
-    no election are left out: the answer is empty then."""
+    """ELECTION_NOT_NEEDED for each partition that the request names. If it asks for all partitions,
+    partitions that need no election are left out: then the answer is empty."""
     context.access.require(Operation.ALTER, CLUSTER)
     if request.election_type not in (PREFERRED, UNCLEAN):
         raise InvalidRequest(f"there is no election type {request.election_type}")
@@ -46,7 +46,7 @@ async def elect_leaders(
 
 
 def failure(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:
-    """``error`` for the request, and for each partition: version 0 has nothing else."""
+    """``error`` for the request, and for each partition: version 0 has no error of the request."""
     return ElectLeadersResponse(
         error_code=error.code,
         replica_election_results=[

@@ -15,7 +15,8 @@ FENCED_FROM: Final = 2
 """The version from which clients know PRODUCER_FENCED."""
 
 BUMPS_FROM: Final = 5
-"""The version that raises the epoch with each transaction and answers it (KIP-890)."""
+"""From this version on the epoch is raised with each transaction, and the answer has it (KIP-890).
+"""
 
 
 async def end_txn(

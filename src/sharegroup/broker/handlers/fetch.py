@@ -54,7 +54,7 @@ async def fetch(
 async def _found(
     parts: BrokerParts, request: FetchRequest, wanted: Wanted, context: RequestContext
 ) -> list[PartitionData]:
-    """What each partition has, as soon as there is enough."""
+    """The data of each partition, as soon as there is enough for an answer."""
     until = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
     ids = [TopicIdPartition(_topic_id(parts, topic), part.partition) for topic, part in wanted]
     for topic_id in {key.topic_id for key in ids}:
@@ -108,7 +108,7 @@ async def _look(
             left = max(bytes_max - size, 0)
             space = _Space(min(partition.partition_max_bytes, left), first=size == 0)
             begin = by_range.begins_at(at, partition)
-            if partition.turn:  # who has what is decided here, whatever the offset
+            if partition.turn:  # the broker decides what this member reads, whatever the offset
                 begin = log.log_start_offset
             end = _begin(log, begin, part, committed=committed)
             if partition.turn:
@@ -163,10 +163,10 @@ async def _read(
 
 
 def _begin(log: PartitionLog, offset: int, part: PartitionData, *, committed: bool) -> int:
-    """Set the log's offsets in ``part``. Returns the end of what may be read.
+    """Set the log's offsets in ``part``. Returns the end of the records that may be read.
 
     Raises:
-        OffsetOutOfRange: there is no such offset.
+        OffsetOutOfRange: the log has no such offset.
     """
     if not log.log_start_offset <= offset <= log.log_end_offset:
         part.aborted_transactions = None

@@ -1,7 +1,7 @@
-"""What a fetch reads of the partitions for which it has key ranges (KIP-X).
+"""Reads the partitions of a fetch that have key ranges (KIP-X).
 
-A fetch that waits looks at new data only: what held nothing for it is not read again. Its answer
-says how far it has come, so that the next fetch begins there.
+A fetch that waits looks at new data only: it does not read again records that were not for it. Its
+answer says how far it has come, so that the next fetch begins there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sharegroup.wire.messages.ranges import Range
 
 
 class RangeFetch:
-    """Of one request, however often it looks."""
+    """Reads for one request, which may look at the log several times while it waits."""
 
     def __init__(self, parts: BrokerParts) -> None:
         self._parts = parts
@@ -31,11 +31,11 @@ class RangeFetch:
 
     @property
     def spent(self) -> bool:
-        """It may look at no more of the log: the answer goes out."""
+        """Whether the request has used up its share of looking at the log: then it is answered."""
         return self._allowance is not None and self._allowance.spent
 
     def begins_at(self, at: int, partition: FetchPartition) -> int:
-        """Where the request's partition number ``at`` is read from now."""
+        """The offset from which partition number ``at`` of the request is read now."""
         return self._reached.get(at, partition.fetch_offset)
 
     async def read(
@@ -46,15 +46,15 @@ class RangeFetch:
         part: PartitionData,
         room: tuple[int, bool],
     ) -> None:
-        """Read into ``part``, whose offsets are set, as is the list of aborted transactions if the
-        request wants it.
+        """Read into ``part``. Its offsets must be set, and its list of aborted transactions if the
+        request wants one.
 
         Args:
             at: the partition's number in the request.
-            room: bytes in the answer, and whether the first batch goes out even so.
+            room: bytes left in the answer, and whether a first batch is sent even if it is larger.
 
         Raises:
-            InvalidRequest: the ranges are none.
+            InvalidRequest: the ranges are invalid.
             TopicRangeFetchNotAllowed: the topic is not fetched by ranges.
             CorruptMessage, KafkaStorageError: as ``PartitionLog.read``.
         """

@@ -1,6 +1,4 @@
-"""What a fetch reads of the partitions that its member reads in turns (KIP-X, "Cooperative
-Fetch").
-"""
+"""Reads the partitions of a fetch that its member reads in turns (KIP-X, "Cooperative Fetch")."""
 
 from __future__ import annotations
 
@@ -28,15 +26,15 @@ async def read_turn(
     part: PartitionData,
     room: tuple[int, bool],
 ) -> None:
-    """Read into ``part``, whose offsets are set, as is the list of aborted transactions if the
-    request wants it.
+    """Read into ``part``. Its offsets must be set, and its list of aborted transactions if the
+    request wants one.
 
     Args:
-        room: bytes in the answer, and whether the first batch goes out even so.
+        room: bytes left in the answer, and whether the first batch is sent even if it is larger.
 
     Raises:
-        InvalidRequest: the request names no member, or key ranges, too.
-        GroupAuthorizationFailed: it may not read the group.
+        InvalidRequest: the request names no member, or it names key ranges as well.
+        GroupAuthorizationFailed: the client may not read the group.
         TopicRangeFetchNotAllowed: the topic is not shared.
         KafkaError: as ``CooperativeReading.read``.
     """

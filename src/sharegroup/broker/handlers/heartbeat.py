@@ -26,5 +26,5 @@ async def heartbeat(
             request.group_id, request.member_id, request.group_instance_id, request.generation_id
         )
     except CoordinatorLoadInProgress:
-        must_join = False  # as Kafka says: the member need not do anything
+        must_join = False  # as in Kafka: the member need not do anything
     return HeartbeatResponse(error_code=RebalanceInProgress.code if must_join else NONE)

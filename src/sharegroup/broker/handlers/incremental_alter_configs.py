@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs: set, delete, append to, subtract from settings of topics, the parts,
+"""IncrementalAlterConfigs: set, delete, append to, subtract from settings of topics, the broker,
 groups."""
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ def _alter(
 
 
 def named_once(resources: Sequence[NamedResource]) -> Callable[[NamedResource], bool]:
-    """Whether a resource is named once. One that is named twice is refused, as in Kafka."""
+    """Returns a function that tells whether a resource is named once. A resource that is named
+    twice is refused, as in Kafka."""
     named = Counter((resource.resource_type, resource.resource_name) for resource in resources)
     return lambda r: named[r.resource_type, r.resource_name] == 1
 
@@ -150,7 +151,7 @@ def alter_resource(
                 live.set_broker(after, validate_only=validate_only)
             else:
                 live.set_cluster(after, validate_only=validate_only)
-        except InvalidConfig as error:  # as in Kafka, whose brokers look before its controller
+        except InvalidConfig as error:  # as in Kafka, whose brokers check before the controller
             raise InvalidRequest(error.message) from error
     else:
         raise InvalidRequest(f"resources of type {kind} have no configs to alter here")
@@ -159,7 +160,8 @@ def alter_resource(
 def names_of_today(
     parts: BrokerParts, table: ConfigTable, configs: Sequence[NamedConfig]
 ) -> list[NamedConfig]:
-    """The request's settings under their current names, for either kind of request.
+    """The request's settings under their current names. Serves both AlterConfigs and
+    IncrementalAlterConfigs.
 
     Raises:
         InvalidRequest: a setting occurs twice.
@@ -212,11 +214,11 @@ def _apply(
 
 
 def _list_named(resource_type: int, name: str, operation: int) -> ConfigDef:
-    """The list that is to be changed.
+    """The definition of the list setting that is to be changed.
 
     Raises:
-        InvalidConfig: there is none of that name; the words are those of Kafka's broker for its
-            own settings, of Kafka's controller for all others.
+        InvalidConfig: there is no list setting of that name. For broker settings the message is
+            that of Kafka's broker, for all others that of Kafka's controller.
     """
     definition = TABLES[resource_type].get(name)
     if definition is not None and definition.type is ConfigType.LIST:
@@ -230,8 +232,8 @@ def _list_named(resource_type: int, name: str, operation: int) -> ConfigDef:
 
 
 def _items(text: str) -> list[str]:
-    """The values of a list as Java splits them: without empty ones at the end, unless there is
-    nothing else."""
+    """The values of a list as Java splits them: without empty values at the end. An empty text is
+    one empty value."""
     items = text.split(",")
     while text and items and not items[-1]:
         items.pop()

@@ -1,4 +1,4 @@
-"""InitProducerId: a producer id, new or that of a transactional id."""
+"""InitProducerId: a producer id, either a new one or the id that belongs to a transactional id."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ async def init_producer_id(
 
 
 def failure(request: InitProducerIdRequest, error: KafkaError) -> InitProducerIdResponse:
-    """Neither an id nor an epoch."""
+    """A response with the error, and with neither an id nor an epoch."""
     return InitProducerIdResponse(error_code=error.code, producer_epoch=NO_EPOCH)
 
 
 def _expected(request: InitProducerIdRequest) -> Producer | None:
-    """Who the producer has been."""
+    """The id and epoch that the producer has so far; None for a new producer."""
     known = Producer(request.producer_id, request.producer_epoch)
     if known == (NO_PRODUCER_ID, NO_EPOCH):
         return None

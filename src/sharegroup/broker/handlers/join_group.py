@@ -23,7 +23,8 @@ from sharegroup.wire.messages.join_group import (
 )
 
 REBALANCE_TIMEOUT_FROM: Final = 1
-"""Earlier versions join again within the session timeout."""
+"""From this version on the request has a rebalance timeout. In earlier versions the session timeout
+serves as one."""
 MEMBER_ID_REQUIRED_FROM: Final = 4
 SKIP_ASSIGNMENT_FROM: Final = 9
 NULL_PROTOCOL_FROM: Final = 7

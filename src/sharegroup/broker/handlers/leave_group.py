@@ -17,7 +17,8 @@ from sharegroup.wire.messages.leave_group import (
 )
 
 SEVERAL_FROM: Final = 3
-"""Earlier versions name one member, and have one error."""
+"""From this version on the request may name several members. Earlier versions name one member, and
+the answer has one error."""
 
 
 async def leave_group(

@@ -19,7 +19,7 @@ from sharegroup.wire.messages.list_config_resources import (
 )
 
 SERVED: Final = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
-"""In the order of Kafka's answer."""
+"""The types of resources, in the order of Kafka's answer."""
 
 
 async def list_config_resources(
@@ -28,7 +28,8 @@ async def list_config_resources(
     """Topics and brokers, and groups with configs of their own. There are no client metrics.
 
     Raises:
-        UnsupportedVersion: a type is named that has no configs, or not in this version.
+        UnsupportedVersion: the request names a type that has no configs, or that this version of
+            the API does not know.
     """
     context.access.require(Operation.DESCRIBE_CONFIGS, CLUSTER)
     allowed: Collection[int] = SERVED if context.version else (CLIENT_METRICS,)

@@ -33,7 +33,8 @@ async def list_groups(
 
 
 def _protocol_type(parts: BrokerParts, listed: RegisteredGroup) -> str:
-    """What the members of a classic group say; other types have a name of their own."""
+    """The protocol type that the members of a classic group name; for other types of group the
+    name of the type."""
     if listed.type is GroupType.CLASSIC:
         return parts.classic_groups.groups.protocol_type(listed.group_id)
     return listed.type

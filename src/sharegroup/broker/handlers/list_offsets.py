@@ -82,7 +82,8 @@ async def _offset(
 
 
 async def _look_up(log: PartitionLog, timestamp: int, *, committed: bool) -> tuple[int, int]:
-    """(timestamp, offset); -1 for none. With ``committed`` only below the last stable offset."""
+    """(timestamp, offset) that were found; -1 in place of what there is not. With ``committed``
+    only records below the last stable offset count."""
     end = log.last_stable_offset if committed else log.high_watermark
     if timestamp == LATEST:
         return -1, end

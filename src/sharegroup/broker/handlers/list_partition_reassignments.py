@@ -1,4 +1,4 @@
-"""ListPartitionReassignments: there is never one where one node has everything (KIP-455)."""
+"""ListPartitionReassignments: a single node never has a reassignment in progress (KIP-455)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ from sharegroup.wire.messages.list_partition_reassignments import (
 async def list_partition_reassignments(
     _parts: BrokerParts, _request: ListPartitionReassignmentsRequest, context: RequestContext
 ) -> ListPartitionReassignmentsResponse:
-    """None, for whatever topics were asked."""
+    """An empty list, whatever topics the request names."""
     context.access.require(Operation.DESCRIBE, CLUSTER)
     return ListPartitionReassignmentsResponse()

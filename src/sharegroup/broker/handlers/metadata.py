@@ -31,13 +31,14 @@ from sharegroup.wire.messages.metadata import (
 )
 
 HIDDEN: Final = (TopicAuthorizationFailed.code, UnknownTopicId.code)
-"""Errors that come without the operations that are allowed on the topic."""
+"""With these errors the answer does not list the operations that are allowed on the topic."""
 
 
 async def metadata(
     parts: BrokerParts, request: MetadataRequest, context: RequestContext
 ) -> MetadataResponse:
-    """All topics for null (at v0 an empty list), none for an empty list, or the topics named."""
+    """The topics that the request names. Null (in version 0: an empty list) stands for all topics;
+    an empty list from version 1 on stands for no topic."""
     access = context.access
     everything = request.topics is None or (context.version == 0 and not request.topics)
     if everything:
@@ -73,7 +74,7 @@ async def metadata(
 
 
 def failure(request: MetadataRequest, error: KafkaError) -> MetadataResponse:
-    """Every topic asked for says ``error``."""
+    """Every topic that the request names says ``error``."""
     return MetadataResponse(
         error_code=error.code,
         topics=[
@@ -87,7 +88,7 @@ async def _wanted(
     parts: BrokerParts, wanted: MetadataRequestTopic, context: RequestContext, *, create: bool
 ) -> MetadataResponseTopic:
     try:
-        if wanted.name is None or wanted.topic_id != NULL_TOPIC_ID:  # an id rules, as in Kafka
+        if wanted.name is None or wanted.topic_id != NULL_TOPIC_ID:  # an id wins, as in Kafka
             topic = parts.topics.find_id(wanted.topic_id)
             if topic is None:
                 raise UnknownTopicId

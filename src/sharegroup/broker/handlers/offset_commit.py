@@ -1,4 +1,4 @@
-"""OffsetCommit: where a group goes on in each partition."""
+"""OffsetCommit: commit the offsets at which a group goes on."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from sharegroup.wire.messages.offset_delete import (
 async def offset_delete(
     parts: BrokerParts, request: OffsetDeleteRequest, context: RequestContext
 ) -> OffsetDeleteResponse:
-    """Each partition has its own result; deleting what is not there succeeds."""
+    """Each partition has its own result; deleting an offset that does not exist succeeds."""
     context.access.require_group(Operation.DELETE, request.group_id)
     if not request.group_id:
         raise InvalidGroupId

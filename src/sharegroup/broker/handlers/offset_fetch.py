@@ -1,4 +1,4 @@
-"""OffsetFetch: the committed offsets of one group, or from version 8 on of several."""
+"""OffsetFetch: the committed offsets of one group, or from version 8 on of several groups."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ from sharegroup.wire.messages.ranges import Range
 SEVERAL_GROUPS_FROM: Final = 8
 TOPIC_IDS_FROM: Final = 10
 GROUP_ERROR_FROM: Final = 2
-"""Before this version an error of the group is told for each partition."""
+"""From this version on the answer has an error for the whole group; before it, each partition has
+the group's error."""
 
 
 async def offset_fetch(
@@ -82,13 +83,13 @@ def failure(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchRespon
 
 
 class _Fetch(NamedTuple):
-    """What is the same for all groups of a request."""
+    """The parts of a request that are the same for all its groups."""
 
     parts: BrokerParts
     context: RequestContext
     stable: bool
     ranges: bool
-    """Whether to answer the ranges behind the offsets."""
+    """Whether the answer has the ranges committed after the offsets."""
 
     @property
     def by_id(self) -> bool:
@@ -161,7 +162,7 @@ async def _some(
     if sum(len(topic.partition_indexes) for topic in asked) > offsets_max:
         raise _too_many()
     names: dict[int, str] = {}
-    """Position in ``asked`` → name, of the topics that may be looked up."""
+    """Position in ``asked`` → name, for the topics whose offsets may be looked up."""
     codes: dict[int, int] = {}
     for number, topic in enumerate(asked):
         name = fetch.parts.topics.name_of(topic.topic_id) if fetch.by_id else topic.name
@@ -203,7 +204,7 @@ def _answer(
     if fetched.unstable:
         return _no(index, UnstableOffsetCommit.code)
     if committed is None or (
-        # An offset in an earlier topic of that name is not one of this topic.
+        # An offset that was committed for an earlier topic of the same name does not count.
         NULL_TOPIC_ID not in (topic_id, committed.topic_id) and topic_id != committed.topic_id
     ):
         return _no(index, 0)

@@ -62,7 +62,7 @@ def _end_offset(
 ) -> EpochEndOffset:
     found = EpochEndOffset(partition=wanted.partition)
     try:
-        if not context.access.allows(Operation.CLUSTER_ACTION, CLUSTER):  # as a broker may
+        if not context.access.allows(Operation.CLUSTER_ACTION, CLUSTER):  # a broker may always ask
             context.access.require_topic(Operation.DESCRIBE, name)
         log = parts.topics.log(name, wanted.partition)
         parts.topics.check_leader_epoch(log, wanted.current_leader_epoch)
@@ -72,6 +72,6 @@ def _end_offset(
     epoch = wanted.leader_epoch
     if epoch == log.leader_epoch:
         found.leader_epoch, found.end_offset = epoch, log.log_end_offset
-    elif epoch < NONE:  # older than the first one: it ended where that one begins
+    elif epoch < NONE:  # older than the first epoch: it ended where the first epoch begins
         found.leader_epoch, found.end_offset = epoch, 0
     return found

@@ -39,7 +39,7 @@ ATTRIBUTES_LOW_BYTE: Final = 22
 
 
 class _Appends(NamedTuple):
-    """What a request has appended so far."""
+    """The appends of a request so far."""
 
     topics: list[TopicProduceResponse]
     waits: list[tuple[PartitionLog, int, PartitionProduceResponse]]
@@ -133,7 +133,8 @@ async def _append(
     part: PartitionProduceResponse,
     admission: Admission | None,
 ) -> tuple[PartitionLog, int, PartitionProduceResponse]:
-    """Append one partition's batches; returns what to wait for."""
+    """Append one partition's batches. Returns the log and end offset to wait for, and the
+    partition's response."""
     log = _log_of(parts, topic, partition)
     if not partition.records:
         raise InvalidRequest("a produce request needs at least one record batch for each partition")
@@ -169,7 +170,8 @@ def _log_of(
 
 
 def _is_transactional(batches: bytes | None) -> bool:
-    """Whether the first batch belongs to a transaction. A producer id allows no second one."""
+    """Whether the first batch belongs to a transaction. With a producer id no second batch is
+    allowed."""
     if batches is None or len(batches) < HEADER_BYTES:
         return False
     return bool(batches[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL)
@@ -179,7 +181,7 @@ def _require_id(transactional_id: str | None, context: RequestContext) -> str:
     """The transactional id, which the client must be allowed to use.
 
     Raises:
-        TransactionalIdAuthorizationFailed: it may not use it, or names none.
+        TransactionalIdAuthorizationFailed: the client may not use the id, or names no id.
     """
     if not transactional_id:
         raise TransactionalIdAuthorizationFailed
@@ -198,7 +200,7 @@ def _transactional_writes(
         for partition in topic.partition_data:
             if not _is_transactional(partition.records):
                 continue
-            with suppress(KafkaError):  # the append says it again, and answers it
+            with suppress(KafkaError):  # the append raises the error again, and it is answered then
                 log = _log_of(parts, topic, partition)
                 context.access.require_topic(Operation.WRITE, log.topic_partition.topic)
                 writes.append(Write(log, parse_headers(partition.records or b"")[0]))

@@ -14,7 +14,8 @@ from sharegroup.wire.messages.sasl_authenticate import (
 async def sasl_authenticate(
     parts: BrokerParts, request: SaslAuthenticateRequest, context: RequestContext
 ) -> SaslAuthenticateResponse:
-    """The listener has no SASL, or the client has authenticated already (Kafka class KafkaApis).
+    """Refuse: the listener has no SASL, or the client has authenticated already (Kafka class
+    KafkaApis).
 
     Raises:
         IllegalSaslState: always.

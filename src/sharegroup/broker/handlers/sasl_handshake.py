@@ -11,7 +11,8 @@ from sharegroup.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHa
 async def sasl_handshake(
     parts: BrokerParts, request: SaslHandshakeRequest, context: RequestContext
 ) -> SaslHandshakeResponse:
-    """The listener has no SASL, or the client has authenticated already (Kafka class KafkaApis).
+    """Refuse: the listener has no SASL, or the client has authenticated already (Kafka class
+    KafkaApis).
 
     Raises:
         IllegalSaslState: always.

@@ -27,7 +27,7 @@ async def share_acknowledge(
     parts: BrokerParts, request: ShareAcknowledgeRequest, context: RequestContext
 ) -> ShareAcknowledgeResponse:
     """Apply, persist, answer. The final epoch also closes the session and releases its records
-    (KIP-932). What an operator says by hand has neither member nor session."""
+    (KIP-932). Acknowledgements that an operator makes by hand have neither member nor session."""
     if request.by_hand:
         return await _by_hand(parts, request, context)
     group_id, member_id = checked_ids(request.group_id, request.member_id, context.access)

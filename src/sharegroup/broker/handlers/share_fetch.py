@@ -73,7 +73,8 @@ async def share_fetch(
 
 
 def _check_renewal(request: ShareFetchRequest) -> None:
-    """KIP-1222: a request that renews locks must not fetch: they could expire before the answer."""
+    """Refuse a request that renews locks and also fetches: the locks could expire before the answer
+    (KIP-1222)."""
     limits = (request.max_wait_ms, request.min_bytes, request.max_bytes, request.max_records)
     if request.is_renew_ack and any(limits):
         raise InvalidRequest("a renewing share fetch must not fetch: its limits must all be 0")

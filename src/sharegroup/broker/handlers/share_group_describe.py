@@ -27,7 +27,7 @@ HIDDEN_TOPIC: Final = (
 async def share_group_describe(
     parts: BrokerParts, request: ShareGroupDescribeRequest, context: RequestContext
 ) -> ShareGroupDescribeResponse:
-    """Each group on its own; one that does not exist says GROUP_ID_NOT_FOUND."""
+    """Each group on its own; a group that does not exist says GROUP_ID_NOT_FOUND."""
     with_operations = request.include_authorized_operations
     return ShareGroupDescribeResponse(
         groups=[

@@ -1,4 +1,4 @@
-"""SyncGroup: get one's assignment in a classic group; the leader sends all of them."""
+"""SyncGroup: a member of a classic group gets its assignment; the leader sends all assignments."""
 
 from __future__ import annotations
 

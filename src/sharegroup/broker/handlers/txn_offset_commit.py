@@ -1,4 +1,5 @@
-"""TxnOffsetCommit: offsets of a group as a part of a transaction. They count when it commits."""
+"""TxnOffsetCommit: offsets of a group as a part of a transaction. They count when the transaction
+commits."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""UnregisterBroker: forget a broker that is gone for good. There is one, and it is not gone (Kafka
-class ClusterControlManager, unregisterBroker)."""
+"""UnregisterBroker: forget a broker that is gone for good. There is only this broker, and it is not
+gone (Kafka class ClusterControlManager, unregisterBroker)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def unregister_broker(
 
     Raises:
         BrokerIdNotRegistered: there is no such broker.
-        InvalidRequest: it is this one, which runs.
+        InvalidRequest: the request names this broker, which is running.
     """
     context.access.require(Operation.ALTER, CLUSTER)
     if request.broker_id != parts.node_id:

@@ -1,5 +1,5 @@
-"""UpdateFeatures: a level that is in force is confirmed, every other refused: levels are fixed, or
-a setting (KIP-584, KIP-778; Kafka class FeatureControlManager)."""
+"""UpdateFeatures: confirms a level that is in force, and refuses every other level, because levels
+are fixed or come from a setting (KIP-584, KIP-778; Kafka class FeatureControlManager)."""
 
 from __future__ import annotations
 
@@ -30,10 +30,12 @@ _NOTHING_SAID: Final = "NONE"
 async def update_features(
     parts: BrokerParts, request: UpdateFeaturesRequest, context: RequestContext
 ) -> UpdateFeaturesResponse:
-    """Success if each feature has the level already. Of one that is named twice the last counts.
+    """Succeeds if each feature has its level already. If a feature is named twice, the last level
+    counts.
 
     Raises:
-        InvalidUpdateVersion: one of them has not; the messages are Kafka's where it refuses, too.
+        InvalidUpdateVersion: a feature has another level. Where Kafka refuses too, the message is
+            Kafka's.
     """
     context.access.require(Operation.ALTER, CLUSTER)
     levels = finalized(parts.share_version)
@@ -55,7 +57,7 @@ async def update_features(
 
 
 def _why_not(update: FeatureUpdateKey, current: int, node_id: int) -> str:
-    """Why a feature cannot have this level; empty if it has it."""
+    """Why a feature cannot have this level; empty if it has this level."""
     level, kind = update.max_version_level, update.upgrade_type
     if update.allow_downgrade:
         kind = SAFE_DOWNGRADE
@@ -82,7 +84,7 @@ def _shown(feature: str) -> str:
 
 
 def _unknown(feature: str, level: int, node_id: int) -> str:
-    """Why there is no such level; empty if there is."""
+    """Why there is no such level; empty if the level exists."""
     if level < 0:
         return "A feature version cannot be less than 0."
     if feature not in FEATURES:
