@@ -1,2 +1,2 @@
-"""The asyncio shell: sockets, dispatch, request handlers, waiting fetches, and the core machines'
-durable homes."""
+"""The asyncio shell: sockets, dispatch, request handlers, waiting fetches, and coordinators, which
+keep the core's machines durable."""

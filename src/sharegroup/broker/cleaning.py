@@ -10,7 +10,7 @@ from sharegroup.broker.parts import BrokerParts
 
 
 class Cleaning:
-    """Cleans one log after the other, and waits ``log.cleaner.backoff.ms`` when there is none.
+    """Cleans one log after the other; waits ``log.cleaner.backoff.ms`` when no log needs it.
 
     Args:
         spawn: runs a coroutine in the background and reports its failure.
@@ -23,7 +23,7 @@ class Cleaning:
         self._spawn = spawn
 
     def start(self) -> None:
-        """Begin; it ends when the broker closes."""
+        """Begin cleaning; it ends when the broker closes."""
         if not self._parts.waiters.closed:
             self._spawn(self._round())
 

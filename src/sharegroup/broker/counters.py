@@ -22,8 +22,8 @@ SAY_EVERY_MS: Final = 10_000
 
 
 class NowAndThen:
-    """Rate limit for log lines that peers can cause at will: the first of each kind is logged, then
-    one per interval, with the number of those left out.
+    """Rate limit for log lines that peers can cause at will: the first line of each kind is logged,
+    then one per interval, with the number of lines left out.
 
     The broker chooses the kinds, not the peers, so there are few.
     """
@@ -33,8 +33,8 @@ class NowAndThen:
         self._said: dict[str, tuple[int, int]] = {}
 
     def due(self, kind: str) -> str | None:
-        """The suffix of the line if a line of this kind may be logged now, else None. The suffix
-        is empty or tells how many were left out."""
+        """The suffix for a line of this kind if it may be logged now, else None. The suffix is
+        empty, or tells how many lines were left out."""
         now_ms = self._now_ms()
         last_ms, left_out = self._said.get(kind, (now_ms - SAY_EVERY_MS, 0))
         if now_ms - last_ms < SAY_EVERY_MS:
@@ -45,7 +45,7 @@ class NowAndThen:
 
 
 class Counters:
-    """Counts by name and label; the first of each bad kind is logged, all are counted."""
+    """Counts by name and label. Every event is counted; of each bad kind the first is logged."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._counts: Counter[tuple[str, str]] = Counter()

@@ -10,13 +10,13 @@ field 9000 of its request).
 ``share.wide.window`` is ours too: the group config ``share.partition.wide.record.locks``.
 ``share.record.states`` as well: DescribeShareGroupOffsets can tell the state of each record in
 flight (tagged fields 9000 of its request, 9001 and 9002 of its response). Tagged field 9003 of that
-response, what is damaged in the log, needs no feature: it is there when something is. Neither does
-9004, what was given up and why, which comes with the states.
+response, the damage in the log, needs no feature: it is there when there is damage. Neither does
+9004, the records given up and why, which comes with the states.
 ``share.blocked.records`` 1: the group config ``share.ordering.on.failure``, and decisions by hand
 (tagged field 9000 of ShareAcknowledge).
 Tagged field 9000 of a partition in the answers of ShareFetch and ShareAcknowledge, accepts that had
-no effect and are no error, needs no feature: it is there when something is. Nor does 9001 in the
-answer of ShareFetch: the records come in order per key.
+no effect and are no error, needs no feature: it is there when there are such accepts. Nor does 9001
+in the answer of ShareFetch, which says that the records come in order per key.
 ``cooperative.consumption`` 1: a fetch may have key ranges (tagged field 9000 of a partition in
 Fetch; KIP-X). 2: a group may commit ranges of offsets (tagged fields 9000 of OffsetCommit,
 TxnOffsetCommit and OffsetFetch). 3: members that share a partition may fetch in turns (tagged field

@@ -7,11 +7,11 @@ the partitions that have something new. A session is known by its id, and each r
 
 Invariants (:meth:`FetchSessions.check_invariants`):
 
-* no more sessions than ``slots``, none without a partition;
+* there are no more sessions than ``slots``, and each has a partition;
 * the partitions of all sessions are counted, and no more than FETCH_SESSION_PARTITIONS_MAX.
 
-A session is given up for another one when it was idle for two minutes, or when it is older than
-that and has fewer partitions.
+A session is given up for another one when it was idle for two minutes, or when it is older than two
+minutes and has fewer partitions than the other.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FINAL_EPOCH: Final = -1
 EVICTION_MS: Final = 120_000
 """Kafka's ``min.incremental.fetch.session.eviction.ms``."""
 TOPIC_IDS_SINCE: Final = 13
-"""The version of Fetch from which on topics are named by their ids."""
+"""From this version on, Fetch names topics by their ids."""
 ID_MAX: Final = 2**31 - 1
 
 Wanted = list[tuple[FetchTopic, FetchPartition]]
@@ -51,7 +51,7 @@ Key = tuple[str, UUID, int]
 
 @dataclass(slots=True)
 class _Known:
-    """A partition of a session, and what its consumer was told last."""
+    """A partition of a session, and the offsets that its consumer was told last."""
 
     topic: FetchTopic
     wanted: FetchPartition
@@ -59,7 +59,8 @@ class _Known:
     log_start_offset: int = -1
 
     def take_in(self, part: PartitionData) -> bool:
-        """Note what the consumer is told. Returns whether it must be told."""
+        """Note what the consumer is told about the partition. Returns whether it must be told at
+        all."""
         failed = part.error_code != 0
         watermark = -1 if failed else part.high_watermark  # an error is told again and again
         news = (watermark, part.log_start_offset) != (self.high_watermark, self.log_start_offset)
@@ -74,13 +75,13 @@ class FetchSession:
     def __init__(self, session_id: int, now_ms: int, *, topic_ids: bool) -> None:
         self.session_id = session_id
         self.epoch = 1
-        """Of the next request."""
+        """The epoch of the next request."""
         self.created_ms = self.used_ms = now_ms
         self.topic_ids = topic_ids
         self.partitions: dict[Key, _Known] = {}
 
     def update(self, topics: Iterable[FetchTopic], forgotten: Iterable[ForgottenTopic]) -> None:
-        """Take in what a request says of its partitions."""
+        """Take in the partitions that a request adds, changes or forgets."""
         for topic in topics:
             for part in topic.partitions:
                 known = self.partitions.get(_key(topic, part.partition))
@@ -94,12 +95,12 @@ class FetchSession:
                 self.partitions.pop((gone.topic, gone.topic_id, number), None)
 
     def wanted(self) -> Wanted:
-        """What to read."""
+        """The partitions to read, in order."""
         return [(known.topic, known.wanted) for known in self.partitions.values()]
 
     def news(self, wanted: Wanted, found: Sequence[PartitionData]) -> list[int]:
-        """The indexes of those parts that the consumer must be told. Partitions with records are
-        read last by the next request, so that all have their turn."""
+        """The indexes of the parts that the consumer must be told. The next request reads the
+        partitions that had records last, so that all partitions have their turn."""
         told, read = [], []
         for at, ((topic, _), part) in enumerate(zip(wanted, found, strict=True)):
             key = _key(topic, part.partition_index)
@@ -118,13 +119,13 @@ class Fetching(NamedTuple):
 
     wanted: Wanted
     session: FetchSession | None
-    """The session that it belongs to, already one epoch further."""
+    """The session that the request belongs to, already one epoch further; None: no session."""
     begins: bool
-    """Its answer may begin a session."""
+    """The answer may begin a session."""
 
 
 class Told(NamedTuple):
-    """Which parts go into an answer, and the id of the session, 0 for none."""
+    """Which parts go into an answer, and the id of the session; 0: no session."""
 
     indexes: list[int]
     session_id: int
@@ -154,12 +155,13 @@ class FetchSessions:
         return self._partitions
 
     def begin(self, request: FetchRequest, version: int, now_ms: int) -> Fetching:
-        """What a request wants. ``now_ms``: a monotonic clock.
+        """The partitions that a request wants, and its session. ``now_ms``: a monotonic clock.
 
         Raises:
             FetchSessionIdNotFound: there is no such session (any more).
-            InvalidFetchSessionEpoch: it is not this request's turn.
-            FetchSessionTopicIdError: the session names its topics the other way.
+            InvalidFetchSessionEpoch: the request's epoch is not the session's next one.
+            FetchSessionTopicIdError: the session names its topics by ids and the request by names,
+                or the reverse.
         """
         epoch = request.session_epoch
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
@@ -194,7 +196,7 @@ class FetchSessions:
         found: Sequence[PartitionData],
         now_ms: int,
     ) -> Told:
-        """Which of the parts that were ``found`` go into the answer.
+        """Which of the ``found`` parts go into the answer.
 
         Raises:
             InvalidFetchSessionEpoch: a later request of the session came meanwhile.
@@ -232,7 +234,8 @@ class FetchSessions:
         return number
 
     def _evict(self, size: int, now_ms: int) -> bool:
-        """Give up one session for another of ``size`` partitions; whether there was one."""
+        """Give up one session for another of ``size`` partitions. Returns False if no session may
+        be given up."""
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:
             return False
@@ -259,7 +262,7 @@ class FetchSessions:
 
 
 def next_epoch(epoch: int) -> int:
-    """The epoch of the request after one of ``epoch``."""
+    """The epoch of the request after a request of ``epoch``."""
     return 1 if epoch == ID_MAX else epoch + 1
 
 

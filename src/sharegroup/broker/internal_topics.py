@@ -33,7 +33,8 @@ def internal_settings(name: str, config: BrokerConfig) -> dict[str, str]:
         return {
             "cleanup.policy": "compact",
             "internal.segment.bytes": str(config.integer("individual.commit.log.segment.bytes")),
-            # Each range has a null record soon. Nobody reads the log but the broker at its start.
+            # Each range soon gets a null record, and only the broker reads the log, at its start:
+            # so null records need not stay.
             "delete.retention.ms": "0",
         }
     if name == SECURITY:

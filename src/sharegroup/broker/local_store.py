@@ -44,7 +44,7 @@ async def open_local_store(
         if topic in INTERNAL_TOPICS:
             configs = {**internal_settings(topic, started_with), **configs}
             settings = log_settings(configs, live())
-            # The runtime of the others writes live records anew instead.
+            # Of the other internal topics the runtime writes live records anew instead.
             return replace(settings, cleaned=settings.cleaned and topic == INDIVIDUAL_COMMITS)
         return log_settings(configs, live())
 

@@ -126,14 +126,14 @@ class SharePartitionMeter:
 
 
 class Meters:
-    """All meters of one broker. :meth:`forget` drops those of deleted topics and groups."""
+    """All meters of one broker. :meth:`forget` drops the meters of deleted topics and groups."""
 
     def __init__(self) -> None:
         self.requests: dict[str, RequestMeter] = {}
         self.topics: dict[UUID, TopicMeter] = {}
         self.groups: dict[str, GroupMeter] = {}
         self.records: dict[tuple[str, UUID], RecordMeter] = {}
-        """By group and topic, GROUP_LABELS_MAX of them."""
+        """Meters by group and topic, at most GROUP_LABELS_MAX."""
         self.other_records = RecordMeter()
         """The shared meter of all groups and topics without their own."""
         self.load_seconds = Histogram()
@@ -168,7 +168,7 @@ class Meters:
         return meter
 
     def records_of(self, group_id: str, topic_id: UUID) -> RecordMeter:
-        """The meter of a group's records of a topic; the shared one when there are too many."""
+        """The meter of a group's records of a topic; the shared meter when there are too many."""
         meter = self.records.get((group_id, topic_id))
         if meter is None:
             if len(self.records) >= GROUP_LABELS_MAX:

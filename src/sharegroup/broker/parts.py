@@ -31,7 +31,7 @@ from sharegroup.wire.messages.api_versions import ApiVersion
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerParts(DeliveryParts):
-    """One of each for a broker."""
+    """The parts of one broker, one of each kind."""
 
     configs: LiveConfigs
     groups: ShareGroupCoordinator

@@ -1,10 +1,10 @@
 """Quotas at work: what a request and a connection cost, and how long their client waits.
 
 Kafka's semantics (KIP-13, KIP-124, KIP-219, KIP-599, KIP-612), with two differences. An answer to
-Fetch or ShareFetch gets no more records than the quota leaves, though one batch at least, and is
-sent; Kafka reads all of it, and sends an empty answer instead when that was too much. And where
-there is one thread, ``request_percentage`` is of that: the time in which a request's own task
-decodes, handles and encodes on the event loop, not the time in which it waits.
+Fetch or ShareFetch gets only as many records as the quota leaves, but at least one batch, and is
+sent. Kafka reads all records, and sends an empty answer instead if they were too many. And
+``request_percentage`` is a percentage of the one thread that there is: it counts the time in which
+a request's own task decodes, handles and encodes on the event loop, not the time in which it waits.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Mutations:
     """Partitions that one request creates and deletes (Kafka class ControllerMutationQuota).
 
     Args:
-        take: how long the client has to wait, by the number of partitions.
+        take: charges a number of partitions; returns for how long the client has to wait.
         strict: a client that has to wait is refused.
     """
 
@@ -102,7 +102,7 @@ class Mutations:
         self.throttle_ms = 0
 
     def charge(self, partitions: int) -> None:
-        """Before partitions are created or deleted.
+        """Charge the client, before partitions are created or deleted.
 
         Raises:
             ThrottlingQuotaExceeded: the client has to wait.
@@ -116,7 +116,7 @@ class Mutations:
 class Quotas:
     """All quotas of one broker.
 
-    ``active`` is whether a client may have one; a request asks nothing else if not.
+    ``active``: whether any client can have a quota. If not, a request asks nothing else.
     """
 
     def __init__(self, config: Callable[[], BrokerConfig], clock: Clock) -> None:
@@ -155,7 +155,7 @@ class Quotas:
         return sum(map(len, self._all))
 
     def set_quotas(self, quotas: Mapping[tuple[Entity, str], float]) -> None:
-        """The quotas from now on, by entity and name."""
+        """Replace all quotas. They are given by entity and name."""
         of: dict[str, dict[Entity, float]] = {}
         for (entity, name), value in quotas.items():
             of.setdefault(name, {})[entity] = value
@@ -168,13 +168,13 @@ class Quotas:
         self.active = any(rates.active for rates in clients)
 
     def forget_idle(self) -> None:
-        """Drop the rates of clients that did nothing of late."""
+        """Drop the rates of clients that have done nothing lately."""
         now_ms = self._now_ms()
         for rates in self._all:
             rates.forget_idle(now_ms)
 
     def admit(self, host: str) -> Admission:
-        """What is done with a new connection from an address."""
+        """Decide on a new connection from an address: whether it has to wait, or is refused."""
         rate_max = self._config().integer(BROKER_CONNECTION_RATE)
         if rate_max == INT_MAX and not self._connections.active:
             return AT_ONCE
@@ -184,7 +184,7 @@ class Quotas:
         return admission
 
     def answer_bytes_max(self, principal: str, client_id: str) -> int:
-        """How many bytes of records an answer may have; more than 0, as a batch may be sent."""
+        """How many bytes of records an answer may have; at least 1, so that one batch is sent."""
         left = self._consumed.left(_name(principal), client_id, self._now_ms())
         return INT_MAX if left is None else int(max(1, min(left, INT_MAX)))
 
@@ -205,10 +205,11 @@ class Quotas:
     def time(
         self, key: int, principal: str, client_id: str, seconds: float, *, answered: bool = True
     ) -> int:
-        """The same for the time that the request took.
+        """As :meth:`request`, for the time that the request took.
 
         Args:
-            answered: whether it has an answer; without one the time counts, and does not throttle.
+            answered: whether the request has an answer; without an answer the time counts, but does
+                not throttle.
         """
         if key in _EXEMPT or not self._requests.active:
             return 0
@@ -217,7 +218,8 @@ class Quotas:
         return self._count(REQUEST_PERCENTAGE, throttle_ms if answered else 0)
 
     def mutations(self, key: int, version: int, principal: str, client_id: str) -> Mutations | None:
-        """The partitions that a request of the API ``key`` may create or delete; None: any."""
+        """The quota of partitions that a request of the API ``key`` may create or delete; None: any
+        number."""
         strict_from = _MUTATES.get(key)
         if strict_from is None or not self._mutations.active:
             return None
@@ -231,8 +233,8 @@ class Quotas:
         return Mutations(take, strict=strict)
 
     def mutated(self, mutations: Mutations | None) -> int:
-        """For how many milliseconds the client is to be throttled for what it created and
-        deleted."""
+        """For how many milliseconds the client is to be throttled for the partitions that it
+        created and deleted."""
         throttle_ms = mutations.throttle_ms if mutations is not None else 0
         return self._count(CONTROLLER_MUTATION_RATE, throttle_ms)
 
@@ -245,5 +247,5 @@ class Quotas:
 
 
 def _name(principal: str) -> str:
-    """A principal without its type; quotas of users tell none."""
+    """A principal without its type: quotas of users name no type."""
     return principal.partition(":")[2]

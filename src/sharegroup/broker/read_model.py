@@ -85,9 +85,9 @@ class WindowView:
 
     Attributes:
         start_offset: the lowest offset that is not finished; -1 before the group has begun.
-        finished: acknowledged and archived offsets behind the start offset.
-        in_flight: held by members now.
-        available: delivered before, and waiting for another delivery.
+        finished: acknowledged and archived offsets after the start offset.
+        in_flight: offsets that members hold now.
+        available: offsets that were delivered before, and wait for another delivery.
     """
 
     start_offset: int
@@ -111,8 +111,8 @@ class WindowView:
 class RangeView(NamedTuple):
     """Offsets ``first`` … ``last`` with the same state, delivery count and lock.
 
-    ``member_id`` holds them, for another ``lock_ms``; None and -1 without a lock. Those that are
-    ``blocked`` wait for an operator.
+    ``member_id`` holds the offsets, for another ``lock_ms``; None and -1 without a lock. Offsets
+    that are ``blocked`` wait for an operator.
     """
 
     first: int
@@ -140,9 +140,9 @@ class LedView(NamedTuple):
     window: Statistics
     meter: SharePartitionMeter
     disorder: Disorder | None
-    """With order per key: what went against it."""
+    """With order per key: the records that were handled against the order, counted."""
     blocked_keys: int
-    """With order per key: those with a record that waits for an operator."""
+    """With order per key: the number of keys with a record that waits for an operator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,10 +150,10 @@ class ConnectionView:
     """A client's connection.
 
     Attributes:
-        listener: name of the listener that it came in by.
-        open_requests: read and not yet answered.
+        listener: name of the listener that accepted the connection.
+        open_requests: requests that were read and are not answered yet.
         request_bytes: memory that its requests use.
-        unread_bytes: answers that the client has not read.
+        unread_bytes: bytes of answers that the client has not read.
     """
 
     host: str
@@ -181,7 +181,7 @@ class OpenConnections(Protocol):
     def unauthenticated(self) -> int: ...
 
     def views(self) -> list[ConnectionView]:
-        """One view for each."""
+        """One view for each connection."""
         ...
 
 
@@ -235,7 +235,7 @@ class ReadModel:
         )
 
     def partitions(self, group_id: str) -> tuple[TopicPartitionsView, ...]:
-        """A group's partitions with delivery state; none for an unknown group."""
+        """A group's partitions with delivery state; empty for an unknown group."""
         state = self._groups.state_partitions(group_id)
         return self._named({topic.topic_id: topic.partitions for topic in state})
 
@@ -283,7 +283,7 @@ class ReadModel:
         try:
             nothing = window.begun and await next_record(log, end) is None
         except KafkaError:
-            return log.high_watermark  # damaged there; a fetch finds out what is left
+            return log.high_watermark  # the log is damaged there; a fetch finds out what is left
         return min(end, log.high_watermark) if nothing else log.high_watermark
 
     async def records(self, key: SharePartitionKey, first: int, most: int) -> RecordsView:
@@ -302,7 +302,7 @@ class ReadModel:
         return RecordsView(ranges, core.end_offset, core.archived.ranges())
 
     def led(self) -> Iterator[LedView]:
-        """The share partitions that are loaded; those of deleted topics are left out."""
+        """The share partitions that are loaded; partitions of deleted topics are left out."""
         for led in self._share_partitions.all():
             topic = self._topics.name_of(led.key.topic_id)
             if topic is not None:
@@ -341,7 +341,7 @@ class ReadModel:
 
 def _range(span: Span, now_ms: int, settings: DeliverySettings) -> RangeView:
     first, last, state, delivery_count, lock = span
-    count = max(0, delivery_count)  # -1: never in the log
+    count = max(0, delivery_count)  # -1: the log never had a record at these offsets
     if lock is None:
         failed = state is AVAILABLE and count >= settings.delivery_count_limit
         blocked = failed and settings.blocks and bool(settings.key_max)

@@ -11,7 +11,7 @@ from sharegroup.model.config import INT_MAX
 
 
 def nothing() -> None:
-    """What :attr:`RequestContext.give_back` does where nobody counts."""
+    """The default of :attr:`RequestContext.give_back`, where no memory is counted."""
 
 
 class RequestContext(NamedTuple):
@@ -30,7 +30,7 @@ class RequestContext(NamedTuple):
     advertised: tuple[str, int]
     answer_bytes_max: Callable[[], int] = lambda: INT_MAX
     mutations: Mutations | None = None
-    """What the request may create and delete; None: any number of partitions."""
+    """How many partitions the request may create and delete; None: any number."""
     give_back: Callable[[], None] = nothing
-    """Called by a handler that waits and whose request has become state: the bytes of the request
-    count no longer as those of one that is under way."""
+    """A handler that waits calls this once its request has become state of the broker: from then on
+    the bytes of the request no longer count as memory of requests."""

@@ -42,13 +42,14 @@ DRAIN_S: Final = 5.0
 """How long a stopping broker waits for open requests."""
 
 ANSWER_S: Final = 1.0
-"""How long it then waits for the answers of those whose records have become durable."""
+"""How long a stopping broker then waits for the answers of requests whose records have become
+durable."""
 
 ACL_FILE_LOOK_S: Final = 2.0
 """How often the ACL file is looked at. A change is taken at the second look that finds it."""
 
 NOTE_AFTER_S: Final = 0.2
-"""How long after a change of users, ACLs or quotas it is written how far their log goes."""
+"""How long after a change of users, ACLs or quotas the end of their log is noted on disk."""
 
 
 class Broker:
@@ -153,7 +154,7 @@ class Broker:
 
         Raises:
             OSError: the address cannot be used.
-            ConfigError: what TLS or SASL need cannot be read.
+            ConfigError: a file that TLS or SASL needs cannot be read.
         """
         config = self.parts.configs.broker
         endpoint = Endpoint(
@@ -184,8 +185,8 @@ class Broker:
     async def close(self) -> None:
         """Stop accepting, answer the requests that have begun, flush, and unlock the folder.
 
-        What is appended is answered, if its client is still there: no request begins any more, and
-        a request that lasts longer than ``DRAIN_S`` cannot append.
+        Whatever was appended is answered, if its client is still there: no request begins any more,
+        and a request that lasts longer than ``DRAIN_S`` cannot append.
         """
         parts = self.parts
         for server in self._servers:
@@ -231,7 +232,7 @@ class Broker:
         return rules.acl_count if rules.file else None
 
     def _authorize_by(self, authorizer: Authorizer) -> None:
-        """The rules have changed: open connections forget the answers that they keep."""
+        """The rules have changed: open connections drop the answers that they have cached."""
         self.dispatcher.authorizer = authorizer
         for connection in self.connections.all():
             connection.access = self.dispatcher.access(connection.principal, connection.host)
@@ -240,7 +241,7 @@ class Broker:
         state = self.parts.security.state
         changed = state.take_changed_acls()
         before, self._acls_from = self._acls_from, state
-        # After a load the machine is another one, which does not know what the last one held.
+        # After a load there is a new machine, which does not know what the old one held.
         self.parts.access_rules.take_stored(state.acl_ids, changed if state is before else None)
 
     def _look_at_users(self) -> None:
@@ -250,11 +251,12 @@ class Broker:
             self._close_deleted_soon()
 
     def _close_deleted_soon(self) -> None:
-        """When the answer to who deleted the user is ready, which may be the user itself."""
+        """Close the connections of deleted users in the next step, when the answer to the client
+        that deleted the user is ready: this client may be the user itself."""
         asyncio.get_running_loop().call_soon(self._close_deleted)
 
     def _close_deleted(self) -> None:
-        """Close the connections of users that there are no more."""
+        """Close the connections of deleted users."""
         open_now = self.connections.all()
         closed = [each for each in open_now if each.sasl is not None and each.sasl.is_deleted]
         for connection in closed:
@@ -264,8 +266,8 @@ class Broker:
             logger.info("closed %d connections of deleted users: %s", len(closed), users)
 
     def _note_soon(self) -> None:
-        """Write how far the logs go soon after users, ACLs or quotas have changed: a start after a
-        kill knows by that whether their end is missing.
+        """Soon after users, ACLs or quotas have changed, write how far the logs go. By this a start
+        after a kill knows whether the end of their log is missing.
         """
         if self._noting is None:
             loop = asyncio.get_running_loop()
@@ -284,7 +286,7 @@ class Broker:
         self.spawn(self.parts.access_rules.look_at_file())
 
     def _accepting(self, endpoint: Endpoint) -> Callable[[], asyncio.Protocol]:
-        """Makes the protocol of each connection that a listener accepts."""
+        """Returns a function that makes the protocol of each connection that a listener accepts."""
         parts, security, counters = self.parts, endpoint.security, self.parts.counters
         config = parts.configs.broker
         frame_bytes_max = config.integer("socket.request.max.bytes")
@@ -328,7 +330,8 @@ class Broker:
         parts.waiters.wake_connection(connection)
 
     async def _end_sessions(self) -> None:
-        """Release what share group members hold; that it was delivered once more is durable."""
+        """Release the records that share group members hold; their raised delivery counts are
+        durable on return."""
         parts = self.parts
         for connection in self.connections.all():
             for session in parts.sessions.close_connection(connection):

@@ -1,8 +1,8 @@
 """Long work in slices: a request that names a hundred thousand things must not stop the others.
 
 One thread serves everybody. A handler that goes through the parts of a request with :func:`sliced`
-gives way to other connections every few milliseconds of work. So it is only for parts that are
-answered on their own: whatever happens between two of them may change what the second one says.
+gives way to other connections every few milliseconds of work. So use it only for parts that are
+answered each on its own: whatever happens between two parts may change the second one's answer.
 """
 
 from __future__ import annotations

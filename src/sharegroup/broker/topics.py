@@ -39,8 +39,8 @@ class Topic:
 
 
 class Topics:
-    """All topics of one broker, over its store. Whoever asks for a change of a topic that is being
-    changed waits, and is answered by what became of it: an answer never names what is half done.
+    """All topics of one broker, over its store. A request to change a topic that is being changed
+    waits for the end of that change: its answer never depends on a half-done change.
 
     Args:
         new_id: makes topic ids.
@@ -66,7 +66,7 @@ class Topics:
         self._image = TopicsImage({})
         self.internal_partitions: dict[str, int] = {}
         """How many partitions each internal topic has, or will have."""
-        self._changing = KeyedLocks()  # by folded name: two names that collide are one
+        self._changing = KeyedLocks()  # by folded name: names that collide share one lock
         for name in store.topics:
             self._take_in(name)
         self._image = TopicsImage(dict(self._infos))
@@ -121,8 +121,8 @@ class Topics:
         """The log of a partition.
 
         Raises:
-            UnknownTopicOrPartition: there is none.
-            KafkaStorageError: it could not be opened.
+            UnknownTopicOrPartition: there is no such partition.
+            KafkaStorageError: the log could not be opened.
         """
         if name in HIDDEN_TOPICS:
             raise UnknownTopicOrPartition
@@ -146,10 +146,10 @@ class Topics:
 
     @staticmethod
     def check_leader_epoch(log: PartitionLog, current: int) -> None:
-        """Check the leader epoch that a client believes to be current; -1: it says nothing.
+        """Check the leader epoch that a client believes to be current; -1: the client names none.
 
         Raises:
-            FencedLeaderEpoch, UnknownLeaderEpoch: it is older, or newer.
+            FencedLeaderEpoch, UnknownLeaderEpoch: the client's epoch is older, or newer.
         """
         if current not in (-1, log.leader_epoch):
             raise FencedLeaderEpoch if current < log.leader_epoch else UnknownLeaderEpoch
@@ -182,7 +182,7 @@ class Topics:
         Raises:
             InvalidTopic, InvalidPartitions, TopicAlreadyExists, PolicyViolation,
             KafkaStorageError.
-            InvalidRequest: it is the log of Kafka's controllers.
+            InvalidRequest: the name is that of Kafka's log of controllers.
         """
         check_topic_name(name)
         if name == CLUSTER_METADATA:
@@ -256,7 +256,7 @@ class Topics:
         """
         async with self._changing.holding(_folded(topic.name)):
             now = self.find(topic.name)
-            if now is None or now.topic_id != topic.topic_id:  # made anew while this one waited
+            if now is None or now.topic_id != topic.topic_id:  # made anew while we waited
                 raise UnknownTopicOrPartition
             await self._store.delete_topic(topic.name)
 

@@ -4,8 +4,8 @@ A waiting fetch watches its partitions and looks again each time one of them is 
 this a purgatory of delayed operations. Ours stores no operations, only waiters to wake.
 
 Plain fetches are all woken, for all get the same records. The share fetches of one group stand in
-line, for only one of them gets a record: an *offer* wakes the first of each line. Who has looked
-and left something passes the offer on to the next, so that a record among a hundred waiting
+line, for only one of them gets a record: an *offer* wakes the first of each line. A fetch that has
+looked and left records passes the offer on to the next, so that a record among a hundred waiting
 members costs one look, and each of a hundred records still finds its member.
 """
 
@@ -42,9 +42,9 @@ class Waiter:
         self.line = line
         """The group whose share fetches stand in line; None for a fetch that every change wakes."""
         self.offers: dict[TopicIdPartition, int] = {}
-        """The offers it has got and not yet passed on: their numbers, by partition."""
+        """Partition → the number of the offer that the fetch has got and not yet passed on."""
         self.offered: dict[TopicIdPartition, int] = {}
-        """The number of the last offer that it got, by partition."""
+        """Partition → the number of the last offer that the fetch has got."""
         self._woken = False
         self._future: asyncio.Future[None] | None = None
 
@@ -59,10 +59,11 @@ class Waiter:
         trace: TracebackType | None,
     ) -> None:
         self._waiters.remove(self)
-        self.pass_on()  # of what it did not look at
+        self.pass_on()  # the offers of partitions that it did not look at
 
     def pass_on(self, is_left: Callable[[TopicIdPartition], bool] | None = None) -> None:
-        """It has looked: whoever stands behind it in line looks too, where something is left."""
+        """The fetch has looked: pass its offers on to the next in line, for the partitions where
+        something is left."""
         while self.offers:
             key, number = self.offers.popitem()
             if is_left is None or is_left(key):
@@ -91,7 +92,7 @@ class Waiter:
 
 
 Line = OrderedDict[Waiter, None]
-"""Waiting fetches, those that got an offer last at the end."""
+"""Waiting fetches; the fetch that got the last offer is at the end."""
 
 
 class Waiters:
@@ -101,7 +102,8 @@ class Waiters:
         self._lines: dict[TopicIdPartition, dict[str | None, Line]] = {}
         self._by_connection: dict[object, set[Waiter]] = {}
         self.changes = 0
-        """How often anything was woken or offered: who looked before may wait if it is the same."""
+        """How often fetches were woken or offered something. A fetch may wait if this number is the
+        same as before it looked."""
         self.closed = False
         """Whether the broker is stopping: fetches answer with what there is."""
 
@@ -112,9 +114,9 @@ class Waiters:
     def watch(
         self, keys: Iterable[TopicIdPartition], connection: object, line: str | None = None
     ) -> Waiter:
-        """A context manager that watches ``keys`` while it is entered, as one of ``line`` if that
-        is given. Without keys it is woken only by :meth:`wake_connection`, :meth:`wake_all` and
-        :meth:`close`."""
+        """A context manager that watches ``keys`` while it is entered; with ``line`` it stands in
+        the line of that group. Without keys it is woken only by :meth:`wake_connection`,
+        :meth:`wake_all` and :meth:`close`."""
         return Waiter(self, tuple(dict.fromkeys(keys)), connection, line)
 
     def add(self, waiter: Waiter) -> None:
@@ -162,7 +164,8 @@ class Waiters:
         self.pass_on(key, group_id, self.changes)
 
     def pass_on(self, key: TopicIdPartition, line: str | None, number: int) -> None:
-        """Give the offer ``number`` to the next in line that has not got it, nor a later one."""
+        """Give the offer ``number`` to the first in line, unless it has got this offer or a later
+        one."""
         waiting = self._lines.get(key, {}).get(line)
         if waiting is not None:
             _offer_to_first(key, waiting, number)
@@ -187,8 +190,9 @@ class Waiters:
 
 
 def _offer_to_first(key: TopicIdPartition, line: Line, number: int) -> None:
-    """The first in line has waited longest since its last offer. If it has got this one or a later
-    one, then so have all behind it: each of them looks after the offer was made."""
+    """Give an offer to the first in line, which has waited longest since its last offer. If it has
+    got this offer or a later one, all fetches in the line have: each of them looks after this offer
+    was made."""
     waiter = next(iter(line))
     if waiter.offered.get(key, 0) < number:
         waiter.offered[key] = waiter.offers[key] = number

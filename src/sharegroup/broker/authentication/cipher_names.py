@@ -1,4 +1,4 @@
-"""Names of TLS 1.2 ciphers: Java's (IANA's) as OpenSSL's."""
+"""Translates names of TLS 1.2 ciphers from Java's (IANA's) to OpenSSL's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ _IANA = re.compile(r"TLS_(?:(\w+?)_WITH_)?(\w+)")
 
 
 def openssl_ciphers(names: Iterable[str]) -> str | None:
-    """The list for OpenSSL; None if there are none for TLS 1.2: those of 1.3 are always on."""
+    """The list of ciphers for OpenSSL; None if ``names`` has none of TLS 1.2. All ciphers of TLS
+    1.3 are always on."""
     found = [converted for name in names if name and (converted := _openssl(name))]
     return ":".join(found) or None
 
@@ -17,7 +18,7 @@ def openssl_ciphers(names: Iterable[str]) -> str | None:
 def _openssl(name: str) -> str:
     match = _IANA.fullmatch(name)
     if match is None:
-        return name  # OpenSSL's own
+        return name  # it is OpenSSL's own name
     exchange, cipher = match.groups()
     if exchange is None:
         return ""

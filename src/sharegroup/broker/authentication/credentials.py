@@ -1,6 +1,6 @@
-"""What a listener knows of its users: passwords of PLAIN, credentials of SCRAM.
+"""What a listener knows about its users: passwords of PLAIN, credentials of SCRAM.
 
-An unknown user is answered as a wrong password: with a false credential, after as much work.
+An unknown user is answered like a wrong password: with a false credential, after as much work.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Scram = Mapping[tuple[str, ScramMechanism], ScramCredential]
 _NONCE_BYTES: Final = 24
 _SALT_BYTES: Final = 16
 _ALPHABET: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
-"""Kafka's tools make salts of these."""
+"""The characters of which Kafka's tools make salts."""
 
 
 class Credentials:
@@ -35,8 +35,8 @@ class Credentials:
         stored: SCRAM credentials that clients have created.
         file: users of ``sasl.users.file``.
         jaas: passwords by user, from ``plain.sasl.jaas.config``.
-        secret: what salts of unknown users are made of.
-        entropy: returns that many random bytes.
+        secret: salts of unknown users are derived from it.
+        entropy: returns so many random bytes.
     """
 
     def __init__(
@@ -57,17 +57,17 @@ class Credentials:
         self._checks = checks
 
     def nonce(self) -> str:
-        """The server's part of a nonce."""
+        """A new nonce of the server, its part of the exchange's nonce."""
         return base64.b64encode(self._entropy(_NONCE_BYTES)).decode()
 
     async def has_password(
         self, user: str, password: str, host: str, left: Callable[[], bool]
     ) -> bool:
-        """Whether it is the user's password. It takes as long for unknown users.
+        """Whether ``password`` is the user's. The check takes as long for unknown users.
 
         Args:
             host: the client's address.
-            left: whether it is gone by now.
+            left: whether the client is gone by now.
         """
         passwords = self._file().passwords
         kept = passwords.get(user)
@@ -82,7 +82,8 @@ class Credentials:
         return in_file or (in_jaas and user in self._jaas())
 
     def knows(self, user: str, mechanism: str) -> bool:
-        """Whether there is such a user of PLAIN or of SCRAM; of tokens nothing is known here."""
+        """Whether there is such a user of PLAIN or of SCRAM. Always true for tokens: their users
+        are not known here."""
         if mechanism == PLAIN:
             return user in self._file().passwords or user in self._jaas()
         for scram in ScramMechanism:
@@ -91,8 +92,8 @@ class Credentials:
         return True
 
     def scram(self, user: str, mechanism: ScramMechanism) -> ScramCredential:
-        """The credential of a user; a false one of an unknown user."""
-        # All three in any case, so that the time tells nothing.
+        """The credential of a user; for an unknown user a false one."""
+        # All three are looked up in any case, so that the time tells nothing.
         stored = self._stored().get((user, mechanism))
         in_file = self._file().credentials.get((user, mechanism))
         false = self._false(user, mechanism)
@@ -102,7 +103,7 @@ class Credentials:
         return PasswordHash(like.n, like.r, like.p, like.salt, bytes(len(like.hash)))
 
     def _false(self, user: str, mechanism: ScramMechanism) -> ScramCredential:
-        """It looks like the others: a client sees salt and iterations."""
+        """A false credential. Its salt and iterations, which a client sees, look like real ones."""
         kinds = Counter(
             (kept.iterations, len(kept.salt), kept.salt.isalnum())
             for users in (self._stored(), self._file().credentials)
@@ -115,7 +116,7 @@ class Credentials:
         if text:
             salt = bytes(_ALPHABET[byte % len(_ALPHABET)] for byte in salt)
         size = hashlib.new(mechanism.hash_name).digest_size
-        # Nobody knows a client key of which this is the hash.
+        # Random, so nobody knows a client key whose hash it is.
         return ScramCredential(
             salt=salt,
             stored_key=self._entropy(size),

@@ -18,7 +18,8 @@ _KEYWORDS: Final = {
     "0.9.2342.19200300.100.1.25": "DC",
     "0.9.2342.19200300.100.1.1": "UID",
 }
-"""RFC 2253 has no others; Java writes them as numbers, with their value in hexadecimal."""
+"""The attributes that RFC 2253 has keywords for. Java writes all others as numbers, with their
+value in hexadecimal."""
 _ESCAPED: Final = ',+"\\<>;'
 
 

@@ -29,7 +29,7 @@ class Step:
     Attributes:
         answer: what to send.
         user: who the client is, if the exchange is complete; else None.
-        expires_ms: wall time at which the client's token ends; None: it does not.
+        expires_ms: wall time at which the client's token expires; None: it never expires.
     """
 
     answer: bytes = field(repr=False)
@@ -38,16 +38,16 @@ class Step:
 
 
 class Client(Protocol):
-    """Who makes a claim, as this module sees it."""
+    """The client that makes a claim, as this module sees it."""
 
     host: str
 
     def left(self) -> bool:
-        """Whether it is gone."""
+        """Whether the client is gone."""
         ...
 
     def turn(self, user: str) -> AbstractAsyncContextManager[None]:
-        """Wait until the claim to be ``user`` may be looked at."""
+        """Wait until it may be checked whether the client is ``user``."""
         ...
 
 
@@ -98,7 +98,7 @@ class ScramExchange:
         self._client = client
 
     async def evaluate(self, message: bytes) -> Step:
-        """The first message, then the last."""
+        """The answer to the first message, then to the last one."""
         if not self._begun:
             self._begun = True
             return Step(self._server.first(message))

@@ -1,10 +1,10 @@
 """Slows down whoever guesses passwords.
 
-What one address claims about one user is checked a few claims at a time. Once a claim has proved
-wrong, the next one from there about this user is looked at only when the delay of the wrong one's
-answer is over, and the delay doubles. So it helps neither to guess over many connections at once,
-nor to leave without waiting for the answers. Other users, and this user at other addresses, are not
-delayed: nobody can lock them out.
+A claim is the attempt of a client at one address to log in as one user. Claims from one address for
+one user are checked a few at a time. After a wrong claim, the next such claim is checked only when
+the delay of the wrong claim's answer is over, and the delay doubles. So it helps neither to guess
+over many connections at once, nor to leave without waiting for the answers. Other users, and this
+user at other addresses, are not delayed: nobody can lock them out.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from sharegroup.model.limits import (
 from sharegroup.sasl.server import Refused
 
 FORGOTTEN_MS: Final = 60_000
-"""Who makes no wrong claim for this long begins anew."""
+"""After this time without a wrong claim, the delay begins anew."""
 
 
 class Left(Refused):
-    """The client has left before its claim was looked at."""
+    """The client has left before its claim was checked."""
 
     def __init__(self) -> None:
         super().__init__("the client has left")
 
 
 class _Claims:
-    """About one user from one address."""
+    """The claims from one address for one user."""
 
     def __init__(self) -> None:
         self.failures = 0
         self.failed_ms = 0
-        self.next_ms = 0  # no further claim is looked at before
+        self.next_ms = 0  # no further claim is checked before this time
         self.waiting = 0
         self.few = asyncio.Semaphore(CLAIMS_AT_ONCE_MAX)
         self.alone = asyncio.Lock()
@@ -49,7 +49,7 @@ class _Claims:
 
 class Guessing:
     """Args:
-    first_ms: the delay of a first failure.
+    first_ms: the delay of the answer to a first wrong claim.
     """
 
     def __init__(self, clock: Clock, first_ms: Callable[[], int]) -> None:
@@ -62,7 +62,8 @@ class Guessing:
 
     @asynccontextmanager
     async def turn(self, host: str, user: str, left: Callable[[], bool]) -> AsyncIterator[None]:
-        """Wait until a claim may be looked at; :meth:`failed` or :meth:`succeeded` comes next.
+        """Wait until a claim may be checked. Then :meth:`failed` or :meth:`succeeded` must be
+        called.
 
         Raises:
             Left: the client has left meanwhile.
@@ -84,7 +85,7 @@ class Guessing:
             self._forget(host, user, claims)
 
     def failed(self, host: str, user: str) -> int:
-        """Count a wrong claim; returns how many milliseconds its answer waits."""
+        """Count a wrong claim. Returns for how many milliseconds its answer must be delayed."""
         claims, now_ms = self._of(host, user), self._clock.monotonic_ms()
         if now_ms - claims.failed_ms > FORGOTTEN_MS:
             claims.failures = 0
@@ -95,7 +96,7 @@ class Guessing:
         return delay_ms
 
     def succeeded(self, host: str, user: str) -> None:
-        """A claim was right, so the wrong ones may have been mistakes."""
+        """A claim was right: forget earlier wrong ones, which may have been mistakes."""
         claims = self._of(host, user)
         claims.failures = 0
         self._forget(host, user, claims)

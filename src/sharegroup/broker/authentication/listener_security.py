@@ -1,4 +1,5 @@
-"""How the clients of one listener prove who they are, and what was read from files for it."""
+"""How the clients of one listener prove who they are, and the keys and users that were read from
+files for it."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ _SCHEMES: Final = ("file:///", "https://", "http://")
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What was read for a listener."""
+    """The keys and users that were read for a listener."""
 
     context: ssl.SSLContext | None
     mapping: PrincipalMapping
@@ -48,12 +49,12 @@ class Material:
 
 
 class ListenerSecurity:
-    """One listener.
+    """The security of one listener.
 
     Args:
-        config: the broker's settings now.
-        stored: SCRAM credentials that clients have created.
-        secret: what false credentials are made of.
+        config: returns the broker's current settings.
+        stored: returns the SCRAM credentials that clients have created.
+        secret: false credentials are derived from it.
     """
 
     def __init__(
@@ -123,16 +124,16 @@ class ListenerSecurity:
         return begin(mechanism, self._credentials, self._tokens, client)
 
     def knows(self, user: str, mechanism: str) -> bool:
-        """Whether a user that has logged in by ``mechanism`` could do so still."""
+        """Whether a user that has logged in by ``mechanism`` could still log in."""
         return self._credentials.knows(user, mechanism)
 
     def session_ms(self, mechanism: str) -> int:
-        """How long an authentication holds; 0: for ever."""
+        """How many milliseconds an authentication holds; 0: for ever."""
         return self._settings.integer(REAUTH, mechanism)
 
     def principal_of(self, certificate: bytes | None) -> str | None:
         """The principal of a TLS client, by its certificate in DER; None if no rule matches, or if
-        it cannot be read."""
+        the certificate cannot be read."""
         if certificate is None or self.protocol != SSL:
             return None
         try:
@@ -141,7 +142,7 @@ class ListenerSecurity:
             return None
 
     def load(self, config: BrokerConfig) -> Material:
-        """Read anew what settings and files say; nothing changes here.
+        """Read settings and files anew. Nothing is in force before :meth:`install`.
 
         Raises:
             ConfigError: a file cannot be read, or settings contradict each other.
@@ -154,7 +155,7 @@ class ListenerSecurity:
         return Material(context, mapping, users, passwords, warnings)
 
     def install(self, material: Material) -> None:
-        """Let what :meth:`load` has read hold for connections from now on."""
+        """Put into force, for new connections, the material that :meth:`load` has read."""
         self.material = material
         self._keys.forget()
 
@@ -190,8 +191,8 @@ class ListenerSecurity:
 
 
 def tls_context(settings: ListenerSettings, protocol: str) -> ssl.SSLContext:
-    """The context of a listener. One that speaks SASL_SSL asks for certificates only by a setting
-    of its own (KIP-684).
+    """The TLS context of a listener. A listener that speaks SASL_SSL asks for certificates only if
+    a setting of its own says so (KIP-684).
 
     Raises:
         ConfigError: a file cannot be read, or there is no key.
@@ -217,10 +218,10 @@ def tls_context(settings: ListenerSettings, protocol: str) -> ssl.SSLContext:
 
 
 def key_store(settings: ListenerSettings) -> KeyStore:
-    """Where the key of a listener is.
+    """The key store of a listener.
 
     Raises:
-        ConfigError: the store's type cannot be read.
+        ConfigError: stores of this type cannot be read.
     """
 
     def text(name: str) -> str | None:
@@ -237,8 +238,8 @@ def key_store(settings: ListenerSettings) -> KeyStore:
 
 
 def _store_type(settings: ListenerSettings, store: str) -> str:
-    """The type that is set; else what the file's name says, so that a JKS store, Kafka's default,
-    is refused in words."""
+    """The store's type: as it is set, else by the file's name. So a JKS store, Kafka's default, is
+    refused with a message that says why."""
     name, location = f"{store}.type", settings.text(f"{store}.location").lower()
     if settings.is_set(name):
         return check_type(name, settings.text(name))

@@ -1,4 +1,4 @@
-"""The security of all listeners of a broker: made, and read anew, together."""
+"""The security of all listeners of a broker, which is made and read anew together."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ NOBODY: Final = "", ScramMechanism.SHA_256
 
 class ListenersSecurity:
     """Args:
-    config: the broker's settings now.
-    stored: SCRAM credentials that clients have created.
+    config: returns the broker's current settings.
+    stored: returns the SCRAM credentials that clients have created.
     """
 
     def __init__(
@@ -47,15 +47,15 @@ class ListenersSecurity:
         self._checks = PasswordChecks()
         self._listeners: dict[str, ListenerSecurity] = {}
         self.installed: Callable[[], None] = lambda: None
-        """Called when other files hold; users may be gone."""
+        """Called when newly read files are in force; users may be gone."""
         self.guessing = Guessing(
             environment.clock,
             lambda: config().integer("connection.failed.authentication.delay.ms"),
         )
 
     async def load(self, store: SecurityStore) -> None:
-        """Take the secret of earlier starts, so that an unknown user keeps its salt as a known one
-        does. It is kept as the salt of a user without name, whom no client can create.
+        """Take the secret of earlier starts, so that an unknown user keeps its salt as a known user
+        does. The secret is stored as the salt of a user without a name, whom no client can create.
         """
         if not any(self._config().protocol(each.name) in SASL_PROTOCOLS for each in self._named):
             return
@@ -102,11 +102,11 @@ class ListenersSecurity:
         return self._listeners[name]
 
     def prepare(self, config: BrokerConfig) -> Callable[[], None]:
-        """Read all files anew, as ``config`` names them; returns what lets them hold. Nothing is
-        read if no setting of TLS or SASL is altered while the broker runs.
+        """Read all files anew, as ``config`` names them. Returns a function that puts them into
+        force. Nothing is read if no setting of TLS or SASL is altered while the broker runs.
 
         Raises:
-            InvalidConfig: a file cannot be read; the old ones stay.
+            InvalidConfig: a file cannot be read; the old files stay in force.
         """
         altered = {*config.altered_by_somebody, *self._config().altered_by_somebody}
         if not any(name in LISTENER_CONFIGS or suffix_of(name) for name in altered):
@@ -128,7 +128,7 @@ class ListenersSecurity:
         return install
 
     def _say(self, read: Mapping[str, Material]) -> None:
-        """Log what the operator should know of the stores; listeners often share one."""
+        """Log the warnings about stores, each once: listeners often share a store."""
         for name, material in read.items():
             others = [each.material for each in self._listeners.values() if each.name < name]
             said = {warning for other in others for warning in other.warnings}
@@ -137,10 +137,10 @@ class ListenersSecurity:
                     logger.warning("listener %s: %s", name, warning)
 
     def read_again(self) -> int:
-        """Read certificates, keys and users anew; returns how many listeners have them.
+        """Read certificates, keys and users anew. Returns for how many listeners.
 
         Raises:
-            InvalidConfig: a file cannot be read; the old ones stay.
+            InvalidConfig: a file cannot be read; the old files stay in force.
         """
         self._read(self._config())()
         return len(self._listeners)

@@ -13,8 +13,8 @@ from sharegroup.sasl.password_hash import PasswordHash
 
 
 class PasswordChecks:
-    """They run on threads. They are slow on purpose, and a flood of them must leave processors for
-    others; and whoever floods waits in its own line."""
+    """Hashes are computed on threads. They are slow on purpose, so a flood of checks must leave
+    processors to other work; and the address that floods waits in a line of its own."""
 
     def __init__(self) -> None:
         self._free = PASSWORD_CHECKS_MAX
@@ -47,13 +47,13 @@ class PasswordChecks:
             self._next()
 
     def _next(self) -> None:
-        """Hand the turn to the address that has waited longest since its last one."""
+        """Hand the turn to the address that has waited longest since its last turn."""
         while self._lines:
             host, line = self._lines.popitem(last=False)
             first = line.popleft()
             if line:
                 self._lines[host] = line
-            if not first.done():  # else its task was cancelled
+            if not first.done():  # done: the task that waited was cancelled
                 first.set_result(None)
                 return
         self._free += 1

@@ -20,7 +20,7 @@ _GROUP: Final = re.compile(r"\\.|\$(\d)")
 @dataclass(frozen=True, slots=True)
 class _Rule:
     pattern: re.Pattern[str] | None
-    """None: DEFAULT."""
+    """None: the rule is DEFAULT."""
     replacement: str = ""
     case: str = ""
 

@@ -1,7 +1,7 @@
 """The public keys that tokens are signed with: a JWKS document, from a file or by HTTP.
 
-It is fetched on a thread, kept, and fetched again when it is old, or lacks a key that a token
-names (but then at most every ten seconds). While it cannot be fetched the old keys hold.
+The document is fetched on a thread, kept, and fetched again when it is old, or when it lacks a key
+that a token names (then at most every ten seconds). While it cannot be fetched, the old keys hold.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from sharegroup.sasl.server import Refused
 FETCH_S: Final = 10.0
 """The longest that a fetch may take."""
 AGAIN_MS: Final = 10_000
-"""At least this long between fetches for a key that is not there."""
+"""The least time between two fetches for the sake of a key that the document lacks."""
 
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """A public key. ``algorithm``: the only one that it signs with, if the document says so."""
+    """A public key. ``algorithm``: the only algorithm that it signs with; None if the document
+    names no algorithm."""
 
     key_id: str | None
     public: Any
@@ -39,7 +40,7 @@ class SigningKeys:
 
     Args:
         url: a file, http or https URL.
-        refresh_ms: the age at which they are fetched again.
+        refresh_ms: the age at which the keys are fetched again.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class SigningKeys:
         self._lock = asyncio.Lock()
 
     def forget(self) -> None:
-        """Fetch them again at the next token; the old keys hold until then."""
+        """Fetch the keys again at the next token; the old keys hold until then."""
         self._tried_ms = None
 
     async def find(self, key_id: str | None) -> SigningKey:
@@ -72,7 +73,7 @@ class SigningKeys:
         """
         found = self._find(key_id) if self._fresh(self._refresh_ms()) else None
         if found is not None:
-            return found  # without waiting, while others have the document fetched
+            return found  # without waiting for a fetch that is running for another token
         await self._refresh(self._refresh_ms())
         found = self._find(key_id)
         if found is None:
@@ -114,10 +115,10 @@ class SigningKeys:
 
 
 def parse_keys(document: bytes) -> list[SigningKey]:
-    """The keys that sign; others are passed over.
+    """The keys of a document that sign; keys for other uses are skipped.
 
     Raises:
-        ValueError: it is no JWKS document.
+        ValueError: the document is no JWKS document.
     """
     import jwt
 
@@ -131,7 +132,7 @@ def parse_keys(document: bytes) -> list[SigningKey]:
                 public = jwt.PyJWK(each).key
                 keys.append(SigningKey(each.get("kid"), public, each.get("alg")))
             except jwt.PyJWTError:
-                continue  # a kind of key that is not known here
+                continue  # this kind of key is not known here
     except (KeyError, TypeError, AttributeError, RecursionError):
         raise ValueError("it is no JWKS document") from None
     if not keys:

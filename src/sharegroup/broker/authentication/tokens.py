@@ -25,8 +25,8 @@ _ALGORITHMS: Final[Mapping[str, tuple[str, ...]]] = {
     "Ed25519": ("EdDSA",),
     "Ed448": ("EdDSA",),
 }
-"""What a public key may have signed. So no token chooses "none", or takes a public key for the
-secret of HS256."""
+"""The algorithms that each kind of public key may sign with. So no token can choose "none", or use
+a public key as the secret of HS256."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Claims:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What a token must say. Empty: anything."""
+    """What a token must say. An empty value: the token may say anything."""
 
     audiences: tuple[str, ...]
     issuer: str
@@ -50,7 +50,7 @@ class Expected:
 
 
 class ScopeMissing(Refused):
-    """The token is valid, and does not have the scopes."""
+    """The token is valid, but lacks a scope that is wanted."""
 
 
 class Tokens:
@@ -67,8 +67,8 @@ class Tokens:
         """The claims of a token.
 
         Raises:
-            Refused: it is not signed by a known key, not for this broker, not valid now, or has
-                not the scopes. The text says why, and nothing of the token.
+            Refused: the token is not signed by a known key, not for this broker, not valid now, or
+                lacks a scope. The message says why, and shows nothing of the token itself.
         """
         import jwt
 
@@ -92,7 +92,7 @@ class Tokens:
         return self._checked(claims)
 
     def scope_for(self, error: Refused) -> str:
-        """The scopes that a client is told to ask for, if it is that which it lacks."""
+        """The scopes to name in the refusal; empty if the token was refused for another reason."""
         return " ".join(self._expected().scopes) if isinstance(error, ScopeMissing) else ""
 
     def _checked(self, claims: Mapping[str, Any]) -> Claims:
@@ -133,7 +133,7 @@ _SIGNATURE_ONLY: Final[Options] = {
 
 
 def algorithms(key: SigningKey) -> tuple[str, ...]:
-    """The algorithms that a public key signs with; none for a secret."""
+    """The algorithms that a public key signs with; empty for a secret."""
     found = _algorithms(key.public)
     if key.algorithm is not None:
         return tuple(name for name in found if name == key.algorithm)

@@ -76,34 +76,36 @@ class Access:
 
         Raises:
             TopicAuthorizationFailed, GroupAuthorizationFailed, ClusterAuthorizationFailed,
-            TransactionalIdAuthorizationFailed: it may not; the error depends on the resource type.
+            TransactionalIdAuthorizationFailed: the client may not; the error depends on the type of
+                resource.
         """
         if not (self._free or self.allows(operation, resource)):
             self.denied(operation, resource)
             raise REFUSALS[resource.type]
 
     def denied(self, operation: Operation, resource: Resource) -> None:
-        """Log and count that a request was refused because of this; :meth:`require` does so."""
+        """Log and count that a request was refused for lack of this right. :meth:`require` calls
+        it."""
         self._audit.denied(self.principal, self.host, operation, resource)
 
     def admits_topic(self, operation: Operation, name: str) -> bool:
-        """:meth:`allows` of a topic that a request names; a refusal is logged and counted."""
+        """As :meth:`allows`, for a topic that a request names; a refusal is logged and counted."""
         if self._free or self.allows(operation, topic(name)):
             return True
         self.denied(operation, topic(name))
         return False
 
     def require_topic(self, operation: Operation, name: str) -> None:
-        """:meth:`require` of a topic; skips the check if everything is allowed."""
+        """As :meth:`require`, for a topic; skips the check if everything is allowed."""
         if not self._free:
             self.require(operation, topic(name))
 
     def allows_topic(self, operation: Operation, name: str) -> bool:
-        """:meth:`allows` of a topic."""
+        """As :meth:`allows`, for a topic."""
         return self._free or self.allows(operation, topic(name))
 
     def require_group(self, operation: Operation, group_id: str) -> None:
-        """:meth:`require` of a group."""
+        """As :meth:`require`, for a group."""
         if not self._free:
             self.require(operation, group(group_id))
 

@@ -42,13 +42,13 @@ class AccessRules:
         self.file = file
         self.stores = stores
         self.file_acls: tuple[Acl, ...] = ()
-        """Those of the file, in its order."""
+        """The ACLs of the file, in its order."""
         self.changed: Callable[[Authorizer], None] | None = None
         """Called with the new authorizer when the rules have changed."""
         self._index = AclIndex()
         self._stored: dict[AclRow, Acl] = {}
         self._seen = b""  # the file's bytes at the last look
-        self._taken = b""  # those in force, or refused
+        self._taken = b""  # the file's bytes that are in force, or were refused
         self.authorizer: Authorizer = AllowAll()
         if self.enabled:
             self.authorizer = AclAuthorizer(
@@ -77,8 +77,8 @@ class AccessRules:
             self._take_file(self._seen)
 
     async def look_at_file(self) -> None:
-        """Take the file if it has changed and has been the same at two looks, so that one which is
-        being written is not taken by half. One that cannot be taken is logged once."""
+        """Take the file if it has changed and was the same at two looks, so that a file that is
+        being written is not taken half-written. A file that cannot be taken is logged once."""
         try:
             found = await self._disk.run(self._read)
             if found == self._seen != self._taken:
@@ -92,8 +92,8 @@ class AccessRules:
             self._seen = said
 
     def take_stored(self, rows: Collection[AclRow], changed: Iterable[AclRow] | None) -> None:
-        """Take the ACLs made by CreateAcls: ``rows``, found by their hash. ``changed``: those that
-        were made or deleted since the last call; None: all are looked at."""
+        """Take the ACLs made by CreateAcls: ``rows``, found by their hash. ``changed``: the ACLs
+        that were made or deleted since the last call; None: look at all ACLs."""
         if not self.stores:
             return
         stored = self._stored
@@ -129,7 +129,7 @@ class AccessRules:
             raise ConfigError(f"authorizer.acl.file {self.file} cannot be read: {error}") from error
 
     def _renew(self) -> None:
-        """Nobody may go by the answers that were kept."""
+        """Make a new authorizer, so that no connection uses the answers that it has cached."""
         if isinstance(self.authorizer, AclAuthorizer):
             self.authorizer = self.authorizer.renewed()
         if self.changed is not None:

@@ -12,8 +12,8 @@ from sharegroup.broker.authorization.resources import Operation, Resource, Resou
 class AclAuthorizer:
     """Decides by the ACLs of an :class:`AclIndex`.
 
-    The index may change while requests are under way. Whoever changes it makes a new authorizer
-    for the connections, because each keeps the answers of the one that it has.
+    The index may change while requests are under way. Whoever changes it must make a new authorizer
+    for the connections, because each connection caches the answers of the authorizer that it has.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class AclAuthorizer:
         self._allow_if_no_acl = allow_if_no_acl
 
     def renewed(self) -> AclAuthorizer:
-        """The same rules, for connections that have kept no answer yet."""
+        """A new authorizer of the same rules, of which no connection has cached an answer yet."""
         return AclAuthorizer(
             self.index, super_users=self._super_users, allow_if_no_acl=self._allow_if_no_acl
         )
@@ -36,7 +36,7 @@ class AclAuthorizer:
     def authorize(
         self, principal: str, host: str, operation: Operation, resource: Resource
     ) -> bool:
-        """Whether an ACL allows it and none denies it; see the module ``acls`` for the rules."""
+        """Whether an ACL allows the operation and no ACL denies it, by the rules in ``acls``."""
         if principal in self._super_users:
             return True
         allowed = False
@@ -51,7 +51,7 @@ class AclAuthorizer:
         self, principal: str, host: str, operation: Operation, resource_type: ResourceType
     ) -> bool:
         """Whether some allow of the resource type is not completely covered by a deny (Kafka's
-        Authorizer.authorizeByResourceType, its made-up name among the rules)."""
+        Authorizer.authorizeByResourceType, including its check of a made-up name)."""
         if self.authorize(principal, host, operation, Resource(resource_type, "hardcode")):
             return True
         concerned = [
@@ -68,7 +68,7 @@ class AclAuthorizer:
 
 
 def _hidden(allow: Acl, literal: set[str], prefixes: set[str]) -> bool:
-    """Whether denies of these names cover all that ``allow`` names."""
+    """Whether denies of these names cover all resources that ``allow`` names."""
     name = allow.resource.name
     if not allow.prefixed and (name == ANY or name in literal):
         return name != ANY

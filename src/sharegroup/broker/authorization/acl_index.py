@@ -1,4 +1,4 @@
-"""ACLs by what they are about, so that a question looks at few of many."""
+"""ACLs by the resources that they are about, so that a question looks at few of many ACLs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sharegroup.broker.authorization.resources import Resource, ResourceType
 
 _Key = TypeVar("_Key")
 _Pattern: TypeAlias = tuple[ResourceType, str, bool]
-"""What an ACL is about: type, name, whether the name is a prefix."""
+"""The resources that an ACL is about: type, name, whether the name is a prefix."""
 
 
 class AclIndex:
-    """A bag of ACLs: one that was added twice is there until it was removed twice.
+    """A bag of ACLs: an ACL that was added twice is in it until it was removed twice.
 
-    Adding and removing takes a few microseconds, however many there are.
+    Adding and removing an ACL takes a few microseconds, however many the bag has.
     """
 
     def __init__(self, acls: Iterable[Acl] = ()) -> None:
@@ -28,7 +28,7 @@ class AclIndex:
             self.add(acl)
 
     def add(self, acl: Acl) -> None:
-        """Add one."""
+        """Add an ACL."""
         _, principal, _, _, (kind, name), prefixed = acl
         pattern = (kind, name, prefixed)
         if prefixed and pattern not in self._by_pattern:
@@ -38,7 +38,7 @@ class AclIndex:
         _put(self._by_type, (kind, principal), acl)
 
     def remove(self, acl: Acl) -> None:
-        """Remove one that was added."""
+        """Remove an ACL that was added."""
         _, principal, _, _, (kind, name), prefixed = acl
         pattern = (kind, name, prefixed)
         _fewer(self._by_pattern, pattern)
@@ -54,7 +54,7 @@ class AclIndex:
             del self._by_type[kind, principal]
 
     def about(self, principal: str, resource: Resource) -> Iterator[Acl]:
-        """Those of the principal, or of everybody, that cover the resource."""
+        """The ACLs of the principal, or of everybody, that cover the resource."""
         for pattern in self._covering(resource):
             yield from self._by_holder.get((pattern, principal), ())
             if principal != EVERYBODY:
@@ -65,7 +65,7 @@ class AclIndex:
         return any(True for _ in self._covering(resource))
 
     def of_type(self, principal: str, resource_type: ResourceType) -> Iterator[Acl]:
-        """Those of the principal, or of everybody, for resources of the type."""
+        """The ACLs of the principal, or of everybody, for resources of the type."""
         for who in {principal, EVERYBODY}:
             yield from self._by_type.get((resource_type, who), ())
 
@@ -93,7 +93,7 @@ def _more(counts: dict[_Key, int], key: _Key) -> None:
 
 
 def _fewer(counts: dict[_Key, int], key: _Key) -> bool:
-    """Count one less; returns whether nothing is counted any more."""
+    """Lower the count of ``key`` by one. Returns whether ``counts`` is empty now."""
     counts[key] -= 1
     if not counts[key]:
         del counts[key]

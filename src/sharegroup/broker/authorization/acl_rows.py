@@ -11,7 +11,8 @@ from sharegroup.wire.internal.security import AclRow
 
 
 class AclFilter(NamedTuple):
-    """Which ACLs are meant: EVERY, or None for a text, takes all (Kafka class AclBindingFilter)."""
+    """A filter of ACLs. A number EVERY, or None in place of a text, takes all (Kafka class
+    AclBindingFilter)."""
 
     resource_type: int
     resource_name: str | None
@@ -36,7 +37,7 @@ class AclFilter(NamedTuple):
 
     @property
     def exact(self) -> AclRow | None:
-        """The one ACL that is meant; None if it could be several."""
+        """The only ACL that the filter can take; None if it could take several."""
         if self.resource_name is None or self.principal is None or self.host is None:
             return None
         numbers = (self.resource_type, self.operation, self.permission_type)
@@ -53,7 +54,7 @@ class AclFilter(NamedTuple):
         )
 
     def takes(self, acl: AclRow) -> bool:
-        """Whether this ACL is meant."""
+        """Whether the filter takes this ACL."""
         return (
             self.resource_type in (EVERY, acl.resource_type)
             and self.operation in (EVERY, acl.operation)
@@ -64,7 +65,7 @@ class AclFilter(NamedTuple):
         )
 
     def _takes_name(self, acl: AclRow) -> bool:
-        """Kafka's class ResourcePatternFilter."""
+        """Whether the filter takes the ACL's resource (Kafka class ResourcePatternFilter)."""
         if self.pattern_type not in (EVERY, AclPattern.MATCHING, acl.pattern_type):
             return False
         if self.resource_name is None or self.resource_name == acl.resource_name:
@@ -97,7 +98,7 @@ def acl_of(row: AclRow) -> Acl:
     """An ACL from its numbers.
 
     Raises:
-        ValueError: one of them has no meaning in an ACL.
+        ValueError: a number has no meaning in an ACL.
     """
     operation = _OPERATIONS.get(row.operation)
     kind = _TYPES.get(row.resource_type)

@@ -36,8 +36,8 @@ _IMPLIED_BY: Final = {
 
 @lru_cache(1_000)
 def as_address(host: str) -> str:
-    """An IP address as a connection's address is written; another text unchanged. Java writes IPv6
-    addresses in full, so ACLs made for Kafka have them so."""
+    """An IP address in the form in which a connection's address is written; any other text
+    unchanged. Java writes IPv6 addresses in full, so ACLs made for Kafka have full addresses."""
     if host == ANY:
         return ANY
     try:
@@ -47,7 +47,7 @@ def as_address(host: str) -> str:
 
 
 class Acl(NamedTuple):
-    """One line: allows or denies a principal an operation on resources, from a host."""
+    """One rule: allows or denies a principal an operation on resources, from a host."""
 
     allow: bool
     principal: str
@@ -57,12 +57,12 @@ class Acl(NamedTuple):
     prefixed: bool = False
 
     def covers(self, name: str) -> bool:
-        """Whether it covers the resource of that name; the type is that of this ACL."""
+        """Whether this ACL covers the resource of that name, which must be of its type."""
         own = self.resource.name
         return name.startswith(own) if self.prefixed else own in (ANY, name)
 
     def concerns(self, principal: str, host: str, operation: Operation) -> bool:
-        """Whether it applies to this client and operation."""
+        """Whether this ACL applies to the client and the operation."""
         if self.principal not in (EVERYBODY, principal) or self.host not in (ANY, host):
             return False
         if self.operation in (Operation.ALL, operation):

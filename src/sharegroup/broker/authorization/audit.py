@@ -1,4 +1,4 @@
-"""What is denied: a line of the log, and a count. And who has changed ACLs and users."""
+"""Logs and counts denials, and logs who has changed ACLs and users."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ REQUEST: Final[ContextVar[str]] = ContextVar("REQUEST", default="")
 """The name of the API whose request this task answers."""
 
 CHANGES_TOLD_MAX: Final = 20
-"""ACLs of one request that are each logged; of the others only their number."""
+"""So many ACLs of one request are logged one by one; of further ones only the number is logged."""
 
 
 class Audit:
     """The denials of one connection.
 
-    Each is counted. Each kind of request, operation and resource is logged once, and similar ones
-    of many connections only now and then.
+    Each denial is counted. For each kind of request, operation and resource, one denial is logged;
+    similar denials of many connections are logged only now and then.
     """
 
     __slots__ = ("_counters", "_told")
@@ -37,7 +37,7 @@ class Audit:
         self._told: set[tuple[str, Operation, Resource]] = set()
 
     def denied(self, principal: str, host: str, operation: Operation, resource: Resource) -> None:
-        """Somebody may not do what a request asks for."""
+        """Count a denial, and log it if it is the first of its kind."""
         api = REQUEST.get()
         counters = self._counters
         if counters is not None:

@@ -93,4 +93,4 @@ REFUSALS: Final[dict[ResourceType, type[KafkaError]]] = {
     ResourceType.CLUSTER: ClusterAuthorizationFailed,
     ResourceType.TRANSACTIONAL_ID: TransactionalIdAuthorizationFailed,
 }
-"""The error of each type that requests ask for."""
+"""The error for each type of resource that a request can ask for."""

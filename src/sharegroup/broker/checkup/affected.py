@@ -1,4 +1,5 @@
-"""How damage in a topic affects each share group, by the group's durable state, and a start."""
+"""How damage in a topic affects each share group, by the group's durable state, and how damage
+affects a start."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ def add_affected_groups(
 
 
 def add_security_advice(check: FolderCheck) -> None:
-    """Say how a broker starts although records of users, ACLs or quotas are lost: it refuses until
-    the operator accepts the loss, however often it has met it.
+    """Add how to start a broker although records of users, ACLs or quotas are lost: at every start
+    the broker refuses until the operator accepts the loss.
     """
     lost = [each for each in check.findings if each.topic == SECURITY and each.records]
     end = max((each.last_offset or 0 for each in lost), default=0) + 1

@@ -51,7 +51,7 @@ class DurableState:
         self.windows: dict[SharePartitionKey, SharePartition] = {}
         """Each share partition with delivery state, as its leader would load it."""
         self.beyond: dict[TopicPartition, int] = {}
-        """Logs that end before offsets that share groups have seen → the end of those offsets."""
+        """Log that ends before offsets that share groups have seen → the end of these offsets."""
 
     def run(self) -> None:
         """Read and check everything. Raises OSError."""

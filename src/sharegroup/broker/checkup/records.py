@@ -43,7 +43,7 @@ def _of_segment(
                 position = jumps[position]
                 continue
             header = parse_header(file.pread(HEADER_BYTES, position))
-            if is_control(header):  # the marker of a transaction is no record of a group
+            if is_control(header):  # a transaction's marker is not a record of a group
                 position += header.length
                 continue
             batch = file.pread(header.length, position)

@@ -62,7 +62,7 @@ def parse_super_users(value: str) -> tuple[str, ...]:
     """The principals of ``super.users``.
 
     Raises:
-        InvalidConfig: one is not a principal.
+        InvalidConfig: a text is not a principal.
     """
     users = tuple(user.strip() for user in value.split(";") if user.strip())
     for user in users:

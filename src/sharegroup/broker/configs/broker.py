@@ -78,7 +78,7 @@ _COPIES: Final = (
     "transaction.state.log.min.isr",
 )
 _OF_ONE_LISTENER: Final = ("ssl.keystore.", "ssl.truststore.", "ssl.key.")
-"""How settings begin that Kafka alters for single listeners only."""
+"""Prefixes of the settings that Kafka alters only for single listeners."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,8 @@ class BrokerConfig:
 
     @property
     def altered_by_somebody(self) -> Mapping[str, str]:
-        """All settings that were altered while the broker ran; own values replace defaults."""
+        """All settings that were altered while the broker ran. The broker's own values replace the
+        defaults of every broker."""
         return {**self.cluster, **self.dynamic}
 
     @property
@@ -152,7 +153,7 @@ class BrokerConfig:
         return self._endpoints("advertised.listeners")
 
     def protocol(self, name: str) -> str:
-        """What the listener ``name`` speaks; PLAINTEXT if it is not known."""
+        """The security protocol of the listener ``name``; PLAINTEXT if it is not known."""
         return self._protocols.get(name, PLAINTEXT)
 
     def listener(self, name: str) -> ListenerSettings:
@@ -163,7 +164,7 @@ class BrokerConfig:
         """A copy with these ``listeners``.
 
         Raises:
-            InvalidConfig: they contradict other settings.
+            InvalidConfig: the listeners contradict other settings.
         """
         passed_over = [
             text
@@ -181,8 +182,8 @@ class BrokerConfig:
         return parse_protocols(_parts(self.text("listener.security.protocol.map")))
 
     def advertised(self, name: str) -> Listener | None:
-        """The address told to clients of the listener ``name``; of a single listener the only one,
-        whatever its name. None: the listener's own."""
+        """The address told to clients of the listener ``name``. If there is only one listener, the
+        only advertised address, whatever its name. None: clients are told the listener's own."""
         told = self.advertised_listeners
         if len(told) == len(self.listeners) == 1:
             return told[0]
@@ -195,7 +196,7 @@ class BrokerConfig:
 
     @property
     def principals(self) -> dict[str, str]:
-        """Principal by the name of the listener, for those that have one."""
+        """Principal by listener name, for the listeners that have one."""
         return parse_principals(self.names("listener.principal.map"))
 
     @property
@@ -233,7 +234,7 @@ class BrokerConfig:
         self, dynamic: Mapping[str, str] | None = None, cluster: Mapping[str, str] | None = None
     ) -> BrokerConfig:
         """A copy in which ``dynamic`` replaces all own settings altered while the broker runs, and
-        ``cluster`` all defaults of every broker. What is None stays.
+        ``cluster`` all defaults of every broker. None: these settings stay.
 
         Raises:
             InvalidConfig: a name is unknown or a value is invalid.
@@ -254,7 +255,7 @@ class BrokerConfig:
 
 
 def load(file_text: str = "", overrides: Iterable[str] = ()) -> BrokerConfig:
-    """Read a ``server.properties`` and the ``key=value`` of ``-o`` options, which win.
+    """Read a ``server.properties`` and the ``key=value`` of ``-o`` options. The options win.
 
     Raises:
         ConfigError: one sentence that says what is wrong; for a misspelt name, the nearest one.
@@ -289,7 +290,7 @@ def load(file_text: str = "", overrides: Iterable[str] = ()) -> BrokerConfig:
 
 
 def _same_id(static: dict[str, str]) -> None:
-    """node.id and broker.id are one setting: either one is set with the other (Kafka class
+    """node.id and broker.id are one setting: if only one is set, set the other too (Kafka class
     KafkaConfig)."""
     if "node.id" in static:
         static.setdefault("broker.id", static["node.id"])
@@ -305,7 +306,7 @@ def check_broker(config: BrokerConfig) -> None:
         InvalidConfig: one sentence.
     """
     for name in config.set_by_somebody:
-        config[name]  # raises if it is invalid
+        config[name]  # raises if the value is invalid
     _check_groups(config)
     sessions, size = "group.share.max.share.sessions", "group.share.max.size"
     if config.integer(sessions) < config.integer(size):
@@ -323,11 +324,11 @@ def check_broker(config: BrokerConfig) -> None:
 
 
 def _check_alterable(after: Mapping[str, str], before: Mapping[str, str]) -> None:
-    """Refuse what needs a restart. What stays as it is is no alteration.
+    """Refuse to alter settings that need a restart. A setting that keeps its value is not altered.
 
     Raises:
         InvalidConfig: there is no such setting.
-        InvalidRequest: it needs a restart.
+        InvalidRequest: the setting needs a restart.
     """
     for name, text in after.items():
         definition = definition_of(name)
@@ -340,10 +341,9 @@ def _check_alterable(after: Mapping[str, str], before: Mapping[str, str]) -> Non
 
 
 def _check_shareable(after: Mapping[str, str], before: Mapping[str, str]) -> None:
-    """Refuse a default of every broker for what each broker has of its own: TLS and SASL.
-
+    """Refuse a default of every broker for settings of TLS and SASL, which belong to one broker.
     Raises:
-        InvalidRequest: it belongs to one broker.
+        InvalidRequest: the setting belongs to one broker.
     """
     for name, text in after.items():
         if text == before.get(name) or (is_for_all(name) and not suffix_of(name)):
@@ -360,7 +360,7 @@ def _check_shareable(after: Mapping[str, str], before: Mapping[str, str]) -> Non
 
 
 def _check_advertised_names(config: BrokerConfig) -> None:
-    """Refuse an advertised listener that there is not, as Kafka does."""
+    """Refuse to advertise a listener that does not exist, as Kafka does."""
     names = [listener.name for listener in config.listeners]
     told = [listener.name for listener in config.advertised_listeners]
     if len(names) == len(told) == 1:
@@ -446,7 +446,8 @@ def _of_no_listener(name: str) -> str:
 
 
 def definition_of(name: str) -> ConfigDef | None:
-    """The definition of a setting, or of one for a single listener; None: there is none."""
+    """The definition of a setting, also of one for a single listener; None: there is no such
+    setting."""
     return BROKER_CONFIGS.get(name) or listener_definition(name)
 
 

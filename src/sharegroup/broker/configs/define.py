@@ -21,7 +21,7 @@ def idle(definition: ConfigDef, why: str) -> ConfigDef:
 
 
 def gzip_level(value: ConfigValue) -> str | None:
-    """Why a level is none of gzip's, in Kafka's words; None if it is one."""
+    """Why gzip has no such level, in Kafka's words; None if it has."""
     if value == -1 or (isinstance(value, int) and 1 <= value <= 9):
         return None
     return "Value must be between 1 and 9 or equal to -1"

@@ -1,4 +1,4 @@
-"""What DescribeConfigs says of the broker's settings: values, and where they come from."""
+"""The broker's settings as DescribeConfigs shows them: values, and where they come from."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SAME_THING: Final = (
     ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
     ("log.roll.ms", "log.roll.hours"),
 )
-"""Settings that say the same in other units; the first one that is set holds."""
+"""Groups of settings that say the same in different units; the first that is set holds."""
 
 
 def describe_broker(config: BrokerConfig) -> list[ConfigEntry]:
@@ -34,7 +34,7 @@ def describe_broker(config: BrokerConfig) -> list[ConfigEntry]:
 
 
 def describe_cluster(config: BrokerConfig) -> list[ConfigEntry]:
-    """The defaults of every broker that were altered; no others."""
+    """The altered defaults of every broker; defaults that were not altered are left out."""
     source = ConfigSource.DYNAMIC_DEFAULT_BROKER
     return [
         _entry(
@@ -46,8 +46,8 @@ def describe_cluster(config: BrokerConfig) -> list[ConfigEntry]:
 
 
 def _sources(config: BrokerConfig, name: str) -> list[ConfigSynonym]:
-    """Where the value of a setting comes from, and what would hold without it; as in Kafka nothing
-    that goes before the setting itself."""
+    """Where the value of a setting comes from, and which values would hold without it. As in Kafka,
+    without settings that take precedence over the setting itself."""
     names = next((group for group in _SAME_THING if name in group), (name,))
     found = [*_set_by_somebody(config, names), *_defaults(names, None)]
     return list(dropwhile(lambda synonym: synonym.name != name, found))
@@ -56,9 +56,9 @@ def _sources(config: BrokerConfig, name: str) -> list[ConfigSynonym]:
 def broker_synonyms(
     config: BrokerConfig, names: Sequence[str], default: ConfigValue
 ) -> list[ConfigSynonym]:
-    """Where a value comes from that the settings ``names`` say, the effective one first; as in
-    Kafka only the first one's default counts. ``default`` is that of a setting which has no effect
-    here."""
+    """Where a value comes from that any of the settings ``names`` can set; the source in effect is
+    first. As in Kafka, only the default of the first name counts. ``default``: the default, for a
+    setting that has no effect here."""
     return [*_set_by_somebody(config, names), *_defaults(names[:1], default)]
 
 
@@ -83,7 +83,7 @@ def _defaults(names: Sequence[str], default: ConfigValue) -> Iterator[ConfigSyno
 def _entry(definition: ConfigDef, synonyms: list[ConfigSynonym]) -> ConfigEntry:
     """The entry of a setting whose ``synonyms`` say where its value comes from."""
     secret = definition.type is ConfigType.PASSWORD
-    if secret:  # never shown, as in Kafka
+    if secret:  # its value is never shown, as in Kafka
         synonyms = [replace(synonym, value=None) for synonym in synonyms]
     return ConfigEntry(
         name=definition.name,

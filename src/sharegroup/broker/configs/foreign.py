@@ -1,7 +1,7 @@
 """Names of Kafka's broker settings that have no meaning here: accepted with one warning each.
 
 So a ``server.properties`` made for Kafka starts this broker, while a misspelt name is still found.
-The names are those of Kafka 4.4 (its class AbstractKafkaConfig), and those that Kafka 3 still had.
+The names are those of Kafka 4.4 (its class AbstractKafkaConfig), and names that only Kafka 3 had.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The broker's settings for the configs of groups, and those of consumer groups."""
+"""The broker's settings for the configs of groups, and its settings of consumer groups."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """``listener.name.<name>.<setting>``: a setting of TLS or SASL for one listener, which wins over
-the setting without prefix; ``listener.name.<name>.<mechanism>.<setting>`` for one mechanism of it.
-Settings of tokens may be written in either way, as in Kafka's documentation.
+the setting without prefix. ``listener.name.<name>.<mechanism>.<setting>``: the same for one
+mechanism of the listener. Settings of tokens may be written either way, as in Kafka's
+documentation.
 
 Source: Kafka classes ListenerName, ChannelBuilders.
 """
@@ -26,11 +27,12 @@ _OF_BROKER: Final = frozenset(
         "sasl.server.max.receive.size",
     }
 )
-"""They hold for connections whose listener's settings do not matter."""
+"""Settings of the whole broker: they hold whatever the listener of a connection, and no listener
+can have its own."""
 
 
 def suffix_of(name: str) -> str:
-    """The setting that a name with the prefix is about; empty if it has none."""
+    """The setting that a name with the prefix is about; empty if the name lacks the prefix."""
     return name.removeprefix(PREFIX).partition(".")[2] if name.startswith(PREFIX) else ""
 
 
@@ -43,7 +45,7 @@ def listener_definition(name: str) -> ConfigDef | None:
     ):
         suffix = own
     elif suffix == JAAS:
-        return None  # Kafka wants it for one mechanism
+        return None  # Kafka wants this setting for one mechanism
     definition = LISTENER_CONFIGS.get(suffix)
     if definition is None or suffix in _OF_BROKER:
         return None
@@ -74,7 +76,7 @@ class ListenerSettings:
         self._prefix = f"{PREFIX}{listener.lower()}."
 
     def value(self, setting: str, mechanism: str = "") -> ConfigValue:
-        """The value that holds here."""
+        """The value in force for this listener."""
         definition = LISTENER_CONFIGS[setting]
         for name in self._names(setting, mechanism):
             if name in self._texts:
@@ -82,26 +84,26 @@ class ListenerSettings:
         return definition.default
 
     def text(self, setting: str, mechanism: str = "") -> str:
-        """As text; empty if it is not set."""
+        """The value as text; empty if it is not set."""
         return format_value(self.value(setting, mechanism))
 
     def integer(self, setting: str, mechanism: str = "") -> int:
-        """As a number; 0 if it is not set."""
+        """The value as a number; 0 if it is not set."""
         value = self.value(setting, mechanism)
         return value if isinstance(value, int) else 0
 
     def names(self, setting: str) -> tuple[str, ...]:
-        """As a list."""
+        """The value as a list."""
         value = self.value(setting)
         return value if isinstance(value, tuple) else ()
 
     def is_set(self, setting: str, *, here: bool = False) -> bool:
-        """Whether somebody has set it; with ``here``: for this listener alone."""
+        """Whether somebody has set the setting; with ``here``: for this listener alone."""
         names = self._names(setting, "")
         return any(name in self._texts for name in (names[:1] if here else names))
 
     def name_of(self, setting: str, mechanism: str = "") -> str:
-        """The name under which it is set, for errors."""
+        """The name under which the setting is set, for errors."""
         found = self._names(setting, mechanism)
         return next((name for name in found if name in self._texts), setting)
 

@@ -85,7 +85,7 @@ def check_protocols(listeners: Iterable[Listener], protocols: Mapping[str, str])
     """Refuse a listener whose protocol is not known.
 
     Raises:
-        InvalidConfig: none is set for its name, or there is no such protocol.
+        InvalidConfig: no protocol is set for its name, or there is no such protocol.
     """
     for listener in listeners:
         protocol = protocols.get(listener.name)

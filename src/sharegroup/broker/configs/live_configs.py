@@ -24,7 +24,8 @@ class LiveConfigs:
         self._store = store
         self._groups: dict[str, GroupSettings] = {}
         self.prepare: Callable[[BrokerConfig], Callable[[], None]] = lambda _: lambda: None
-        """Called with altered settings before they hold; what it returns is called when they do."""
+        """Called with altered settings before they are in force. The function that it returns is
+        called when they are."""
 
     def group(self, group_id: str) -> GroupSettings:
         """The effective settings of a group, which need not exist."""
@@ -108,11 +109,11 @@ class LiveConfigs:
 
 
 def _check_lists(configs: Mapping[str, str]) -> None:
-    """Refuse lists of the broker that name a value twice. Those of files and of topics may, as in
-    Kafka (KIP-1161).
+    """Refuse lists of the broker that name a value twice. Lists in files, and lists of topics, may
+    do so, as in Kafka (KIP-1161).
 
     Raises:
-        InvalidConfig: one of them does.
+        InvalidConfig: a list names a value twice.
     """
     for name, text in configs.items():
         definition = definition_of(name)

@@ -14,12 +14,12 @@ USERS_FILE: Final = "sasl.users.file"
 
 
 def _secret(name: str, doc: str) -> ConfigDef:
-    """A setting that is never shown, and never stored: it is not altered while the broker runs."""
+    """A setting that is never shown or stored: it cannot be altered while the broker runs."""
     return ConfigDef(name=name, type=ConfigType.PASSWORD, default=None, doc=doc)
 
 
 def _hidden(name: str, doc: str) -> ConfigDef:
-    """A setting that is not shown, as in Kafka, and no secret."""
+    """A setting that is not shown, as in Kafka, but is no secret."""
     return ConfigDef(name=name, type=ConfigType.PASSWORD, default=None, doc=doc, dynamic=True)
 
 

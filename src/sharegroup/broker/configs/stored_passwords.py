@@ -1,6 +1,7 @@
-"""Passwords are not stored: what is altered while the broker runs is kept in ``catalog.json`` as it
-is written, and a key beside it would hide nothing. (Apache Kafka writes them into its metadata log
-as they are.) Earlier releases stored them; those hold, with a warning at each start.
+"""Passwords are not stored. Settings that are altered while the broker runs are kept in
+``catalog.json`` as they are written, and encrypting them with a key beside the file would hide
+nothing. (Apache Kafka writes passwords into its metadata log as they are.) Passwords that earlier
+releases stored are still in force, with a warning at each start.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ _WARNING: Final = (
 def with_stored(
     config: BrokerConfig, stored: Mapping[str, str], cluster: Mapping[str, str]
 ) -> BrokerConfig:
-    """A copy of ``config`` with what was altered before this start, for this broker and for every
-    broker; warns of passwords in it.
+    """A copy of ``config`` with the settings that were altered before this start: ``stored`` for
+    this broker, ``cluster`` for every broker. Warns of passwords among them.
 
     Raises:
         InvalidConfig, InvalidRequest: as :meth:`BrokerConfig.altered`.

@@ -358,7 +358,7 @@ def log_settings(overrides: Mapping[str, str], broker: BrokerConfig) -> LogSetti
 
 
 def _level(codec: str, number: Callable[[str], int]) -> int | None:
-    """The level that is set for a codec; None for its own default, or if it has no levels."""
+    """The level that is set for a codec; None: the codec's default, or the codec has no levels."""
     if codec not in ("gzip", "lz4", "zstd"):
         return None
     level = number(f"compression.{codec}.level")
@@ -366,8 +366,8 @@ def _level(codec: str, number: Callable[[str], int]) -> int | None:
 
 
 def describe_topic_configs(overrides: Mapping[str, str], broker: BrokerConfig) -> list[ConfigEntry]:
-    """DescribeConfigs of a topic; ``internal.`` settings and those of Kafka 3 only where they are
-    set."""
+    """The settings of a topic as DescribeConfigs shows them. ``internal.`` settings, and settings
+    of Kafka 3, are shown only if they are set."""
     return [
         _entry(definition, overrides, broker)
         for name, definition in TOPIC_CONFIGS.items()

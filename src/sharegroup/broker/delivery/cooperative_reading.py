@@ -1,8 +1,8 @@
-"""Reading a partition in turns: the members of a consumer group that share it get records that no
-other of them has (KIP-X, "Cooperative Fetch").
+"""Reading a partition in turns: the members of a consumer group share it, and each gets records
+that no other member has (KIP-X, "Cooperative Fetch").
 
-Who has what is known in memory only. After a restart it is made anew from the committed offsets,
-and members begin anew: records that were not committed may come twice.
+Which member has which records is known in memory only. After a restart this state is made anew from
+the committed offsets, and members begin anew: records that were not committed may come twice.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ READ_BYTES_MIN: Final = 65_536
 READ_BYTES_UNKNOWN: Final = 1 << 20
 """Size of the first read, before the size of the records is known."""
 HOLES_MAX: Final = 10_000
-"""An answer tells the first so many ranges of offsets without records; later ones tell the rest."""
+"""An answer lists at most so many ranges of offsets without records; later ones list the rest."""
 SWEEP_EVERY: Final = 64
-"""Partitions of groups without members are looked for when there are so many more."""
+"""Partitions of groups without members are looked for each time so many partitions were added."""
 NO_LIMIT: Final = 1 << 30
 """A record is delivered as often as it takes: consumer groups know no delivery limit."""
 
 
 class Turn(NamedTuple):
-    """What a member asks for of one partition."""
+    """A member's request for one partition."""
 
     group_id: str
     member_id: str
     member_epoch: int
     number: int
     fetch_offset: int
-    """Where the group begins that has committed nothing."""
+    """Where a group begins that has committed nothing."""
     bytes_max: int
     must: bool
     """The first batch goes out even when it is larger."""
@@ -56,7 +56,7 @@ class TurnRead:
 
     data: bytes | memoryview = b""
     given: Intervals = ()
-    """Offsets that the member has now; other records of ``data`` are not its own."""
+    """Offsets that the member has now; all other records in ``data`` are not its own."""
     holes: Intervals = ()
     """Offsets that no record has, and that nobody has committed."""
 
@@ -66,11 +66,11 @@ class _Open:
     """A partition that a group reads in turns."""
 
     settings: DeliverySettings
-    """As the last reader has them."""
+    """The delivery settings of the member that read last."""
     turns: Turns | None = None
     bytes_per_offset: float = READ_BYTES_UNKNOWN / TURN_RECORDS
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """One member at a time: what it was given decides what the next one reads."""
+    """Held by one member at a time: the records that it gets decide what the next member reads."""
 
 
 class CooperativeReading:
@@ -86,14 +86,14 @@ class CooperativeReading:
         self._sweep_at = SWEEP_EVERY
 
     def __len__(self) -> int:
-        """How many partitions are read in turns, each group's counted."""
+        """How many partitions are read in turns; a partition counts once for each group."""
         return len(self._open)
 
     async def read(self, turn: Turn, log: PartitionLog, end_offset: int) -> TurnRead:
-        """What a member gets in its turn; nothing, if there is nothing now.
+        """The records that a member gets in its turn; empty if there are no records for it now.
 
         Args:
-            end_offset: what lies there, and behind it, may not be read.
+            end_offset: records at this offset, and after it, may not be read.
 
         Raises:
             InvalidFetchSessionEpoch: the member begins anew, with turn 1.
@@ -127,7 +127,7 @@ class CooperativeReading:
     def committed(
         self, group_id: str, member_id: str, key: TopicIdPartition, ranges: Iterable[Interval]
     ) -> None:
-        """A member has committed these. They are durable."""
+        """A member has committed ``ranges``, durably."""
         one = self._open.get((group_id, key))
         if one is None or one.turns is None:
             return
@@ -154,7 +154,8 @@ class CooperativeReading:
     async def _followed(
         self, one: _Open, turn: Turn, where: TopicPartition, log_start: int
     ) -> Turns:
-        """The partition's turns, as far as the group has come."""
+        """The state of the partition's turns, brought up to the offsets that the group has
+        committed."""
         (found,) = await self._offsets.fetch(
             turn.group_id, turn.member_id, turn.member_epoch, [where], stable=False
         )
@@ -200,7 +201,7 @@ class CooperativeReading:
 async def _data(
     turn: Turn, one: _Open, turns: Turns, log: PartitionLog, end_offset: int
 ) -> bytes | None:
-    """The log from where the turns are on; None: they are elsewhere now.
+    """The log from the next offset of the turns on; None: the next offset has moved, look again.
 
     Raises:
         CorruptMessage, KafkaStorageError, OffsetOutOfRange: as ``PartitionLog.read``.
@@ -216,7 +217,7 @@ async def _data(
     except CorruptMessage:
         if log.after_damage(offset) == offset:
             raise
-        return None  # this read has found the damage
+        return None  # this read has found new damage
     except OffsetOutOfRange:
         if offset >= log.log_start_offset:
             raise

@@ -1,4 +1,4 @@
-"""What an operator says of blocked records (``share.ordering.on.failure=block``)."""
+"""Applies an operator's decisions on blocked records (``share.ordering.on.failure=block``)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ async def decide(
 
     Raises:
         InvalidRequest: a batch is no single record, or says neither RELEASE nor REJECT.
-        InvalidRecordState: a record is not blocked; those before it in the request are decided.
-        UnknownTopicId, TopicAuthorizationFailed, UnknownTopicOrPartition: the topic's.
+        InvalidRecordState: a record is not blocked; the records before it in the request are
+            decided.
+        UnknownTopicId, TopicAuthorizationFailed, UnknownTopicOrPartition: as their names say.
         KafkaError: the state cannot be read or written.
     """
     name = parts.topics.name_of(key.topic_id)

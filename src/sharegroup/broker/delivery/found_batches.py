@@ -1,8 +1,8 @@
 """The batches that a share fetch has found: read, or left in their file and sent from there, as a
 plain fetch does (``network.leaving``).
 
-Of batches in a file only the headers are read, one by one. That costs less than copying all of them
-if they are large.
+Of batches left in a file, only the headers are read, one by one. If the batches are large, this
+costs less than copying them.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from sharegroup.model.log import ReadBatches
 from sharegroup.wire.batch import HEADER_BYTES, Walk, walk, walk_headers
 
 HEADERS_ALONE_MIN: Final = 8 * 1024
-"""Batches of so many bytes on average may be left in their file."""
+"""Batches may be left in their file if they have at least so many bytes on average."""
 
 Records = bytes | memoryview | FileRange
 
 
 @dataclass(frozen=True, slots=True)
 class FoundBatches:
-    """Whole batches, and where each begins."""
+    """Whole batches, and where each of them begins."""
 
     where: bytes | FileRange
     walk: Walk
 
     def __len__(self) -> int:
-        """Bytes."""
+        """The bytes of all batches."""
         return len(self.where)
 
     @property
@@ -38,17 +38,17 @@ class FoundBatches:
 
     @property
     def bytes_per_offset(self) -> float:
-        """Offsets that compaction has emptied count too."""
+        """Bytes per offset; offsets that compaction has emptied count too."""
         return len(self) / (self.walk.end_offset - self.walk.bounds[0][0])
 
     @property
     def bytes_per_batch(self) -> float:
-        """On average."""
+        """Bytes per batch, on average."""
         return len(self) / len(self.walk.bounds)
 
     @property
     def data(self) -> bytes:
-        """All bytes, of batches that were read."""
+        """The bytes of all batches, which must have been read."""
         assert isinstance(self.where, bytes), "whoever needs the bytes does not ask for a range"
         return self.where
 
@@ -60,8 +60,8 @@ class FoundBatches:
 
 
 def found_in(read: ReadBatches) -> FoundBatches | None:
-    """What ``read`` has found; None if that has to be read as bytes: the batches are small, or the
-    file cannot be read, of which the log then learns."""
+    """The batches that ``read`` has found; None if they must be read as bytes: they are small, or
+    their file cannot be read, and the log has to find that out."""
     if read.stored is None:
         return FoundBatches(read.data, walk(read.data))
     try:

@@ -1,9 +1,9 @@
 """The key hashes of stored batches, kept beside them for the next fetch with key ranges.
 
-A batch is known by its partition, base offset and checksum, so that one that the log cleaner has
-rewritten is another one. What was used longest ago goes first. The unpacked records of a compressed
-batch are kept as well where the topic's ``reserve.message.value.range.fetch`` says so, until each
-part of the hash space was answered (KIP-X: a served entry is evicted).
+A batch is known by its partition, base offset and checksum, so that a batch that the log cleaner
+has rewritten counts as another batch. The entry that was used longest ago is dropped first. If the
+topic's ``reserve.message.value.range.fetch`` says so, the unpacked records of a compressed batch
+are kept as well, until each part of the hash space was answered (KIP-X: a served entry is evicted).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sharegroup.records.filtering import Known
 from sharegroup.wire.batch import BatchHeader
 
 ENTRY_BYTES: Final = 600
-"""What an entry takes in memory beside its hashes and records."""
+"""Bytes of memory that an entry takes beside its hashes and records."""
 
 Key = tuple[TopicIdPartition, int, int]
 
@@ -43,13 +43,13 @@ class HashIndex:
         self._bytes_max = bytes_max
         self._entries: dict[Key, _Entry] = {}
         self.nbytes = 0
-        """What all entries take."""
+        """Bytes of memory that all entries take."""
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def recall(self, where: TopicIdPartition, header: BatchHeader) -> Known | None:
-        """What is known of a batch."""
+        """What is known about a batch; None if it has no entry."""
         key = (where, header.base_offset, header.crc)
         entry = self._entries.pop(key, None)
         if entry is None:
@@ -66,11 +66,11 @@ class HashIndex:
         *,
         values: bool,
     ) -> None:
-        """Keep what was found out of a batch.
+        """Keep what was found out about a batch.
 
         Args:
-            served: the ranges whose records are answered now.
-            values: keep the unpacked records, if there are any.
+            served: the key ranges whose records are answered now.
+            values: keep the unpacked records, if ``known`` has any.
         """
         key = (where, header.base_offset, header.crc)
         entry = self._entries.get(key)

@@ -23,7 +23,7 @@ from sharegroup.wire.markers import is_control
 
 
 class _Read(NamedTuple):
-    """What was read of a log."""
+    """The batches that were read from a log."""
 
     data: bytes
     batches: Walk
@@ -50,7 +50,8 @@ async def load_keys(
     aborted: Sequence[tuple[int, int]] = (),
 ) -> None:
     """Let ``core`` take in the records of a read from ``fetch_offset`` on, if it has room and has
-    not done so. Control records and the records of ``aborted`` batches are for nobody.
+    not taken them in yet. Control records and records of ``aborted`` batches are left out: nobody
+    gets them.
 
     Yields to the loop only if it must; the caller has the fetch lock.
 
@@ -64,7 +65,7 @@ async def load_keys(
     read = _Read(data, batches, aborted, since)
     try:
         keys = _keys(read, UNPACKED_ON_LOOP_BYTES_MAX)
-    except CorruptMessage:  # or too large: the thread tells which
+    except CorruptMessage:  # corrupt, or too large for the loop: the thread finds out which
         keys = await unpacking.in_thread(partial(_keys, read))
     core.load(*keys)
 
@@ -73,11 +74,11 @@ def _keys(read: _Read, unpacked_max: int | None = None) -> _Keys:
     """Hash the keys.
 
     Args:
-        unpacked_max: to how many bytes the compressed batches may unpack in all; None: each to its
-            own limit.
+        unpacked_max: the most bytes to which all compressed batches together may unpack; None: each
+            batch has a limit of its own.
 
     Raises:
-        CorruptMessage: more than that; and as :func:`load_keys`.
+        CorruptMessage: the batches unpack to more bytes; and as :func:`load_keys`.
     """
     data, batches = read.data, read.batches
     offsets: list[Sequence[int]] = []

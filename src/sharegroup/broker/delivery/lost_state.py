@@ -15,13 +15,13 @@ from sharegroup.model.store import TopicStore
 logger = logging.getLogger("sharegroup.broker")
 
 OFFSETS_BELIEVED_MAX: Final = 2**31 - 1
-"""How many offsets a log may be behind those that a share group has seen: a log cannot have lost
-more in one segment. A larger gap means that the state is wrong, and the log is left as it is.
+"""How many offsets a log may end before the offsets that a share group has seen: it cannot have
+lost more in one segment. A larger gap means that the state is wrong, and the log is left as it is.
 """
 
 
 async def give_up_seen_offsets(store: TopicStore, topics: Topics, state: ShareStateLog) -> None:
-    """Where a log has lost its tail, continue it after the last offset that share groups have seen.
+    """If a log has lost its tail, continue it after the last offset that share groups have seen.
 
     An offset names one record for ever. If lost offsets were used again, a group would take new
     records for finished ones.
@@ -52,8 +52,8 @@ async def give_up_seen_offsets(store: TopicStore, topics: Topics, state: ShareSt
 
 
 async def say_lost_state(groups: ShareGroupsView, state: ShareStateLog) -> None:
-    """Log each group that has lost its delivery state of some partitions, and how to repair it;
-    and those that have lost only the last changes of it.
+    """Log each group that has lost its delivery state of some partitions, and how to repair it.
+    Also log the groups that have lost only the last changes of their state.
 
     Raises:
         KafkaStorageError: the state cannot be read.

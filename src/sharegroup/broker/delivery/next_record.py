@@ -1,7 +1,7 @@
 """Whether a log has anything left to deliver from an offset on.
 
 Offsets are not records: transaction markers, the empty batches that a cleaner keeps for their
-producers, and holes that compaction has left have offsets too. Where nothing else lies behind a
+producers, and holes that compaction has left have offsets too. If only such offsets follow a
 group's window, the group has no lag, whether or not a member has passed over them yet.
 """
 
@@ -14,13 +14,14 @@ from sharegroup.wire.batch import BatchHeader, parse_header
 from sharegroup.wire.markers import is_control
 
 LOOKED_AT_BYTES: Final = 65_536
-"""Some 800 markers. With more of them in a row, the last is taken for a record: a lag that is too
-large for a while costs less than a walk through the log at each look."""
+"""How many bytes are looked at: some 800 markers. If more markers follow each other, the last one
+is taken for a record: a lag that is too large for a while costs less than a walk through the log at
+each look."""
 
 
 async def next_record(log: PartitionLog, offset: int) -> BatchHeader | None:
     """The header of the first batch with records of applications at or after ``offset``; None if
-    there is none up to the high watermark.
+    there is no such batch up to the high watermark.
 
     Raises:
         KafkaError: the log cannot be read there.
@@ -30,7 +31,7 @@ async def next_record(log: PartitionLog, offset: int) -> BatchHeader | None:
         return None
     data = (await log.read(offset, LOOKED_AT_BYTES, end_offset=end)).data
     header, position = None, 0
-    while position < len(data):  # almost always only once
+    while position < len(data):  # almost always only one round
         header = parse_header(data, position)
         if header.record_count and not is_control(header):
             return header

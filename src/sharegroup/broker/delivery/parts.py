@@ -18,7 +18,8 @@ from sharegroup.share.session import ShareSessions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryParts:
-    """One of each for a broker; ``BrokerParts`` adds what only handlers need."""
+    """The parts of one broker, one of each kind; ``BrokerParts`` adds those that only handlers
+    need."""
 
     clock: Clock
     store: Store

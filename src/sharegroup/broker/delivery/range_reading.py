@@ -1,7 +1,7 @@
 """Reading a partition by key ranges (KIP-X): only records whose key's hash lies in them.
 
-The log is read in chunks. A small one is hashed and cut at once; a larger or a compressed one on a
-thread, which takes one chunk at a time, so that a hundred requests take the memory of one.
+The log is read in chunks. A small chunk is hashed and cut at once, a larger or compressed chunk on
+a thread. The thread takes one chunk at a time, so that a hundred requests take the memory of one.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from sharegroup.wire.messages.ranges import Range
 CHUNK_BYTES: Final = 1024 * 1024
 """The log is read in pieces of this many bytes."""
 ANSWER_BYTES_MAX: Final = 8 * 1024 * 1024
-"""The most of one partition in an answer, unless one record is larger. It is put together on the
+"""The most bytes of one partition in an answer, unless one record is larger. They are joined on the
 event loop's thread, at some gigabytes a second."""
 HOLES_MAX: Final = 10_000
-"""An answer with more ranges of offsets without records ends, after the chunk of the log."""
+"""An answer with more ranges of offsets without records than this ends after the current chunk."""
 ON_LOOP_BYTES_MAX: Final = 16 * 1024
 """Up to this many bytes, some hundred batches or a millisecond at most, are filtered on the event
 loop's thread."""
@@ -40,7 +40,7 @@ def checked_ranges(ranges: Sequence[Range]) -> Intervals:
     """The key ranges of a request.
 
     Raises:
-        InvalidRequest: they are no ranges of hashes, or more than KEY_RANGES_MAX.
+        InvalidRequest: a range is no range of hashes, or there are more than KEY_RANGES_MAX.
     """
     if len(ranges) > KEY_RANGES_MAX:
         raise InvalidRequest(f"{len(ranges)} key ranges; there may be {KEY_RANGES_MAX}")
@@ -52,43 +52,43 @@ def checked_ranges(ranges: Sequence[Range]) -> Intervals:
 
 @dataclass(slots=True)
 class Allowance:
-    """How much of the log one request may still have looked at, in bytes
+    """How many bytes of the log may still be looked at for one request
     (``max.bytes.fetcher.filtering``)."""
 
     bytes_left: int
 
     @property
     def spent(self) -> bool:
-        """There is none left."""
+        """Whether no byte of the allowance is left."""
         return self.bytes_left <= 0
 
 
 class Chunk(NamedTuple):
-    """What is wanted of one chunk of the log."""
+    """The records of one chunk of the log that a request wants."""
 
     data: bytes
     next_offset: int
-    """Where the next one begins; 0: there was no room for anything."""
+    """Where the next chunk begins; 0: the answer had no room for any record of this one."""
     has_records: bool
-    """There are not only control batches."""
+    """Whether ``data`` has records, not only control batches."""
     full: bool
-    """The answer has no room for the rest."""
+    """Whether the answer has no room for the rest of the chunk."""
     holes: Intervals
     """The offsets that no record has."""
 
 
 @dataclass(slots=True)
 class RangeRead:
-    """One partition's part of a request, and what was found.
+    """One partition's part of a request, and the batches found for it.
 
     Args:
         bytes_max: room in the answer.
-        must: the first batch goes out even when it is larger.
+        must: the first batch is sent even if it is larger.
         values: keep the unpacked records of compressed batches.
     """
 
     offset: int
-    """How far it has been read."""
+    """The partition was read up to this offset."""
     end_offset: int
     ranges: Intervals
     bytes_max: int
@@ -97,15 +97,16 @@ class RangeRead:
     batches: list[bytes] = field(default_factory=list)
     has_records: bool = False
     holes: list[Interval] = field(default_factory=list)
-    """The offsets that no record has, of any range."""
+    """The offsets that no record has, whatever its key range."""
 
     @property
     def data(self) -> bytes:
-        """The batches found. Markers alone are left out: they end nothing that is answered."""
+        """The batches found. If they are only markers, they are left out: they end no transaction
+        whose records are in the answer."""
         return b"".join(self.batches) if self.has_records else b""
 
     def take(self, found: Chunk) -> None:
-        """Add what was found of one chunk."""
+        """Add the batches found in one chunk."""
         self.offset = max(self.offset, found.next_offset)
         self.holes += found.holes
         if found.data:
@@ -119,7 +120,7 @@ class RangeReading:
     """See the module.
 
     Args:
-        index: what is known of batches; used by the thread.
+        index: what is known about batches; the thread uses it.
     """
 
     def __init__(self, index: HashIndex) -> None:
@@ -127,7 +128,7 @@ class RangeReading:
         self._turn = asyncio.Lock()
 
     async def read(self, log: PartitionLog, wanted: RangeRead, allowance: Allowance) -> None:
-        """Read on until there is no room in the answer, or nothing more to be read.
+        """Read on until the answer has no room, the allowance is spent, or the log ends.
 
         Raises:
             CorruptMessage: the log is damaged where the read begins.
@@ -152,7 +153,7 @@ class RangeReading:
                 return
 
     async def _filtered(self, where: TopicIdPartition, data: bytes, wanted: RangeRead) -> Chunk:
-        """What is wanted of these batches."""
+        """The records of these batches that the request wants."""
         wish = Wish(wanted.ranges, wanted.offset, Room(wanted.bytes_max, wanted.must))
         work = partial(self._filter, where, data, wish, wanted.values)
         async with self._turn:
@@ -162,7 +163,7 @@ class RangeReading:
             try:
                 return await asyncio.shield(running)
             except asyncio.CancelledError:
-                await asyncio.wait([running])  # the index is its own until it ends
+                await asyncio.wait([running])  # until it ends, the thread alone uses the index
                 raise
 
     def _filter(self, where: TopicIdPartition, data: bytes, wish: Wish, values: bool) -> Chunk:

@@ -63,12 +63,12 @@ class AckTopicMessage(Protocol):
 
 _FIELDS = attrgetter("first_offset", "last_offset", "acknowledge_types")
 _AS_BATCH: Callable[[tuple[Any, ...]], AckBatch] = partial(tuple.__new__, AckBatch)
-"""What AckBatch._make does, without a Python call for each of very many batches."""
+"""Does the same as AckBatch._make, but without a Python call for each of very many batches."""
 
 
 Outcome = dict[TopicIdPartition, KafkaError | None]
 GoneBack = dict[TopicIdPartition, Sequence[OffsetRange]]
-"""Accepts without effect that are no error (:class:`~sharegroup.share.changes.StateChange`)."""
+"""Accepts that had no effect and are no error (:class:`~sharegroup.share.changes.StateChange`)."""
 
 
 class AckRound:
@@ -100,8 +100,8 @@ class AckRound:
         self.gone_back: GoneBack = {}
 
     def apply(self, topics: Sequence[AckTopicMessage]) -> None:
-        """Apply the acknowledgements; a partition's ranges succeed together or not at all, unless
-        there is order per key (:mod:`sharegroup.share.ordered`)."""
+        """Apply the acknowledgements. The ranges of a partition succeed together or not at all,
+        unless the group has order per key (:mod:`sharegroup.share.ordered`)."""
         for topic in topics:
             self._apply_topic(topic.topic_id, topic.partitions)
         if self._asked:

@@ -1,10 +1,10 @@
 """Acquiring records for one ShareFetch: which partitions, how many records, how many bytes, and
 when to wait.
 
-Partitions are taken in the session's rotated order. Each is read and acquired under its fetch lock;
-a partition that another request is reading is skipped, and that request offers it again when it has
-read. Record batches are never cut: the answer carries whole batches, and the acquired ranges say
-which offsets are acquired (Kafka classes SharePartitionManager and DelayedShareFetch).
+Partitions are taken in the session's rotated order. Each is read and acquired under its fetch lock.
+A partition that another request is reading is skipped; the other request offers it again when it
+has read. Record batches are never cut: the answer carries whole batches, and the acquired ranges
+say which offsets are acquired (Kafka classes SharePartitionManager and DelayedShareFetch).
 
 The byte limit is divided evenly over the partitions that have something to read. The record limit
 is divided only for a request that wants no record bytes. All other requests take records from as
@@ -62,7 +62,7 @@ class FetchedPartition:
     records: Records = b""
     acquired: Sequence[AcquiredRange] = ()
     ordered: bool = False
-    """By key."""
+    """The records come in order per key."""
 
 
 Fetched = dict[TopicIdPartition, FetchedPartition]
@@ -101,7 +101,7 @@ class _Ready(NamedTuple):
 
 
 class _Share(NamedTuple):
-    """One partition's share of what is left of a request's limits."""
+    """One partition's share of the rest of a request's limits."""
 
     records_max: int
     bytes_max: int
@@ -135,8 +135,8 @@ class ShareFetching:
         return fetched
 
     async def _wait(self, wish: FetchWish, until: float, changes: int) -> Fetched | None:
-        """Look again at each change until the loop time ``until``, and at once if there was one
-        since ``changes`` were counted; None if the session ended."""
+        """Look again at each change until the loop time ``until``, and at once if a change came
+        since ``changes`` were counted. None if the session has ended."""
         loop = asyncio.get_running_loop()
         waiters = self._parts.waiters
         left = partial(self._is_left, wish)
@@ -155,8 +155,8 @@ class ShareFetching:
                     return fetched
 
     def _is_left(self, wish: FetchWish, key: TopicIdPartition) -> bool:
-        """Whether another member of the group should look at this partition now. Whoever holds the
-        fetch lock offers it again."""
+        """Whether another member of the group should look at this partition now. Not while a
+        request holds its fetch lock: that request offers the partition again."""
         led = self._parts.share_partitions.find(SharePartitionKey(wish.group_id, *key))
         if led is None or led.fenced:
             return True
@@ -285,8 +285,8 @@ class ShareFetching:
     async def _acquire(
         self, wish: FetchWish, ready: _Ready, share: _Share
     ) -> FetchedPartition | None:
-        """Read and acquire from one share partition, under its fetch lock; None when there is
-        nothing."""
+        """Read and acquire from one share partition, under its fetch lock; None if no record was
+        acquired."""
         led = ready.led
         led.passed_by |= led.fetching
         if led.fetching or not self._may_acquire(wish, led):
@@ -325,9 +325,10 @@ class ShareFetching:
             self._unlock(led, now_s() - locked)
         if not acquisition.ranges:
             if led.core.next_fetch_offset(wish.member_id) > ready.offset:
-                self._parts.share_partitions.wake(led)  # all was passed over: read on from there
+                # All records that were read were passed over: a next look reads on after them.
+                self._parts.share_partitions.wake(led)
                 if isinstance(led.core, OrderedSharePartition):
-                    await asyncio.sleep(0)  # very much may be passed over: others come in between
+                    await asyncio.sleep(0)  # many records may be passed over: let others come in
             return None
         self._parts.share_partitions.schedule(led)
         led.bytes_per_offset = found.bytes_per_offset
@@ -342,7 +343,7 @@ class ShareFetching:
         return FetchedPartition(records=records, acquired=ranges, ordered=ordered)
 
     def _unlock(self, led: LedSharePartition, seconds: float) -> None:
-        """Give the fetch lock back; a waiting fetch may have found it taken."""
+        """Give the fetch lock back. If a fetch found it taken meanwhile, wake waiting fetches."""
         led.fetching = False
         led.meter.locks += 1
         led.meter.lock_seconds += seconds
@@ -354,7 +355,8 @@ class ShareFetching:
         self, wish: FetchWish, ready: _Ready, share: _Share
     ) -> tuple[_Ready, FoundBatches | None]:
         """Find about as many bytes as ``records_max`` records take, by the size of the last read.
-        None or no batches: there is nothing, or it is too large for what is left of the answer.
+        None or no batches: there is nothing to read, or the first batch is too large for the room
+        left in the answer.
 
         Also returns ``ready``, with its offset moved past damaged records.
         """
@@ -375,7 +377,7 @@ class ShareFetching:
             except CorruptMessage:
                 if log.after_damage(ready.offset) == ready.offset:
                     raise
-                continue  # this read has found the damage
+                continue  # this read has found new damage
             found = found_in(read)
             if found is not None and not found.holds_records:
                 if not self._may_acquire(wish, ready.led):
@@ -408,8 +410,9 @@ class ShareFetching:
         return ready
 
     def _behind_gap(self, wish: FetchWish, ready: _Ready, found: FoundBatches) -> _Ready:
-        """Pass over what compaction has left: no batch up to the end, or only empty ones, which it
-        keeps for their producers. Nothing may follow that would show the gap."""
+        """Pass over offsets that compaction has emptied: up to the end there is no batch, or there
+        are only empty batches, kept for their producers. A later batch that shows the gap may never
+        come."""
         led = ready.led
         last = found.walk.end_offset - 1 if found else ready.end_offset - 1
         self._parts.share_partitions.persist_soon(led, led.core.compacted(ready.offset, last))
@@ -426,7 +429,8 @@ def _ends_wait(wish: FetchWish, fetched: Fetched) -> bool:
 
 
 def _needs_bytes(ready: _Ready) -> bool:
-    """Order per key looks at the records, and reading committed at the control batches."""
+    """Whether batches must be read as bytes: order per key looks at the records, and a group that
+    reads committed at the control batches."""
     return ready.committed or isinstance(ready.led.core, OrderedSharePartition)
 
 
@@ -441,8 +445,9 @@ def _aborted(ready: _Ready, found: FoundBatches) -> Sequence[tuple[int, int]]:
 def _acquired_records(
     led: LedSharePartition, found: FoundBatches, ranges: Sequence[AcquiredRange]
 ) -> Records:
-    """The batches of an answer. With order per key there may be many between the first and the last
-    range of which others hold all records, and many others' records in each."""
+    """The batches of an answer. With order per key, other members may hold all records of many
+    batches between the first and the last range, and many records of each batch: only the acquired
+    records are picked."""
     if isinstance(led.core, OrderedSharePartition):
         return picked(found.data, found.walk, [(one.first, one.last) for one in ranges])
     return found.between(ranges[0].first, ranges[-1].last)

@@ -82,15 +82,15 @@ class LedSharePartition:
         self.log = log
         self.core = core
         self.fetching = False
-        """The fetch lock: one request at a time reads and acquires."""
+        """The fetch lock: only one request at a time reads and acquires."""
         self.passed_by = False
         """A fetch found the lock taken: another look is due when it is free."""
         self.fenced = False
         self.meter = SharePartitionMeter()
         self.bytes_per_offset: float | None = None
-        """Of the last read; None before the first one."""
+        """Bytes per offset of the last read; None before the first read."""
         self.bytes_per_batch = 0.0
-        """Of the last read."""
+        """Bytes per batch of the last read."""
         self.timer = DeadlineTimer(clock, partial(due, self))
         """Calls ``due`` when locks expire."""
 
@@ -124,7 +124,7 @@ class SharePartitions:
         self._delivery_settings: dict[str, tuple[GroupSettings, DeliverySettings]] = {}
         self._loading: dict[SharePartitionKey, asyncio.Future[LedSharePartition]] = {}
         self._deleting: dict[TopicIdPartition, str] = {}
-        """What is deleting records of a partition now."""
+        """Partition → what is deleting its records now, for the log."""
 
     def find(self, key: SharePartitionKey) -> LedSharePartition | None:
         """The share partition, or None if it is not loaded."""
@@ -212,14 +212,15 @@ class SharePartitions:
             raise UnknownServerError(str(error)) from error
         led = LedSharePartition(key, log, core, self._clock, self._deadline)
         if self._loading.get(key) is not asyncio.current_task():
-            led.fenced = True  # the state was changed while it was read
+            led.fenced = True  # the durable state was changed while it was read
             return led
         self._led[key] = led
         await self.follow_log_start(led)
         return led
 
     async def _reading_epoch(self, key: SharePartitionKey, log: PartitionLog) -> int:
-        """The leader epoch to read the state with; NO_EPOCH if it begins past the end of the log.
+        """The leader epoch to read the state with; NO_EPOCH if the state begins past the end of the
+        log.
 
         An administrator may set such a start offset. A stored leader epoch would be taken as proof
         that a leader has seen these offsets (:mod:`sharegroup.broker.delivery.lost_state`).
@@ -349,8 +350,9 @@ class SharePartitions:
             logger.warning("a change of %s is not durable: %s", led.key, error)
 
     async def log_starts_moved(self, logs: Sequence[PartitionLog], reason: str) -> None:
-        """Records below the log starts were deleted. Every group moves on, those without members
-        too: a share partition that has lost records is loaded, so that it is said and counted.
+        """Records below the log starts were deleted. Every group moves on, also a group without
+        members: a share partition that has lost records is loaded, so that the loss is logged and
+        counted.
         """
         moved = {TopicIdPartition(log.topic_id, log.topic_partition.partition): log for log in logs}
         starts = {where: log.log_start_offset for where, log in moved.items()}
@@ -359,13 +361,14 @@ class SharePartitions:
             log = moved[TopicIdPartition(key.topic_id, key.partition)]
             try:
                 await self.follow_log_start(await self.get(key, log))
-            except KafkaError as error:  # a later read or start does it
+            except KafkaError as error:  # a later read or start moves the window
                 logger.warning("%s does not follow the start of its log: %s", key, error)
         for where in moved:
             self._deleting.pop(where, None)
 
     async def follow_log_start(self, led: LedSharePartition) -> None:
-        """Move the window if the log starts after its start; log what the group has lost by it."""
+        """Move the window if the log starts after the window does; log which records the group has
+        lost."""
         start, deleted = led.core.start_offset, led.core.archived.counts[Reason.DELETED]
         change = led.core.log_start_moved(led.log.log_start_offset)
         if change is None:
@@ -394,7 +397,7 @@ class SharePartitions:
         """
         wanted = SharePartitionKey(group_id, topic_id, partition)
         self._drop(wanted.__eq__, "its durable state was changed")
-        self._waiters.wake(TopicIdPartition(topic_id, partition))  # also those with an error
+        self._waiters.wake(TopicIdPartition(topic_id, partition))  # also fetches with an error
 
     def close(self) -> None:
         """Stop all timers."""
@@ -402,12 +405,12 @@ class SharePartitions:
             led.timer.close()
 
     def drop_group(self, group_id: str) -> None:
-        """A group is deleted."""
+        """Discard the share partitions of a deleted group."""
         self._delivery_settings.pop(group_id, None)
         self._drop(lambda key: key.group_id == group_id, "the group is deleted")
 
     def drop_topic(self, topic_id: UUID) -> None:
-        """A topic is deleted."""
+        """Discard the share partitions of a deleted topic."""
         self._drop(lambda key: key.topic_id == topic_id, "the topic is deleted")
 
     def _drop(self, concerns: Callable[[SharePartitionKey], bool], reason: str) -> None:

@@ -25,8 +25,8 @@ def check_acknowledges(parts: DeliveryParts, frame: bytes, body: int) -> None:
         body: where the message starts in the frame; the group's name is its first field.
 
     Raises:
-        InvalidRequest: it is too long.
-        MalformedMessage: it does not begin with a string.
+        InvalidRequest: the request is too long.
+        MalformedMessage: the message does not begin with a string.
     """
     if len(frame) <= ACKNOWLEDGING_BYTES_FREE:
         return
@@ -46,7 +46,7 @@ def checked_ids(group_id: str | None, member_id: str | None, access: Access) -> 
     """Group and member of a ShareFetch or ShareAcknowledge.
 
     Raises:
-        InvalidRequest: one is missing, or the member id is longer than 36 characters.
+        InvalidRequest: an id is missing, or the member id is longer than 36 characters.
         GroupAuthorizationFailed: the client may not read the group.
     """
     if not group_id:

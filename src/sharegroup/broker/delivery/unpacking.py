@@ -1,10 +1,10 @@
 """Unpacking, checking and compressing batches without blocking the event loop.
 
-Most batches are small when unpacked, and are checked at once. Larger ones go to a thread, where the
-codecs and the compiled walk let the loop run. So do the batches whose keys are hashed for order per
-key. The thread takes one request at a time, so that a
-hundred decompression bombs take the memory of one. Later batches of the same partition wait behind
-it, because a producer's batches must stay in order.
+Most batches are small when unpacked, and are checked at once. Larger batches go to a thread, where
+the codecs and the compiled walk let the loop run. Large batches whose keys are hashed for order per
+key go there too. The thread takes one request at a time, so that a hundred decompression bombs take
+the memory of one. Later batches of the same partition wait until it is done, because a producer's
+batches must stay in order.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sharegroup.wire.batch import COMPRESSION_MASK, HEADER_BYTES, parse_headers
 T = TypeVar("T")
 
 RECOMPRESSED_ON_LOOP_BYTES_MAX: Final = 16 * 1024
-"""Up to this many bytes, less than a millisecond, are compressed on the event loop's thread."""
+"""Up to this many bytes are compressed on the event loop's thread: less than a millisecond."""
 _LENGTH_AT: Final = 8
 _LENGTH_END: Final = 12
 _ATTRIBUTES_AT: Final = 22
@@ -40,8 +40,8 @@ class Unpacking:
         self._waiting: Counter[TopicIdPartition] = Counter()
 
     def passes(self, batches: bytes, how: Recompression | None = None) -> bool:
-        """Whether ``batches`` may skip :meth:`walked`: none is compressed or has to be, and no
-        batch waits."""
+        """Whether ``batches`` may skip :meth:`walked`: no batch is compressed or has to be, and no
+        earlier batch waits for the thread."""
         return how is None and not self._waiting and not is_compressed(batches)
 
     async def walked(
@@ -63,7 +63,7 @@ class Unpacking:
         work = partial(walk, record_bytes_max=record_bytes_max)
         small = how is None or len(batches) <= RECOMPRESSED_ON_LOOP_BYTES_MAX
         if small and partition not in self._waiting:
-            with suppress(CorruptMessage):  # or too large: the thread tells which
+            with suppress(CorruptMessage):  # or too large for the loop: the thread finds out which
                 return work(batches, UNPACKED_ON_LOOP_BYTES_MAX)
         self._waiting[partition] += 1
         try:
@@ -74,7 +74,7 @@ class Unpacking:
                 del self._waiting[partition]
 
     async def in_thread(self, work: Callable[[], T]) -> T:
-        """Run ``work`` in the thread, when it is its turn."""
+        """Run ``work`` in the thread when its turn has come."""
         async with self._turn:
             return await asyncio.get_running_loop().run_in_executor(None, work)
 

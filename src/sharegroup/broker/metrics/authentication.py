@@ -1,4 +1,4 @@
-"""Who has proved who it is, who has not, and TLS handshakes that failed."""
+"""Clients that have authenticated, clients that have not, and TLS handshakes that failed."""
 
 from __future__ import annotations
 

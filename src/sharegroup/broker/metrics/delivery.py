@@ -16,7 +16,8 @@ from sharegroup.broker.read_model import LedView
 from sharegroup.share.archived import Reason
 
 OTHER: Final = "other"
-"""Group label, with an empty topic label, for records whose group and topic have no own meter."""
+"""Group label, with an empty topic label, for records whose group and topic have no meter of their
+own."""
 
 _GROUPS: Final = "kafka.server:type=ShareGroupMetrics,name="
 _PARTITION: Final = "kafka.server:type=SharePartitionMetrics,name={},group=…,topic=…,partition=…"

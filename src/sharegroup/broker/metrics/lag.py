@@ -1,11 +1,11 @@
 """The lag of each share group: in records, and in seconds, which Kafka does not report.
 
-It covers every group and every partition with delivery state, even if no member reads it. Times
-come from the header of the record batch at an offset, which is read once and kept until the offset
-moves. If the offset begins the batch, the time is the batch's first timestamp, else its largest.
-The largest is exact for batches with log append time, whose first timestamp is the producer's; for
-others it is too young by at most the time span of the batch. A cleaned batch has the largest only:
-where the first one was, it keeps when its deletions may go.
+The table covers every group and every partition with delivery state, even if no member reads it.
+Times come from the header of the record batch at an offset, which is read once and kept until the
+offset moves. If the offset begins the batch, the time is the batch's first timestamp, else its
+largest. The largest timestamp is exact for batches with log append time, whose first timestamp is
+the producer's. For other batches it is too young by at most the time span of the batch. A cleaned
+batch has only the largest: in place of the first timestamp it keeps its delete horizon.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class LagReader:
     async def _partition(
         self, key: SharePartitionKey, topic: str, kept: dict[tuple[SharePartitionKey, int], int]
     ) -> list[Sample]:
-        """The samples of a share partition; none if it has not begun."""
+        """The samples of a share partition; empty if the group has not begun there."""
         try:
             log = self._parts.topics.log(topic, key.partition)
             window = await self._parts.views.window(key)
@@ -112,7 +112,7 @@ class LagReader:
         if timestamp is None:
             timestamp = await _timestamp(log, offset)
         if timestamp == _NO_TIME:
-            return 0.0  # not kept: a record may come there
+            return 0.0  # not kept: a record may still come at this offset
         self._times[key, offset] = timestamp
         return max(0, self._parts.clock.wall_ms() - timestamp) / 1000
 
