@@ -100,7 +100,7 @@ def decompress(
     """The plain records of a compressed batch.
 
     Consecutive frames are one stream, as Java reads them. lz4 may have one frame only, because Java
-    reads no more. Bytes behind the last frame are damage.
+    reads no more. Bytes after the last frame are damage.
 
     Raises:
         UnsupportedCompressionType: there is no such codec.
@@ -177,7 +177,7 @@ def _snappy_block(data: bytes, bytes_max: int) -> bytes:
 
 
 def _check_lz4_frame(data: Buffer) -> None:
-    """Check that there is one frame and nothing behind it. The codec checks what is in its
+    """Check that there is one frame and nothing after it. The codec checks what is in its
     blocks."""
     flags = data[4] if len(data) > 4 and data[:4] == _LZ4_MAGIC else None
     if flags is None:

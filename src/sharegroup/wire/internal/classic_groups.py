@@ -34,7 +34,7 @@ class GroupMetadataKey(Message):
 
 @message
 class MemberMetadata(Message):
-    """In GroupMetadataValue."""
+    """A member of a classic group, as GroupMetadataValue has it."""
 
     FLEXIBLE = 4
 

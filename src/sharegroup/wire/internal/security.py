@@ -78,7 +78,7 @@ SecurityRecord: TypeAlias = ScramChange | AclChange | QuotaChange
 
 @message
 class EntityPart(Message):
-    """In ClientQuotaKey."""
+    """A part of a quota's entity, as ClientQuotaKey has it: its type and name."""
 
     entity_type: str = string()
     entity_name: str | None = string(nullable="0+")

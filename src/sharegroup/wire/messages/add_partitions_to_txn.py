@@ -12,7 +12,7 @@ from sharegroup.wire.schema import Message, array, boolean, i16, i32, i64, messa
 
 @message
 class AddPartitionsToTxnTopic(Message):
-    """In AddPartitionsToTxnRequest."""
+    """A topic whose partitions are to be added."""
 
     name: str = string()
     partitions: Sequence[int] = array("i32")
@@ -20,7 +20,7 @@ class AddPartitionsToTxnTopic(Message):
 
 @message
 class AddPartitionsToTxnTransaction(Message):
-    """In AddPartitionsToTxnRequest."""
+    """A transaction, and the partitions to add to it or to verify (from version 4 on)."""
 
     transactional_id: str = string("4+")
     producer_id: int = i64("4+")
@@ -46,7 +46,7 @@ class AddPartitionsToTxnRequest(Message):
 
 @message
 class AddPartitionsToTxnPartitionResult(Message):
-    """In AddPartitionsToTxnResponse."""
+    """Whether one partition was added."""
 
     partition_index: int = i32()
     partition_error_code: int = i16()
@@ -54,7 +54,7 @@ class AddPartitionsToTxnPartitionResult(Message):
 
 @message
 class AddPartitionsToTxnTopicResult(Message):
-    """In AddPartitionsToTxnResponse."""
+    """The results of one topic's partitions."""
 
     name: str = string()
     results_by_partition: Sequence[AddPartitionsToTxnPartitionResult] = array(
@@ -64,7 +64,7 @@ class AddPartitionsToTxnTopicResult(Message):
 
 @message
 class AddPartitionsToTxnResult(Message):
-    """In AddPartitionsToTxnResponse."""
+    """The results of one transaction."""
 
     transactional_id: str = string("4+")
     topic_results: Sequence[AddPartitionsToTxnTopicResult] = array(

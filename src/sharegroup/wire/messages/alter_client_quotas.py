@@ -14,7 +14,7 @@ from sharegroup.wire.schema import Message, array, boolean, f64, i16, i32, messa
 
 @message
 class AlteredQuota(Message):
-    """In AlterClientQuotasRequest; Kafka calls it OpData."""
+    """A quota with its new value, or to be removed. Kafka calls it OpData."""
 
     key: str = string()
     value: float = f64()
@@ -23,7 +23,7 @@ class AlteredQuota(Message):
 
 @message
 class AlteredEntry(Message):
-    """In AlterClientQuotasRequest; Kafka calls it EntryData."""
+    """An entity and its quotas to alter. Kafka calls it EntryData."""
 
     entity: Sequence[EntityData] = array(EntityData, most=QUOTA_PARTS_MAX)
     ops: Sequence[AlteredQuota] = array(AlteredQuota, most=QUOTA_PARTS_MAX)
@@ -41,7 +41,7 @@ class AlterClientQuotasRequest(Message):
 
 @message
 class AlteredEntryResult(Message):
-    """In AlterClientQuotasResponse."""
+    """Whether the quotas of one entity were altered."""
 
     error_code: int = i16()
     error_message: str | None = string(default=None, nullable="0+")

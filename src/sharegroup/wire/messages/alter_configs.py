@@ -12,7 +12,7 @@ from sharegroup.wire.schema import Message, array, boolean, i8, i16, i32, messag
 
 @message
 class AlterableConfig(Message):
-    """In AlterConfigsRequest."""
+    """One setting with its new value."""
 
     name: str = string()
     value: str | None = string(nullable="0+")
@@ -20,7 +20,7 @@ class AlterableConfig(Message):
 
 @message
 class AlterConfigsResource(Message):
-    """In AlterConfigsRequest."""
+    """A resource and all settings that it shall have."""
 
     resource_type: int = i8()
     resource_name: str = string()
@@ -39,7 +39,7 @@ class AlterConfigsRequest(Message):
 
 @message
 class AlterConfigsResourceResponse(Message):
-    """In AlterConfigsResponse."""
+    """Whether one resource was altered."""
 
     error_code: int = i16()
     error_message: str | None = string(nullable="0+")

@@ -13,7 +13,7 @@ from sharegroup.wire.schema import Message, array, boolean, i16, i32, message, s
 
 @message
 class ReassignablePartition(Message):
-    """In AlterPartitionReassignmentsRequest."""
+    """A partition and its new replicas; null cancels its reassignment."""
 
     partition_index: int = i32()
     replicas: Sequence[int] | None = array("i32", default=None, nullable="0+")
@@ -21,7 +21,7 @@ class ReassignablePartition(Message):
 
 @message
 class ReassignableTopic(Message):
-    """In AlterPartitionReassignmentsRequest."""
+    """A topic with partitions to reassign."""
 
     name: str = string()
     partitions: Sequence[ReassignablePartition] = array(ReassignablePartition)
@@ -40,7 +40,7 @@ class AlterPartitionReassignmentsRequest(Message):
 
 @message
 class ReassignablePartitionResponse(Message):
-    """In AlterPartitionReassignmentsResponse."""
+    """Whether one partition is being reassigned."""
 
     partition_index: int = i32()
     error_code: int = i16()
@@ -49,7 +49,7 @@ class ReassignablePartitionResponse(Message):
 
 @message
 class ReassignableTopicResponse(Message):
-    """In AlterPartitionReassignmentsResponse."""
+    """The results of one topic's partitions."""
 
     name: str = string()
     partitions: Sequence[ReassignablePartitionResponse] = array(ReassignablePartitionResponse)

@@ -14,7 +14,7 @@ from sharegroup.wire.schema import Message, array, i16, i32, i64, message, strin
 
 @message
 class AlterShareGroupOffsetsRequestPartition(Message):
-    """In AlterShareGroupOffsetsRequest."""
+    """A partition and the start offset that the group shall have there."""
 
     partition_index: int = i32()
     start_offset: int = i64()
@@ -22,7 +22,7 @@ class AlterShareGroupOffsetsRequestPartition(Message):
 
 @message
 class AlterShareGroupOffsetsRequestTopic(Message):
-    """In AlterShareGroupOffsetsRequest."""
+    """A topic with partitions whose start offset is to be altered."""
 
     topic_name: str = string()
     partitions: Sequence[AlterShareGroupOffsetsRequestPartition] = array(
@@ -42,7 +42,7 @@ class AlterShareGroupOffsetsRequest(Message):
 
 @message
 class AlterShareGroupOffsetsResponsePartition(Message):
-    """In AlterShareGroupOffsetsResponse."""
+    """Whether the start offset of one partition was altered."""
 
     partition_index: int = i32()
     error_code: int = i16()
@@ -51,7 +51,7 @@ class AlterShareGroupOffsetsResponsePartition(Message):
 
 @message
 class AlterShareGroupOffsetsResponseTopic(Message):
-    """In AlterShareGroupOffsetsResponse."""
+    """The results of one topic's partitions."""
 
     topic_name: str = string()
     topic_id: UUID = uuid()

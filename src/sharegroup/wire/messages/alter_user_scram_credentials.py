@@ -13,7 +13,7 @@ from sharegroup.wire.schema import Message, array, data, i8, i16, i32, message, 
 
 @message
 class ScramCredentialDeletion(Message):
-    """In AlterUserScramCredentialsRequest."""
+    """A user, and the mechanism whose credential is to be deleted."""
 
     name: str = string()
     mechanism: int = i8()
@@ -46,7 +46,7 @@ class AlterUserScramCredentialsRequest(Message):
 
 @message
 class AlterUserScramCredentialsResult(Message):
-    """In AlterUserScramCredentialsResponse."""
+    """Whether the credentials of one user were altered."""
 
     user: str = string()
     error_code: int = i16()

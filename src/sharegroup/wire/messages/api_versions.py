@@ -27,7 +27,7 @@ class ApiVersionsRequest(Message):
 
 @message
 class ApiVersion(Message):
-    """In ApiVersionsResponse."""
+    """An API, and the versions of it that the broker serves."""
 
     api_key: int = i16()
     min_version: int = i16()
@@ -36,7 +36,7 @@ class ApiVersion(Message):
 
 @message
 class SupportedFeatureKey(Message):
-    """In ApiVersionsResponse."""
+    """A feature, and the levels of it that the broker supports."""
 
     name: str = string("3+")
     min_version: int = i16("3+")
@@ -45,7 +45,7 @@ class SupportedFeatureKey(Message):
 
 @message
 class FinalizedFeatureKey(Message):
-    """In ApiVersionsResponse."""
+    """A feature, and its level in force in the cluster."""
 
     name: str = string("3+")
     max_version_level: int = i16("3+")

@@ -36,7 +36,7 @@ class ConsumerGroupDescribeRequest(Message):
 
 @message
 class TopicPartitions(Message):
-    """In ConsumerGroupDescribeResponse."""
+    """Partitions of one topic."""
 
     topic_id: UUID = uuid()
     topic_name: str = string()
@@ -47,14 +47,14 @@ class TopicPartitions(Message):
 
 @message
 class Assignment(Message):
-    """In ConsumerGroupDescribeResponse."""
+    """All partitions that a member has, or shall have."""
 
     topic_partitions: Sequence[TopicPartitions] = array(TopicPartitions)
 
 
 @message
 class Member(Message):
-    """In ConsumerGroupDescribeResponse."""
+    """A member of a group, with its subscription and its assignments."""
 
     member_id: str = string()
     instance_id: str | None = string(default=None, nullable="0+")
@@ -71,7 +71,7 @@ class Member(Message):
 
 @message
 class DescribedGroup(Message):
-    """In ConsumerGroupDescribeResponse."""
+    """The description of one group, or the error in its place."""
 
     error_code: int = i16()
     error_message: str | None = string(default=None, nullable="0+")

@@ -15,7 +15,7 @@ from sharegroup.wire.schema import Message, array, boolean, i16, i32, message, s
 
 @message
 class TopicPartitions(Message):
-    """In ConsumerGroupHeartbeatRequest."""
+    """Partitions of one topic that the member owns, or is assigned."""
 
     topic_id: UUID = uuid()
     partitions: Sequence[int] = array("i32")
@@ -50,7 +50,7 @@ class ConsumerGroupHeartbeatRequest(Message):
 
 @message
 class Assignment(Message):
-    """In ConsumerGroupHeartbeatResponse."""
+    """All partitions that the member is assigned."""
 
     topic_partitions: Sequence[TopicPartitions] = array(TopicPartitions)
 

@@ -12,7 +12,7 @@ from sharegroup.wire.schema import Message, array, i8, i16, i32, message, string
 
 @message
 class AclCreation(Message):
-    """In CreateAclsRequest."""
+    """An ACL to create."""
 
     resource_type: int = i8()
     resource_name: str = string()
@@ -34,7 +34,7 @@ class CreateAclsRequest(Message):
 
 @message
 class AclCreationResult(Message):
-    """In CreateAclsResponse."""
+    """Whether one ACL was created."""
 
     error_code: int = i16()
     error_message: str | None = string(default=None, nullable="0+")

@@ -12,14 +12,14 @@ from sharegroup.wire.schema import Message, array, boolean, i16, i32, message, s
 
 @message
 class CreatePartitionsAssignment(Message):
-    """In CreatePartitionsRequest."""
+    """The brokers that one new partition is assigned to."""
 
     broker_ids: Sequence[int] = array("i32")
 
 
 @message
 class CreatePartitionsTopic(Message):
-    """In CreatePartitionsRequest."""
+    """A topic, and the number of partitions that it shall have."""
 
     name: str = string()
     count: int = i32()
@@ -41,7 +41,7 @@ class CreatePartitionsRequest(Message):
 
 @message
 class CreatePartitionsTopicResult(Message):
-    """In CreatePartitionsResponse."""
+    """Whether one topic has grown."""
 
     name: str = string()
     error_code: int = i16()

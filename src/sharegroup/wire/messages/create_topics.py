@@ -13,7 +13,7 @@ from sharegroup.wire.schema import Message, array, boolean, i8, i16, i32, messag
 
 @message
 class CreatableReplicaAssignment(Message):
-    """In CreateTopicsRequest."""
+    """A partition of a new topic, and the brokers that it is assigned to."""
 
     partition_index: int = i32()
     broker_ids: Sequence[int] = array("i32")
@@ -21,7 +21,7 @@ class CreatableReplicaAssignment(Message):
 
 @message
 class CreatableTopicConfig(Message):
-    """In CreateTopicsRequest."""
+    """A setting of a new topic."""
 
     name: str = string()
     value: str | None = string(nullable="0+")
@@ -29,7 +29,7 @@ class CreatableTopicConfig(Message):
 
 @message
 class CreatableTopic(Message):
-    """In CreateTopicsRequest."""
+    """A topic to create."""
 
     name: str = string()
     num_partitions: int = i32()
@@ -51,7 +51,7 @@ class CreateTopicsRequest(Message):
 
 @message
 class CreatableTopicConfigs(Message):
-    """In CreateTopicsResponse."""
+    """A setting of a created topic, and where its value comes from."""
 
     name: str = string("5+")
     value: str | None = string("5+", nullable="5+")
@@ -62,7 +62,7 @@ class CreatableTopicConfigs(Message):
 
 @message
 class CreatableTopicResult(Message):
-    """In CreateTopicsResponse."""
+    """Whether one topic was created, and what it is like."""
 
     name: str = string()
     topic_id: UUID = uuid("7+")

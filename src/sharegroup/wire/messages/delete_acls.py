@@ -12,7 +12,7 @@ from sharegroup.wire.schema import Message, array, i8, i16, i32, message, string
 
 @message
 class DeleteAclsFilter(Message):
-    """In DeleteAclsRequest."""
+    """A filter: the ACLs that match it are deleted."""
 
     resource_type_filter: int = i8()
     resource_name_filter: str | None = string(nullable="0+")
@@ -34,7 +34,7 @@ class DeleteAclsRequest(Message):
 
 @message
 class DeleteAclsMatchingAcl(Message):
-    """In DeleteAclsResponse."""
+    """An ACL that matched a filter, and whether it was deleted."""
 
     error_code: int = i16()
     error_message: str | None = string(default=None, nullable="0+")
@@ -49,7 +49,7 @@ class DeleteAclsMatchingAcl(Message):
 
 @message
 class DeleteAclsFilterResult(Message):
-    """In DeleteAclsResponse."""
+    """The ACLs that one filter has matched."""
 
     error_code: int = i16()
     error_message: str | None = string(default=None, nullable="0+")

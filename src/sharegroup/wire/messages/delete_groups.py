@@ -21,7 +21,7 @@ class DeleteGroupsRequest(Message):
 
 @message
 class DeletableGroupResult(Message):
-    """In DeleteGroupsResponse."""
+    """Whether one group was deleted."""
 
     group_id: str = string()
     error_code: int = i16()

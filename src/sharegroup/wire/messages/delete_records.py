@@ -12,7 +12,7 @@ from sharegroup.wire.schema import Message, array, i16, i32, i64, message, strin
 
 @message
 class DeleteRecordsPartition(Message):
-    """In DeleteRecordsRequest."""
+    """A partition, and the offset before which its records are deleted."""
 
     partition_index: int = i32()
     offset: int = i64()
@@ -20,7 +20,7 @@ class DeleteRecordsPartition(Message):
 
 @message
 class DeleteRecordsTopic(Message):
-    """In DeleteRecordsRequest."""
+    """A topic with partitions whose records are to be deleted."""
 
     name: str = string()
     partitions: Sequence[DeleteRecordsPartition] = array(DeleteRecordsPartition)
@@ -38,7 +38,7 @@ class DeleteRecordsRequest(Message):
 
 @message
 class DeleteRecordsPartitionResult(Message):
-    """In DeleteRecordsResponse."""
+    """The new log start of one partition, or an error."""
 
     partition_index: int = i32()
     low_watermark: int = i64()
@@ -47,7 +47,7 @@ class DeleteRecordsPartitionResult(Message):
 
 @message
 class DeleteRecordsTopicResult(Message):
-    """In DeleteRecordsResponse."""
+    """The results of one topic's partitions."""
 
     name: str = string()
     partitions: Sequence[DeleteRecordsPartitionResult] = array(DeleteRecordsPartitionResult)

@@ -14,7 +14,7 @@ from sharegroup.wire.schema import Message, array, i16, i32, message, string, uu
 
 @message
 class DeleteShareGroupOffsetsRequestTopic(Message):
-    """In DeleteShareGroupOffsetsRequest."""
+    """A topic that the group shall forget."""
 
     topic_name: str = string()
 
@@ -33,7 +33,7 @@ class DeleteShareGroupOffsetsRequest(Message):
 
 @message
 class DeleteShareGroupOffsetsResponseTopic(Message):
-    """In DeleteShareGroupOffsetsResponse."""
+    """Whether the group has forgotten one topic."""
 
     topic_name: str = string()
     topic_id: UUID = uuid()

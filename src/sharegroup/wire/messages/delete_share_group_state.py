@@ -12,14 +12,14 @@ from sharegroup.wire.schema import Message, array, i16, i32, message, string, uu
 
 @message
 class PartitionData(Message):
-    """In DeleteShareGroupStateRequest."""
+    """A partition whose delivery state is to be deleted."""
 
     partition: int = i32()
 
 
 @message
 class DeleteStateData(Message):
-    """In DeleteShareGroupStateRequest."""
+    """A topic with partitions whose delivery state is to be deleted."""
 
     topic_id: UUID = uuid()
     partitions: Sequence[PartitionData] = array(PartitionData)
@@ -37,7 +37,7 @@ class DeleteShareGroupStateRequest(Message):
 
 @message
 class PartitionResult(Message):
-    """In DeleteShareGroupStateResponse."""
+    """Whether the delivery state of one partition was deleted."""
 
     partition: int = i32()
     error_code: int = i16()
@@ -46,7 +46,7 @@ class PartitionResult(Message):
 
 @message
 class DeleteStateResult(Message):
-    """In DeleteShareGroupStateResponse."""
+    """The results of one topic's partitions."""
 
     topic_id: UUID = uuid()
     partitions: Sequence[PartitionResult] = array(PartitionResult)

@@ -13,7 +13,7 @@ from sharegroup.wire.schema import Message, array, i16, i32, message, string, uu
 
 @message
 class DeleteTopicState(Message):
-    """In DeleteTopicsRequest."""
+    """A topic to delete, by name or by id. Only from version 6 on."""
 
     name: str | None = string("6+", default=None, nullable="6+")
     topic_id: UUID = uuid("6+")
@@ -32,7 +32,7 @@ class DeleteTopicsRequest(Message):
 
 @message
 class DeletableTopicResult(Message):
-    """In DeleteTopicsResponse."""
+    """Whether one topic was deleted."""
 
     name: str | None = string(nullable="6+")
     topic_id: UUID = uuid("6+")

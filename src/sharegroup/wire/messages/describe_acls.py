@@ -28,7 +28,7 @@ class DescribeAclsRequest(Message):
 
 @message
 class AclDescription(Message):
-    """In DescribeAclsResponse."""
+    """Whom an ACL allows or denies which operation."""
 
     principal: str = string()
     host: str = string()
@@ -38,7 +38,7 @@ class AclDescription(Message):
 
 @message
 class DescribeAclsResource(Message):
-    """In DescribeAclsResponse."""
+    """The ACLs of one resource pattern."""
 
     resource_type: int = i8()
     resource_name: str = string()

@@ -14,7 +14,7 @@ from sharegroup.wire.schema import Message, array, boolean, f64, i8, i16, i32, m
 
 @message
 class ComponentData(Message):
-    """In DescribeClientQuotasRequest."""
+    """A part of the filter: which entities of one type match."""
 
     entity_type: str = string()
     match_type: int = i8()
@@ -33,7 +33,7 @@ class DescribeClientQuotasRequest(Message):
 
 @message
 class EntityData(Message):
-    """In DescribeClientQuotasResponse."""
+    """A part of an entity: its type and name."""
 
     entity_type: str = string()
     entity_name: str | None = string(nullable="0+")
@@ -41,7 +41,7 @@ class EntityData(Message):
 
 @message
 class ValueData(Message):
-    """In DescribeClientQuotasResponse."""
+    """A quota and its value."""
 
     key: str = string()
     value: float = f64()
@@ -49,7 +49,7 @@ class ValueData(Message):
 
 @message
 class EntryData(Message):
-    """In DescribeClientQuotasResponse."""
+    """An entity with its quotas."""
 
     entity: Sequence[EntityData] = array(EntityData)
     values: Sequence[ValueData] = array(ValueData)

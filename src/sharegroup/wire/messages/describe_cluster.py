@@ -23,7 +23,7 @@ class DescribeClusterRequest(Message):
 
 @message
 class DescribeClusterBroker(Message):
-    """In DescribeClusterResponse."""
+    """A broker of the cluster, and its address."""
 
     broker_id: int = i32()
     host: str = string()

@@ -12,7 +12,7 @@ from sharegroup.wire.schema import Message, array, boolean, i8, i16, i32, messag
 
 @message
 class DescribeConfigsResource(Message):
-    """In DescribeConfigsRequest."""
+    """A resource, and which of its settings to describe; null: all."""
 
     resource_type: int = i8()
     resource_name: str = string()
@@ -32,7 +32,7 @@ class DescribeConfigsRequest(Message):
 
 @message
 class DescribeConfigsSynonym(Message):
-    """In DescribeConfigsResponse."""
+    """One of the places that a setting's value can come from."""
 
     name: str = string()
     value: str | None = string(nullable="0+")
@@ -41,7 +41,7 @@ class DescribeConfigsSynonym(Message):
 
 @message
 class DescribeConfigsResourceResult(Message):
-    """In DescribeConfigsResponse."""
+    """A setting, its value, and where the value comes from."""
 
     name: str = string()
     value: str | None = string(nullable="0+")
@@ -55,7 +55,7 @@ class DescribeConfigsResourceResult(Message):
 
 @message
 class DescribeConfigsResult(Message):
-    """In DescribeConfigsResponse."""
+    """The settings of one resource, or an error."""
 
     error_code: int = i16()
     error_message: str | None = string(nullable="0+")

@@ -22,7 +22,7 @@ class DescribeGroupsRequest(Message):
 
 @message
 class DescribedGroupMember(Message):
-    """In DescribeGroupsResponse."""
+    """A member of a classic group."""
 
     member_id: str = string()
     group_instance_id: str | None = string("4+", default=None, nullable="4+")
@@ -34,7 +34,7 @@ class DescribedGroupMember(Message):
 
 @message
 class DescribedGroup(Message):
-    """In DescribeGroupsResponse."""
+    """The description of one classic group, or an error."""
 
     error_code: int = i16()
     error_message: str | None = string("6+", default=None, nullable="6+")

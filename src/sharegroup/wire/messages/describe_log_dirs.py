@@ -12,7 +12,7 @@ from sharegroup.wire.schema import Message, array, boolean, i16, i32, i64, messa
 
 @message
 class DescribableLogDirTopic(Message):
-    """In DescribeLogDirsRequest."""
+    """A topic with the partitions to describe."""
 
     topic: str = string()
     partitions: Sequence[int] = array("i32")
@@ -29,7 +29,7 @@ class DescribeLogDirsRequest(Message):
 
 @message
 class DescribeLogDirsPartition(Message):
-    """In DescribeLogDirsResponse."""
+    """The size of one partition's log."""
 
     partition_index: int = i32()
     partition_size: int = i64()
@@ -39,7 +39,7 @@ class DescribeLogDirsPartition(Message):
 
 @message
 class DescribeLogDirsTopic(Message):
-    """In DescribeLogDirsResponse."""
+    """A topic with partitions whose logs are in the folder."""
 
     name: str = string()
     partitions: Sequence[DescribeLogDirsPartition] = array(DescribeLogDirsPartition)
@@ -47,7 +47,7 @@ class DescribeLogDirsTopic(Message):
 
 @message
 class DescribeLogDirsResult(Message):
-    """In DescribeLogDirsResponse."""
+    """A data folder: its partitions and its room."""
 
     error_code: int = i16()
     log_dir: str = string()

@@ -12,7 +12,7 @@ from sharegroup.wire.schema import Message, array, i16, i32, i64, message, strin
 
 @message
 class TopicRequest(Message):
-    """In DescribeProducersRequest."""
+    """A topic with partitions whose producers are to be described."""
 
     name: str = string()
     partition_indexes: Sequence[int] = array("i32")
@@ -29,7 +29,7 @@ class DescribeProducersRequest(Message):
 
 @message
 class ProducerState(Message):
-    """In DescribeProducersResponse."""
+    """A producer as a partition knows it."""
 
     producer_id: int = i64()
     producer_epoch: int = i32()
@@ -41,7 +41,7 @@ class ProducerState(Message):
 
 @message
 class PartitionResponse(Message):
-    """In DescribeProducersResponse."""
+    """The producers of one partition, or an error."""
 
     partition_index: int = i32()
     error_code: int = i16()
@@ -51,7 +51,7 @@ class PartitionResponse(Message):
 
 @message
 class TopicResponse(Message):
-    """In DescribeProducersResponse."""
+    """The results of one topic's partitions."""
 
     name: str = string()
     partitions: Sequence[PartitionResponse] = array(PartitionResponse)

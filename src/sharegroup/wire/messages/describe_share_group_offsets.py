@@ -25,7 +25,7 @@ from sharegroup.wire.schema import (
 
 @message
 class DescribeShareGroupOffsetsRequestTopic(Message):
-    """In DescribeShareGroupOffsetsRequest."""
+    """A topic with the partitions to describe."""
 
     topic_name: str = string()
     partitions: Sequence[int] = array("i32")
@@ -33,7 +33,7 @@ class DescribeShareGroupOffsetsRequestTopic(Message):
 
 @message
 class DescribeShareGroupOffsetsRequestGroup(Message):
-    """In DescribeShareGroupOffsetsRequest."""
+    """A group, and the topics to describe; null: all that it has state in."""
 
     group_id: str = string()
     topics: Sequence[DescribeShareGroupOffsetsRequestTopic] | None = array(
@@ -95,7 +95,7 @@ class DamagedOffsets(Message):
 
 @message
 class DescribeShareGroupOffsetsResponsePartition(Message):
-    """In DescribeShareGroupOffsetsResponse."""
+    """Start offset and lag of a group in one partition."""
 
     partition_index: int = i32()
     start_offset: int = i64()
@@ -123,7 +123,7 @@ class DescribeShareGroupOffsetsResponsePartition(Message):
 
 @message
 class DescribeShareGroupOffsetsResponseTopic(Message):
-    """In DescribeShareGroupOffsetsResponse."""
+    """The partitions of one topic."""
 
     topic_name: str = string()
     topic_id: UUID = uuid()
@@ -134,7 +134,7 @@ class DescribeShareGroupOffsetsResponseTopic(Message):
 
 @message
 class DescribeShareGroupOffsetsResponseGroup(Message):
-    """In DescribeShareGroupOffsetsResponse."""
+    """The offsets of one group, or an error."""
 
     group_id: str = string()
     topics: Sequence[DescribeShareGroupOffsetsResponseTopic] = array(

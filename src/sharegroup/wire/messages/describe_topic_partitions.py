@@ -14,14 +14,14 @@ from sharegroup.wire.schema import Message, array, boolean, i16, i32, message, s
 
 @message
 class TopicRequest(Message):
-    """In DescribeTopicPartitionsRequest."""
+    """A topic to describe."""
 
     name: str = string()
 
 
 @message
 class CursorRequest(Message):
-    """In DescribeTopicPartitionsRequest."""
+    """The partition that the page begins with."""
 
     topic_name: str = string()
     partition_index: int = i32()
@@ -40,7 +40,7 @@ class DescribeTopicPartitionsRequest(Message):
 
 @message
 class DescribeTopicPartitionsResponsePartition(Message):
-    """In DescribeTopicPartitionsResponse."""
+    """A partition, its leader and its replicas."""
 
     error_code: int = i16()
     partition_index: int = i32()
@@ -55,7 +55,7 @@ class DescribeTopicPartitionsResponsePartition(Message):
 
 @message
 class DescribeTopicPartitionsResponseTopic(Message):
-    """In DescribeTopicPartitionsResponse."""
+    """A topic with partitions, or an error."""
 
     error_code: int = i16()
     name: str | None = string(nullable="0+")
@@ -69,7 +69,7 @@ class DescribeTopicPartitionsResponseTopic(Message):
 
 @message
 class CursorResponse(Message):
-    """In DescribeTopicPartitionsResponse."""
+    """The partition that the next page begins with."""
 
     topic_name: str = string()
     partition_index: int = i32()

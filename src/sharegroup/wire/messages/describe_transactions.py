@@ -22,7 +22,7 @@ class DescribeTransactionsRequest(Message):
 
 @message
 class TopicData(Message):
-    """In DescribeTransactionsResponse."""
+    """Partitions of one topic that are part of the transaction."""
 
     topic: str = string()
     partitions: Sequence[int] = array("i32")
@@ -30,7 +30,7 @@ class TopicData(Message):
 
 @message
 class TransactionState(Message):
-    """In DescribeTransactionsResponse."""
+    """The state of one transactional id, or an error."""
 
     error_code: int = i16()
     transactional_id: str = string()

@@ -13,7 +13,7 @@ from sharegroup.wire.schema import Message, array, i8, i16, i32, message, string
 
 @message
 class ScramUserName(Message):
-    """In DescribeUserScramCredentialsRequest."""
+    """A user to describe."""
 
     name: str = string()
 
@@ -29,7 +29,7 @@ class DescribeUserScramCredentialsRequest(Message):
 
 @message
 class ScramCredentialInfo(Message):
-    """In DescribeUserScramCredentialsResponse."""
+    """A credential of a user, without its secrets."""
 
     mechanism: int = i8()
     iterations: int = i32()
@@ -37,7 +37,7 @@ class ScramCredentialInfo(Message):
 
 @message
 class DescribedScramUser(Message):
-    """In DescribeUserScramCredentialsResponse."""
+    """The credentials of one user, or an error."""
 
     user: str = string()
     error_code: int = i16()

@@ -12,7 +12,7 @@ from sharegroup.wire.schema import Message, array, i8, i16, i32, message, string
 
 @message
 class TopicPartitions(Message):
-    """In ElectLeadersRequest."""
+    """Partitions of one topic whose leader is to be elected."""
 
     topic: str = string()
     partitions: Sequence[int] = array("i32")
@@ -31,7 +31,7 @@ class ElectLeadersRequest(Message):
 
 @message
 class PartitionResult(Message):
-    """In ElectLeadersResponse."""
+    """Whether one partition's leader was elected."""
 
     partition_id: int = i32()
     error_code: int = i16()
@@ -40,7 +40,7 @@ class PartitionResult(Message):
 
 @message
 class ReplicaElectionResult(Message):
-    """In ElectLeadersResponse."""
+    """The results of one topic's partitions."""
 
     topic: str = string()
     partition_result: Sequence[PartitionResult] = array(PartitionResult)

@@ -26,7 +26,7 @@ from sharegroup.wire.schema import (
 
 @message
 class ReplicaState(Message):
-    """In FetchRequest."""
+    """The replica that fetches; -1: a consumer does."""
 
     replica_id: int = i32("15+", default=-1)
     replica_epoch: int = i64("15+", default=-1)
@@ -34,7 +34,7 @@ class ReplicaState(Message):
 
 @message
 class FetchPartition(Message):
-    """In FetchRequest."""
+    """A partition, and where to read it from."""
 
     partition: int = i32()
     current_leader_epoch: int = i32("9+", default=-1)
@@ -53,7 +53,7 @@ class FetchPartition(Message):
 
 @message
 class FetchTopic(Message):
-    """In FetchRequest."""
+    """A topic with the partitions to read."""
 
     topic: str = string("4-12")
     topic_id: UUID = uuid("13+")
@@ -62,7 +62,7 @@ class FetchTopic(Message):
 
 @message
 class CooperativeMember(Message):
-    """In FetchRequest: ours."""
+    """Ours: the member of a consumer group that fetches in turns."""
 
     group_id: str = string()
     member_id: str = string()
@@ -71,7 +71,7 @@ class CooperativeMember(Message):
 
 @message
 class ForgottenTopic(Message):
-    """In FetchRequest."""
+    """Partitions of one topic that leave the fetch session."""
 
     topic: str = string("7-12")
     topic_id: UUID = uuid("13+")
@@ -104,7 +104,7 @@ class FetchRequest(Message):
 
 @message
 class EpochEndOffset(Message):
-    """In FetchResponse."""
+    """Where the log of a follower departs from the leader's: a leader epoch and its end."""
 
     epoch: int = i32("12+", default=-1)
     end_offset: int = i64("12+", default=-1)
@@ -112,7 +112,7 @@ class EpochEndOffset(Message):
 
 @message
 class LeaderIdAndEpoch(Message):
-    """In FetchResponse."""
+    """The current leader of a partition."""
 
     leader_id: int = i32("12+", default=-1)
     leader_epoch: int = i32("12+", default=-1)
@@ -120,7 +120,7 @@ class LeaderIdAndEpoch(Message):
 
 @message
 class SnapshotId(Message):
-    """In FetchResponse."""
+    """The snapshot that a follower must fetch in place of records."""
 
     end_offset: int = i64("12+", default=-1)
     epoch: int = i32("12+", default=-1)
@@ -128,7 +128,7 @@ class SnapshotId(Message):
 
 @message
 class AbortedTransaction(Message):
-    """In FetchResponse."""
+    """An aborted transaction with records in the answer: its producer and first offset."""
 
     producer_id: int = i64()
     first_offset: int = i64()
@@ -136,7 +136,7 @@ class AbortedTransaction(Message):
 
 @message
 class PartitionData(Message):
-    """In FetchResponse."""
+    """The records of one partition, or an error."""
 
     partition_index: int = i32()
     error_code: int = i16()
@@ -152,8 +152,8 @@ class PartitionData(Message):
     preferred_read_replica: int = i32("11+", default=-1)
     records: bytes | None = records()
     read_up_to: int = i64(tag=9000, default=-1)
-    """Ours: the offset behind the last one that was looked at for the key ranges, where the next
-    fetch begins; -1 where the request has none. Of a turn: the offset behind its records."""
+    """Ours: the offset after the last one that was looked at for the key ranges, where the next
+    fetch begins; -1 if the request has no key ranges. Of a turn: the offset after its records."""
     without_records: Sequence[Range] = array(Range, tag=9001)
     """Ours: the offsets before ``read_up_to`` that no record has, of any key: those of markers, and
     of records that were compacted away. Whoever commits single records commits them, too."""
@@ -164,7 +164,7 @@ class PartitionData(Message):
 
 @message
 class FetchableTopicResponse(Message):
-    """In FetchResponse."""
+    """The partitions of one topic."""
 
     topic: str = string("4-12")
     topic_id: UUID = uuid("13+")
@@ -173,7 +173,7 @@ class FetchableTopicResponse(Message):
 
 @message
 class NodeEndpoint(Message):
-    """In FetchResponse."""
+    """The address of a leader that the answer names."""
 
     node_id: int = i32("16+")
     host: str = string("16+")

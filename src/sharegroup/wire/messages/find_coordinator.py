@@ -23,7 +23,7 @@ class FindCoordinatorRequest(Message):
 
 @message
 class Coordinator(Message):
-    """In FindCoordinatorResponse."""
+    """The coordinator of one key, or an error (from version 4 on)."""
 
     key: str = string("4+")
     node_id: int = i32("4+")

@@ -13,7 +13,7 @@ from sharegroup.wire.schema import Message, array, boolean, i8, i16, i32, messag
 
 @message
 class AlterableConfig(Message):
-    """In IncrementalAlterConfigsRequest."""
+    """One setting, and how to change it: set, delete, append or subtract."""
 
     name: str = string()
     config_operation: int = i8()
@@ -22,7 +22,7 @@ class AlterableConfig(Message):
 
 @message
 class AlterConfigsResource(Message):
-    """In IncrementalAlterConfigsRequest."""
+    """A resource and its settings to change."""
 
     resource_type: int = i8()
     resource_name: str = string()
@@ -41,7 +41,7 @@ class IncrementalAlterConfigsRequest(Message):
 
 @message
 class AlterConfigsResourceResponse(Message):
-    """In IncrementalAlterConfigsResponse."""
+    """Whether one resource was altered."""
 
     error_code: int = i16()
     error_message: str | None = string(nullable="0+")

@@ -12,7 +12,7 @@ from sharegroup.wire.schema import Message, array, i16, i32, i64, message, strin
 
 @message
 class PartitionData(Message):
-    """In InitializeShareGroupStateRequest."""
+    """A partition, and the state epoch and start offset that it begins with."""
 
     partition: int = i32()
     state_epoch: int = i32()
@@ -21,7 +21,7 @@ class PartitionData(Message):
 
 @message
 class InitializeStateData(Message):
-    """In InitializeShareGroupStateRequest."""
+    """A topic with partitions whose delivery state is to be initialised."""
 
     topic_id: UUID = uuid()
     partitions: Sequence[PartitionData] = array(PartitionData)
@@ -39,7 +39,7 @@ class InitializeShareGroupStateRequest(Message):
 
 @message
 class PartitionResult(Message):
-    """In InitializeShareGroupStateResponse."""
+    """Whether the delivery state of one partition was initialised."""
 
     partition: int = i32()
     error_code: int = i16()
@@ -48,7 +48,7 @@ class PartitionResult(Message):
 
 @message
 class InitializeStateResult(Message):
-    """In InitializeShareGroupStateResponse."""
+    """The results of one topic's partitions."""
 
     topic_id: UUID = uuid()
     partitions: Sequence[PartitionResult] = array(PartitionResult)

@@ -12,7 +12,7 @@ from sharegroup.wire.schema import Message, array, boolean, data, i16, i32, mess
 
 @message
 class JoinGroupRequestProtocol(Message):
-    """In JoinGroupRequest."""
+    """An assignor that the member supports, with the member's metadata for it."""
 
     name: str = string()
     metadata: bytes = data()
@@ -36,7 +36,7 @@ class JoinGroupRequest(Message):
 
 @message
 class JoinGroupResponseMember(Message):
-    """In JoinGroupResponse."""
+    """A member and its metadata, for the leader of the group."""
 
     member_id: str = string()
     group_instance_id: str | None = string("5+", default=None, nullable="5+")

@@ -13,7 +13,7 @@ from sharegroup.wire.schema import Message, array, i16, i32, message, string
 
 @message
 class MemberIdentity(Message):
-    """In LeaveGroupRequest."""
+    """A member that leaves, or is removed."""
 
     member_id: str = string("3+")
     group_instance_id: str | None = string("3+", default=None, nullable="3+")
@@ -33,7 +33,7 @@ class LeaveGroupRequest(Message):
 
 @message
 class MemberResponse(Message):
-    """In LeaveGroupResponse."""
+    """Whether one member has left."""
 
     member_id: str = string("3+")
     group_instance_id: str | None = string("3+", nullable="3+")

@@ -25,7 +25,7 @@ class ListConfigResourcesRequest(Message):
 
 @message
 class ConfigResource(Message):
-    """In ListConfigResourcesResponse."""
+    """A resource that has, or can have, settings."""
 
     resource_name: str = string()
     resource_type: int = i8("1+", default=CLIENT_METRICS)

@@ -22,7 +22,7 @@ class ListGroupsRequest(Message):
 
 @message
 class ListedGroup(Message):
-    """In ListGroupsResponse."""
+    """A group in the list."""
 
     group_id: str = string()
     protocol_type: str = string()

@@ -12,7 +12,7 @@ from sharegroup.wire.schema import Message, array, i8, i16, i32, i64, message, s
 
 @message
 class ListOffsetsPartition(Message):
-    """In ListOffsetsRequest."""
+    """A partition, and the timestamp to look up; negative numbers stand for ends of the log."""
 
     partition_index: int = i32()
     current_leader_epoch: int = i32("4+", default=-1)
@@ -21,7 +21,7 @@ class ListOffsetsPartition(Message):
 
 @message
 class ListOffsetsTopic(Message):
-    """In ListOffsetsRequest."""
+    """A topic with partitions to look up."""
 
     name: str = string()
     partitions: Sequence[ListOffsetsPartition] = array(ListOffsetsPartition)
@@ -41,7 +41,7 @@ class ListOffsetsRequest(Message):
 
 @message
 class ListOffsetsPartitionResponse(Message):
-    """In ListOffsetsResponse."""
+    """The offset found in one partition, or an error."""
 
     partition_index: int = i32()
     error_code: int = i16()
@@ -52,7 +52,7 @@ class ListOffsetsPartitionResponse(Message):
 
 @message
 class ListOffsetsTopicResponse(Message):
-    """In ListOffsetsResponse."""
+    """The results of one topic's partitions."""
 
     name: str = string()
     partitions: Sequence[ListOffsetsPartitionResponse] = array(ListOffsetsPartitionResponse)

@@ -13,7 +13,7 @@ from sharegroup.wire.schema import Message, array, i16, i32, message, string
 
 @message
 class ListPartitionReassignmentsTopics(Message):
-    """In ListPartitionReassignmentsRequest."""
+    """A topic with partitions to list."""
 
     name: str = string()
     partition_indexes: Sequence[int] = array("i32")
@@ -33,7 +33,7 @@ class ListPartitionReassignmentsRequest(Message):
 
 @message
 class OngoingPartitionReassignment(Message):
-    """In ListPartitionReassignmentsResponse."""
+    """A partition that is being reassigned."""
 
     partition_index: int = i32()
     replicas: Sequence[int] = array("i32")
@@ -43,7 +43,7 @@ class OngoingPartitionReassignment(Message):
 
 @message
 class OngoingTopicReassignment(Message):
-    """In ListPartitionReassignmentsResponse."""
+    """A topic with partitions that are being reassigned."""
 
     name: str = string()
     partitions: Sequence[OngoingPartitionReassignment] = array(OngoingPartitionReassignment)

@@ -24,7 +24,7 @@ class ListTransactionsRequest(Message):
 
 @message
 class TransactionState(Message):
-    """In ListTransactionsResponse."""
+    """A transactional id in the list."""
 
     transactional_id: str = string()
     producer_id: int = i64()

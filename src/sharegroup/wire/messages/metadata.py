@@ -13,7 +13,7 @@ from sharegroup.wire.schema import Message, array, boolean, i16, i32, message, s
 
 @message
 class MetadataRequestTopic(Message):
-    """In MetadataRequest."""
+    """A topic to describe, by name or by id (from version 10 on)."""
 
     topic_id: UUID = uuid("10+")
     name: str | None = string(nullable="10+")
@@ -33,7 +33,7 @@ class MetadataRequest(Message):
 
 @message
 class MetadataResponseBroker(Message):
-    """In MetadataResponse."""
+    """A broker of the cluster, and its address."""
 
     node_id: int = i32()
     host: str = string()
@@ -43,7 +43,7 @@ class MetadataResponseBroker(Message):
 
 @message
 class MetadataResponsePartition(Message):
-    """In MetadataResponse."""
+    """A partition, its leader and its replicas."""
 
     error_code: int = i16()
     partition_index: int = i32()
@@ -56,7 +56,7 @@ class MetadataResponsePartition(Message):
 
 @message
 class MetadataResponseTopic(Message):
-    """In MetadataResponse."""
+    """A topic with its partitions, or an error."""
 
     error_code: int = i16()
     name: str | None = string(nullable="12+")

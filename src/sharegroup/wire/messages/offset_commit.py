@@ -15,7 +15,7 @@ from sharegroup.wire.schema import Message, array, i16, i32, i64, message, strin
 
 @message
 class OffsetCommitRequestPartition(Message):
-    """In OffsetCommitRequest."""
+    """A partition, and the offset (or the ranges) to commit there."""
 
     partition_index: int = i32()
     committed_offset: int = i64()
@@ -29,7 +29,7 @@ class OffsetCommitRequestPartition(Message):
 
 @message
 class OffsetCommitRequestTopic(Message):
-    """In OffsetCommitRequest."""
+    """A topic with partitions to commit."""
 
     name: str = string("0-9")
     topic_id: UUID = uuid("10+")
@@ -54,7 +54,7 @@ class OffsetCommitRequest(Message):
 
 @message
 class OffsetCommitResponsePartition(Message):
-    """In OffsetCommitResponse."""
+    """Whether one partition was committed."""
 
     partition_index: int = i32()
     error_code: int = i16()
@@ -64,7 +64,7 @@ class OffsetCommitResponsePartition(Message):
 
 @message
 class OffsetCommitResponseTopic(Message):
-    """In OffsetCommitResponse."""
+    """The results of one topic's partitions."""
 
     name: str = string("0-9")
     topic_id: UUID = uuid("10+")

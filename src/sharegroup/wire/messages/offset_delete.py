@@ -12,14 +12,14 @@ from sharegroup.wire.schema import Message, array, i16, i32, message, string
 
 @message
 class OffsetDeleteRequestPartition(Message):
-    """In OffsetDeleteRequest."""
+    """A partition whose committed offset is to be deleted."""
 
     partition_index: int = i32()
 
 
 @message
 class OffsetDeleteRequestTopic(Message):
-    """In OffsetDeleteRequest."""
+    """A topic with partitions whose committed offsets are to be deleted."""
 
     name: str = string()
     partitions: Sequence[OffsetDeleteRequestPartition] = array(OffsetDeleteRequestPartition)
@@ -37,7 +37,7 @@ class OffsetDeleteRequest(Message):
 
 @message
 class OffsetDeleteResponsePartition(Message):
-    """In OffsetDeleteResponse."""
+    """Whether the offset of one partition was deleted."""
 
     partition_index: int = i32()
     error_code: int = i16()
@@ -45,7 +45,7 @@ class OffsetDeleteResponsePartition(Message):
 
 @message
 class OffsetDeleteResponseTopic(Message):
-    """In OffsetDeleteResponse."""
+    """The results of one topic's partitions."""
 
     name: str = string()
     partitions: Sequence[OffsetDeleteResponsePartition] = array(OffsetDeleteResponsePartition)

@@ -14,7 +14,7 @@ from sharegroup.wire.schema import Message, array, boolean, i16, i32, i64, messa
 
 @message
 class OffsetFetchRequestTopic(Message):
-    """In OffsetFetchRequest."""
+    """A topic with partitions to look up (up to version 7)."""
 
     name: str = string("0-7")
     partition_indexes: Sequence[int] = array("i32", "0-7")
@@ -22,7 +22,7 @@ class OffsetFetchRequestTopic(Message):
 
 @message
 class OffsetFetchRequestTopics(Message):
-    """In OffsetFetchRequest."""
+    """A topic with partitions to look up (from version 8 on)."""
 
     name: str = string("8-9")
     topic_id: UUID = uuid("10+")
@@ -31,7 +31,7 @@ class OffsetFetchRequestTopics(Message):
 
 @message
 class OffsetFetchRequestGroup(Message):
-    """In OffsetFetchRequest."""
+    """A group, and the topics to look up; null: all (from version 8 on)."""
 
     group_id: str = string("8+")
     member_id: str | None = string("9+", default=None, nullable="9+")
@@ -54,12 +54,12 @@ class OffsetFetchRequest(Message):
     groups: Sequence[OffsetFetchRequestGroup] = array(OffsetFetchRequestGroup, "8+")
     require_stable: bool = boolean("7+")
     with_ranges: bool = boolean(tag=9000)
-    """Ours: answer the committed ranges behind the committed offset, too (KIP-X)."""
+    """Ours: answer the ranges committed after the committed offset, too (KIP-X)."""
 
 
 @message
 class OffsetFetchResponsePartition(Message):
-    """In OffsetFetchResponse."""
+    """The committed offset of one partition, or an error (up to version 7)."""
 
     partition_index: int = i32("0-7")
     committed_offset: int = i64("0-7")
@@ -70,7 +70,7 @@ class OffsetFetchResponsePartition(Message):
 
 @message
 class OffsetFetchResponseTopic(Message):
-    """In OffsetFetchResponse."""
+    """The partitions of one topic (up to version 7)."""
 
     name: str = string("0-7")
     partitions: Sequence[OffsetFetchResponsePartition] = array(OffsetFetchResponsePartition, "0-7")
@@ -78,7 +78,7 @@ class OffsetFetchResponseTopic(Message):
 
 @message
 class OffsetFetchResponsePartitions(Message):
-    """In OffsetFetchResponse."""
+    """The committed offset of one partition, or an error (from version 8 on)."""
 
     partition_index: int = i32("8+")
     committed_offset: int = i64("8+")
@@ -86,13 +86,13 @@ class OffsetFetchResponsePartitions(Message):
     metadata: str | None = string("8+", nullable="8+")
     error_code: int = i16("8+")
     offset_ranges: Sequence[Range] = array(Range, tag=9000)
-    """Ours: offsets that are committed behind ``committed_offset``, ascending, with gaps between
+    """Ours: offsets that are committed after ``committed_offset``, ascending, with gaps between
     them. There only where the request asks for it."""
 
 
 @message
 class OffsetFetchResponseTopics(Message):
-    """In OffsetFetchResponse."""
+    """The partitions of one topic (from version 8 on)."""
 
     name: str = string("8-9")
     topic_id: UUID = uuid("10+")
@@ -101,7 +101,7 @@ class OffsetFetchResponseTopics(Message):
 
 @message
 class OffsetFetchResponseGroup(Message):
-    """In OffsetFetchResponse."""
+    """The committed offsets of one group, or an error (from version 8 on)."""
 
     group_id: str = string("8+")
     topics: Sequence[OffsetFetchResponseTopics] = array(OffsetFetchResponseTopics, "8+")

@@ -13,7 +13,7 @@ from sharegroup.wire.schema import Message, array, i16, i32, i64, message, strin
 
 @message
 class OffsetForLeaderPartition(Message):
-    """In OffsetForLeaderEpochRequest."""
+    """A partition, and the leader epoch whose end is wanted."""
 
     partition: int = i32()
     current_leader_epoch: int = i32(default=-1)
@@ -22,7 +22,7 @@ class OffsetForLeaderPartition(Message):
 
 @message
 class OffsetForLeaderTopic(Message):
-    """In OffsetForLeaderEpochRequest."""
+    """A topic with partitions to look up."""
 
     topic: str = string()
     partitions: Sequence[OffsetForLeaderPartition] = array(OffsetForLeaderPartition)
@@ -40,7 +40,7 @@ class OffsetForLeaderEpochRequest(Message):
 
 @message
 class EpochEndOffset(Message):
-    """In OffsetForLeaderEpochResponse."""
+    """Where the leader epoch ends in one partition, or an error."""
 
     error_code: int = i16()
     partition: int = i32()
@@ -50,7 +50,7 @@ class EpochEndOffset(Message):
 
 @message
 class OffsetForLeaderTopicResult(Message):
-    """In OffsetForLeaderEpochResponse."""
+    """The results of one topic's partitions."""
 
     topic: str = string()
     partitions: Sequence[EpochEndOffset] = array(EpochEndOffset)

@@ -24,7 +24,7 @@ from sharegroup.wire.schema import (
 
 @message
 class PartitionProduceData(Message):
-    """In ProduceRequest."""
+    """The record batches for one partition."""
 
     index: int = i32()
     records: bytes | None = records()
@@ -32,7 +32,7 @@ class PartitionProduceData(Message):
 
 @message
 class TopicProduceData(Message):
-    """In ProduceRequest."""
+    """A topic with record batches for its partitions."""
 
     name: str = string("3-12")
     topic_id: UUID = uuid("13+")
@@ -53,7 +53,7 @@ class ProduceRequest(Message):
 
 @message
 class BatchIndexAndErrorMessage(Message):
-    """In ProduceResponse."""
+    """A record for which its batch was refused, and why."""
 
     batch_index: int = i32("8+")
     batch_index_error_message: str | None = string("8+", default=None, nullable="8+")
@@ -61,7 +61,7 @@ class BatchIndexAndErrorMessage(Message):
 
 @message
 class LeaderIdAndEpoch(Message):
-    """In ProduceResponse."""
+    """The current leader of a partition."""
 
     leader_id: int = i32("10+", default=-1)
     leader_epoch: int = i32("10+", default=-1)
@@ -69,7 +69,7 @@ class LeaderIdAndEpoch(Message):
 
 @message
 class PartitionProduceResponse(Message):
-    """In ProduceResponse."""
+    """Where the batches of one partition were appended, or an error."""
 
     index: int = i32()
     error_code: int = i16()
@@ -83,7 +83,7 @@ class PartitionProduceResponse(Message):
 
 @message
 class TopicProduceResponse(Message):
-    """In ProduceResponse."""
+    """The results of one topic's partitions."""
 
     name: str = string("3-12")
     topic_id: UUID = uuid("13+")
@@ -92,7 +92,7 @@ class TopicProduceResponse(Message):
 
 @message
 class NodeEndpoint(Message):
-    """In ProduceResponse."""
+    """The address of a leader that the answer names."""
 
     node_id: int = i32("10+")
     host: str = string("10+")

@@ -12,7 +12,7 @@ from sharegroup.wire.schema import Message, array, i8, i16, i32, i64, message, s
 
 @message
 class PartitionData(Message):
-    """In ReadShareGroupStateRequest."""
+    """A partition, and the leader epoch of the leader that reads its state."""
 
     partition: int = i32()
     leader_epoch: int = i32()
@@ -20,7 +20,7 @@ class PartitionData(Message):
 
 @message
 class ReadStateData(Message):
-    """In ReadShareGroupStateRequest."""
+    """A topic with partitions whose delivery state is to be read."""
 
     topic_id: UUID = uuid()
     partitions: Sequence[PartitionData] = array(PartitionData)
@@ -38,7 +38,7 @@ class ReadShareGroupStateRequest(Message):
 
 @message
 class StateBatch(Message):
-    """In ReadShareGroupStateResponse."""
+    """A range of offsets with one delivery state and delivery count."""
 
     first_offset: int = i64()
     last_offset: int = i64()
@@ -48,7 +48,7 @@ class StateBatch(Message):
 
 @message
 class PartitionResult(Message):
-    """In ReadShareGroupStateResponse."""
+    """The delivery state of one partition, or an error."""
 
     partition: int = i32()
     error_code: int = i16()
@@ -60,7 +60,7 @@ class PartitionResult(Message):
 
 @message
 class ReadStateResult(Message):
-    """In ReadShareGroupStateResponse."""
+    """The results of one topic's partitions."""
 
     topic_id: UUID = uuid()
     partitions: Sequence[PartitionResult] = array(PartitionResult)

@@ -12,7 +12,7 @@ from sharegroup.wire.schema import Message, array, i16, i32, i64, message, strin
 
 @message
 class PartitionData(Message):
-    """In ReadShareGroupStateSummaryRequest."""
+    """A partition, and the leader epoch of the leader that asks."""
 
     partition: int = i32()
     leader_epoch: int = i32()
@@ -20,7 +20,7 @@ class PartitionData(Message):
 
 @message
 class ReadStateSummaryData(Message):
-    """In ReadShareGroupStateSummaryRequest."""
+    """A topic with partitions whose delivery state is to be summed up."""
 
     topic_id: UUID = uuid()
     partitions: Sequence[PartitionData] = array(PartitionData)
@@ -38,7 +38,7 @@ class ReadShareGroupStateSummaryRequest(Message):
 
 @message
 class PartitionResult(Message):
-    """In ReadShareGroupStateSummaryResponse."""
+    """The summary of one partition's delivery state, or an error."""
 
     partition: int = i32()
     error_code: int = i16()
@@ -51,7 +51,7 @@ class PartitionResult(Message):
 
 @message
 class ReadStateSummaryResult(Message):
-    """In ReadShareGroupStateSummaryResponse."""
+    """The results of one topic's partitions."""
 
     topic_id: UUID = uuid()
     partitions: Sequence[PartitionResult] = array(PartitionResult)

@@ -25,7 +25,7 @@ from sharegroup.wire.schema import (
 
 @message
 class AcknowledgementBatch(Message):
-    """In ShareAcknowledgeRequest."""
+    """A range of offsets with one type for all of them, or a type for each."""
 
     first_offset: int = i64()
     last_offset: int = i64()
@@ -34,7 +34,7 @@ class AcknowledgementBatch(Message):
 
 @message
 class AcknowledgePartition(Message):
-    """In ShareAcknowledgeRequest."""
+    """A partition with its acknowledgements."""
 
     partition_index: int = i32()
     acknowledgement_batches: Sequence[AcknowledgementBatch] = array(AcknowledgementBatch)
@@ -42,7 +42,7 @@ class AcknowledgePartition(Message):
 
 @message
 class AcknowledgeTopic(Message):
-    """In ShareAcknowledgeRequest."""
+    """A topic with partitions to acknowledge."""
 
     topic_id: UUID = uuid()
     partitions: Sequence[AcknowledgePartition] = array(AcknowledgePartition)
@@ -66,7 +66,7 @@ class ShareAcknowledgeRequest(Message):
 
 @message
 class LeaderIdAndEpoch(Message):
-    """In ShareAcknowledgeResponse."""
+    """The current leader of a partition."""
 
     leader_id: int = i32()
     leader_epoch: int = i32()
@@ -74,7 +74,7 @@ class LeaderIdAndEpoch(Message):
 
 @message
 class PartitionData(Message):
-    """In ShareAcknowledgeResponse."""
+    """Whether the acknowledgements of one partition took effect."""
 
     partition_index: int = i32()
     error_code: int = i16()
@@ -87,7 +87,7 @@ class PartitionData(Message):
 
 @message
 class ShareAcknowledgeTopicResponse(Message):
-    """In ShareAcknowledgeResponse."""
+    """The results of one topic's partitions."""
 
     topic_id: UUID = uuid()
     partitions: Sequence[PartitionData] = array(PartitionData)
@@ -95,7 +95,7 @@ class ShareAcknowledgeTopicResponse(Message):
 
 @message
 class NodeEndpoint(Message):
-    """In ShareAcknowledgeResponse."""
+    """The address of a leader that the answer names."""
 
     node_id: int = i32()
     host: str = string()

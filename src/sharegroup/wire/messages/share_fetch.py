@@ -27,7 +27,7 @@ from sharegroup.wire.schema import (
 
 @message
 class AcknowledgementBatch(Message):
-    """In ShareFetchRequest."""
+    """A range of offsets with one type for all of them, or a type for each."""
 
     first_offset: int = i64()
     last_offset: int = i64()
@@ -36,7 +36,7 @@ class AcknowledgementBatch(Message):
 
 @message
 class FetchPartition(Message):
-    """In ShareFetchRequest."""
+    """A partition to acquire records from, with acknowledgements that ride along."""
 
     partition_index: int = i32()
     acknowledgement_batches: Sequence[AcknowledgementBatch] = array(AcknowledgementBatch)
@@ -44,7 +44,7 @@ class FetchPartition(Message):
 
 @message
 class FetchTopic(Message):
-    """In ShareFetchRequest."""
+    """A topic with partitions to acquire records from."""
 
     topic_id: UUID = uuid()
     partitions: Sequence[FetchPartition] = array(FetchPartition)
@@ -52,7 +52,7 @@ class FetchTopic(Message):
 
 @message
 class ForgottenTopic(Message):
-    """In ShareFetchRequest."""
+    """Partitions of one topic that leave the share session."""
 
     topic_id: UUID = uuid()
     partitions: Sequence[int] = array("i32")
@@ -82,7 +82,7 @@ class ShareFetchRequest(Message):
 
 @message
 class LeaderIdAndEpoch(Message):
-    """In ShareFetchResponse."""
+    """The current leader of a partition."""
 
     leader_id: int = i32()
     leader_epoch: int = i32()
@@ -90,7 +90,7 @@ class LeaderIdAndEpoch(Message):
 
 @message
 class AcquiredRecords(Message):
-    """In ShareFetchResponse."""
+    """A range of offsets that the member has acquired, and its delivery count."""
 
     first_offset: int = i64()
     last_offset: int = i64()
@@ -99,7 +99,7 @@ class AcquiredRecords(Message):
 
 @message
 class PartitionData(Message):
-    """In ShareFetchResponse."""
+    """The acquired records of one partition, and the result of its acknowledgements."""
 
     partition_index: int = i32()
     error_code: int = i16()
@@ -118,7 +118,7 @@ class PartitionData(Message):
 
 @message
 class ShareFetchableTopicResponse(Message):
-    """In ShareFetchResponse."""
+    """The partitions of one topic."""
 
     topic_id: UUID = uuid()
     partitions: Sequence[PartitionData] = array(PartitionData)
@@ -126,7 +126,7 @@ class ShareFetchableTopicResponse(Message):
 
 @message
 class NodeEndpoint(Message):
-    """In ShareFetchResponse."""
+    """The address of a leader that the answer names."""
 
     node_id: int = i32()
     host: str = string()

@@ -23,7 +23,7 @@ class ShareGroupDescribeRequest(Message):
 
 @message
 class TopicPartitions(Message):
-    """In ShareGroupDescribeResponse."""
+    """Partitions of one topic."""
 
     topic_id: UUID = uuid()
     topic_name: str = string()
@@ -32,14 +32,14 @@ class TopicPartitions(Message):
 
 @message
 class Assignment(Message):
-    """In ShareGroupDescribeResponse."""
+    """All partitions that a member is assigned."""
 
     topic_partitions: Sequence[TopicPartitions] = array(TopicPartitions)
 
 
 @message
 class Member(Message):
-    """In ShareGroupDescribeResponse."""
+    """A member of a share group, with its subscription and its assignment."""
 
     member_id: str = string()
     rack_id: str | None = string(default=None, nullable="0+")
@@ -52,7 +52,7 @@ class Member(Message):
 
 @message
 class DescribedGroup(Message):
-    """In ShareGroupDescribeResponse."""
+    """The description of one share group, or an error."""
 
     error_code: int = i16()
     error_message: str | None = string(default=None, nullable="0+")

@@ -27,7 +27,7 @@ class ShareGroupHeartbeatRequest(Message):
 
 @message
 class TopicPartitions(Message):
-    """In ShareGroupHeartbeatResponse."""
+    """Partitions of one topic."""
 
     topic_id: UUID = uuid()
     partitions: Sequence[int] = array("i32")
@@ -35,7 +35,7 @@ class TopicPartitions(Message):
 
 @message
 class Assignment(Message):
-    """In ShareGroupHeartbeatResponse."""
+    """All partitions that the member is assigned."""
 
     topic_partitions: Sequence[TopicPartitions] = array(TopicPartitions)
 

@@ -13,7 +13,7 @@ from sharegroup.wire.schema import Message, array, data, i16, i32, message, stri
 
 @message
 class SyncGroupRequestAssignment(Message):
-    """In SyncGroupRequest."""
+    """A member and its assignment, from the leader of the group."""
 
     member_id: str = string()
     assignment: bytes = data()

@@ -15,7 +15,7 @@ from sharegroup.wire.schema import Message, array, i16, i32, i64, message, strin
 
 @message
 class TxnOffsetCommitRequestPartition(Message):
-    """In TxnOffsetCommitRequest."""
+    """A partition, and the offset (or the ranges) to commit there."""
 
     partition_index: int = i32()
     committed_offset: int = i64()
@@ -28,7 +28,7 @@ class TxnOffsetCommitRequestPartition(Message):
 
 @message
 class TxnOffsetCommitRequestTopic(Message):
-    """In TxnOffsetCommitRequest."""
+    """A topic with partitions to commit."""
 
     name: str = string("0-5")
     topic_id: UUID = uuid("6+")
@@ -55,7 +55,7 @@ class TxnOffsetCommitRequest(Message):
 
 @message
 class TxnOffsetCommitResponsePartition(Message):
-    """In TxnOffsetCommitResponse."""
+    """Whether one partition was committed to the transaction."""
 
     partition_index: int = i32()
     error_code: int = i16()
@@ -65,7 +65,7 @@ class TxnOffsetCommitResponsePartition(Message):
 
 @message
 class TxnOffsetCommitResponseTopic(Message):
-    """In TxnOffsetCommitResponse."""
+    """The results of one topic's partitions."""
 
     name: str = string("0-5")
     topic_id: UUID = uuid("6+")

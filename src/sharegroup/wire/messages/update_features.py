@@ -12,7 +12,7 @@ from sharegroup.wire.schema import Message, array, boolean, i8, i16, i32, messag
 
 @message
 class FeatureUpdateKey(Message):
-    """In UpdateFeaturesRequest."""
+    """A feature, and the level that it shall have."""
 
     feature: str = string()
     max_version_level: int = i16()
@@ -33,7 +33,7 @@ class UpdateFeaturesRequest(Message):
 
 @message
 class UpdatableFeatureResult(Message):
-    """In UpdateFeaturesResponse."""
+    """Whether one feature has got its level."""
 
     feature: str = string()
     error_code: int = i16()

@@ -12,7 +12,7 @@ from sharegroup.wire.schema import Message, array, i8, i16, i32, i64, message, s
 
 @message
 class StateBatch(Message):
-    """In WriteShareGroupStateRequest."""
+    """A range of offsets with one delivery state and delivery count."""
 
     first_offset: int = i64()
     last_offset: int = i64()
@@ -22,7 +22,7 @@ class StateBatch(Message):
 
 @message
 class PartitionData(Message):
-    """In WriteShareGroupStateRequest."""
+    """A change of one partition's delivery state."""
 
     partition: int = i32()
     state_epoch: int = i32()
@@ -34,7 +34,7 @@ class PartitionData(Message):
 
 @message
 class WriteStateData(Message):
-    """In WriteShareGroupStateRequest."""
+    """A topic with partitions whose delivery state changes."""
 
     topic_id: UUID = uuid()
     partitions: Sequence[PartitionData] = array(PartitionData)
@@ -52,7 +52,7 @@ class WriteShareGroupStateRequest(Message):
 
 @message
 class PartitionResult(Message):
-    """In WriteShareGroupStateResponse."""
+    """Whether the change of one partition was written."""
 
     partition: int = i32()
     error_code: int = i16()
@@ -61,7 +61,7 @@ class PartitionResult(Message):
 
 @message
 class WriteStateResult(Message):
-    """In WriteShareGroupStateResponse."""
+    """The results of one topic's partitions."""
 
     topic_id: UUID = uuid()
     partitions: Sequence[PartitionResult] = array(PartitionResult)

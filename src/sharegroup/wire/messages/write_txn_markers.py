@@ -12,7 +12,7 @@ from sharegroup.wire.schema import Message, array, boolean, i8, i16, i32, i64, m
 
 @message
 class WritableTxnMarkerTopic(Message):
-    """In WriteTxnMarkersRequest."""
+    """A topic with partitions that get the marker."""
 
     name: str = string()
     partition_indexes: Sequence[int] = array("i32")
@@ -20,7 +20,7 @@ class WritableTxnMarkerTopic(Message):
 
 @message
 class WritableTxnMarker(Message):
-    """In WriteTxnMarkersRequest."""
+    """A marker, and the partitions that get it."""
 
     producer_id: int = i64()
     producer_epoch: int = i16()
@@ -41,7 +41,7 @@ class WriteTxnMarkersRequest(Message):
 
 @message
 class WritableTxnMarkerPartitionResult(Message):
-    """In WriteTxnMarkersResponse."""
+    """Whether one partition got the marker."""
 
     partition_index: int = i32()
     error_code: int = i16()
@@ -49,7 +49,7 @@ class WritableTxnMarkerPartitionResult(Message):
 
 @message
 class WritableTxnMarkerTopicResult(Message):
-    """In WriteTxnMarkersResponse."""
+    """The results of one topic's partitions."""
 
     name: str = string()
     partitions: Sequence[WritableTxnMarkerPartitionResult] = array(WritableTxnMarkerPartitionResult)
@@ -57,7 +57,7 @@ class WritableTxnMarkerTopicResult(Message):
 
 @message
 class WritableTxnMarkerResult(Message):
-    """In WriteTxnMarkersResponse."""
+    """The results of one producer's marker."""
 
     producer_id: int = i64()
     topics: Sequence[WritableTxnMarkerTopicResult] = array(WritableTxnMarkerTopicResult)
