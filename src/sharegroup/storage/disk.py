@@ -87,7 +87,7 @@ class LocalDisk:
         if self._native is None and AVAILABLE:
             try:
                 self._native = SyncThreads(SYNC_THREADS, self.home.descriptors.trim)
-            except OSError:  # too many threads in this process: those of Python say so
+            except OSError:  # too many threads in this process: Python's threads report it
                 return None
         return self._native
 

@@ -1,4 +1,4 @@
-"""Broker settings of logs: the defaults of topics that set none of their own."""
+"""Broker settings of logs: the defaults of topics that have no setting of their own."""
 
 from __future__ import annotations
 

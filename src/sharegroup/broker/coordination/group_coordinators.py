@@ -42,7 +42,7 @@ from sharegroup.model.environment import Clock, Environment
 
 
 class GroupCoordinators(NamedTuple):
-    """The coordinators of groups: one for each type of group, and those of committed offsets and of
+    """The coordinators of groups: one for each type of group, one for committed offsets, one for
     ranges. All share the registry and the runtimes."""
 
     share: ShareGroupCoordinator
@@ -55,8 +55,9 @@ class GroupCoordinators(NamedTuple):
 
 
 class _ClassicGroups:
-    """The classic groups, as consumer groups see them that change their protocol. The machine is
-    looked up in each call, because a load replaces it. Implements ``groups.migration.ClassicSide``.
+    """The classic groups that a consumer group comes from or becomes when its protocol changes. The
+    machine is looked up in each call, because a load replaces it. Implements
+    ``groups.migration.ClassicSide``.
     """
 
     def __init__(self, runtime_of: Callable[[str], Runtime]) -> None:

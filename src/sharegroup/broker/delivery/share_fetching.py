@@ -192,7 +192,7 @@ class ShareFetching:
         return wish.session is self._parts.sessions.get(wish.group_id, wish.member_id)
 
     async def _look(self, wish: FetchWish, *, last_look: bool) -> Fetched:
-        """One pass over the partitions; the result has only those with records or an error."""
+        """One pass over the partitions; the result has only partitions with records or an error."""
         fetched: Fetched = {}
         ready = await self._ready(wish, fetched)
         if not ready or not (last_look or await self._enough(wish, ready)):
@@ -236,7 +236,7 @@ class ShareFetching:
         return ready
 
     async def _led(self, wish: FetchWish) -> list[LedSharePartition | KafkaError]:
-        """The share partitions of ``wish``; those not loaded yet are loaded concurrently."""
+        """The share partitions of ``wish``; partitions not loaded yet are loaded concurrently."""
         find = self._parts.share_partitions.find
         keys = [SharePartitionKey(wish.group_id, *key) for key in wish.partitions]
         found: list[LedSharePartition | KafkaError | None] = list(map(find, keys))

@@ -422,7 +422,7 @@ class BrokerConnection(asyncio.Protocol):
             slot = self._slots.popleft()
             ready += slot.chunks or ()
             self._ready_bytes -= slot.size
-            if slot is self._records_slot:  # only now: two large answers must not be held at once
+            if slot is self._records_slot:  # not before: large answers must not pile up in line
                 self._records_slot = None
         if ready and self._transport is not None and not self._ended:
             size = sum(map(len, ready))

@@ -21,7 +21,7 @@ class ScramCredentialDeletion(Message):
 
 @message
 class ScramCredentialUpsertion(Message):
-    """In AlterUserScramCredentialsRequest. The client has salted the password."""
+    """A credential to create or replace. The client has salted the password."""
 
     name: str = string()
     mechanism: int = i8()
