@@ -1,5 +1,10 @@
 """Makes the coordinators of groups, and the runtimes that all of them share. A coordinator of a new
 type of group is made here.
+
+Machines, coordinators and the registry need each other. So the lambdas in
+:func:`group_coordinators` use names that are assigned further down: they are called only after
+that. The classic coordinator makes machines for the runtimes, so it is made before them, and gets
+them by ``start``.
 """
 
 from __future__ import annotations
@@ -93,9 +98,6 @@ def group_coordinators(
     """
     clock, broker = environment.clock, configs.broker
 
-    # Machines, coordinators and the registry need each other. So a lambda below may use a name that
-    # is assigned further down: it is called only after that.
-
     async def after_load() -> None:
         classic.refuse_orphans()  # first: clients of the replaced machine must not wait any longer
         await share.forget_missing()
@@ -114,7 +116,6 @@ def group_coordinators(
     offsets_topic = InternalTopic(CONSUMER_OFFSETS, partitions, topics, clock)
     runtimes = GroupRuntimes(
         offsets_topic,
-        # As many partitions as the offsets have: a group's ranges lie beside its offsets.
         InternalTopic(INDIVIDUAL_COMMITS, offsets_topic.partition_count, topics, clock),
         [
             lambda: _new_share_groups(configs, topics, lambda records: share.count(records)),
@@ -144,14 +145,12 @@ def group_coordinators(
         lambda g: registry.check(g, GroupType.CONSUMER),
     )
     simple = SimpleGroups(runtimes)
-    # Without share groups: their progress is delivery state, not committed offsets.
-    committing: dict[GroupType, CommittingGroups] = {
+    committing: dict[GroupType, CommittingGroups] = {  # share groups commit no offsets
         GroupType.CLASSIC: classic.groups,
         GroupType.CONSUMER: consumer.groups,
     }
     registry = GroupRegistry({GroupType.SHARE: share.groups, **committing}, simple, committing)
     offsets = OffsetCoordinator(runtimes, registry, clock)
-    # Only now: it makes machines for the runtimes, so it had to be made before them.
     classic.start(runtimes, lambda group_id: registry.check(group_id, GroupType.CLASSIC), consumer)
     ranges = _range_commits(configs, runtimes, offsets, (classic, consumer))
     return GroupCoordinators(share, classic, consumer, offsets, ranges, registry, runtimes)
