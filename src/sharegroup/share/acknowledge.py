@@ -2,8 +2,8 @@
 
 Checks here need only the window's bounds, not its content (KIP-932 "ShareAcknowledge", Kafka
 classes KafkaApis and SharePartition). A batch has one type for its range or one per offset. Some
-clients send a batch for each change of type, so a request may have very many of one offset each:
-these are handled as columns.
+clients send a batch for each change of type, so a request may have very many batches of one offset
+each: they are handled as columns.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _RENEW = bytes([AckType.RENEW])
 _TEXTS = {kind: bytes([kind]) for kind in _TYPES}
 
 SILENT: Final = 7
-"""In the types of an :class:`Answer`: nothing is said about this offset, it stays as it is."""
+"""In the types of an :class:`Answer`: the request does not name this offset, it stays as it is."""
 NEAR: Final = 256
 """Batches with at most this many offsets between them become one answer: to step over the hole
 costs less than a second pass."""
 SHORT: Final = 512
-"""Only batches of at most this many offsets do; a long one stays one byte for its range."""
+"""Only batches of at most this many offsets are joined: a longer one may have one byte for all."""
 
 
 class AckBatch(NamedTuple):
@@ -39,8 +39,8 @@ class AckBatch(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What is said about the offsets ``first`` … ``last``: one type for all, or a type or
-    :data:`SILENT` for each."""
+    """The acknowledgement of offsets ``first`` … ``last``: one type for all, or for each offset a
+    type or :data:`SILENT`."""
 
     first: int
     last: int
@@ -50,7 +50,7 @@ class Answer(NamedTuple):
 def checked_answers(
     batches: Sequence[AckBatch], *, start: int, end: int, renew_allowed: bool
 ) -> list[Answer]:
-    """What ``batches`` say inside the window ``start`` … ``end - 1``: ascending, disjoint.
+    """``batches`` as answers inside the window ``start`` … ``end - 1``: ascending, disjoint.
 
     Offsets below ``start`` are finished already and are ignored. ``renew_allowed``: whether the
     request may carry RENEW (version 2 with IsRenewAck).
@@ -97,7 +97,7 @@ def checked_answers(
 
 
 def _plain(batch: AckBatch, start: int, end: int, renew_allowed: bool) -> Answer | None:
-    """The answer of one range of one type, which is most common, if all is well with it."""
+    """The answer for a batch of one type, the most common kind; None if it needs all checks."""
     first, last, types = batch
     text = _TEXTS.get(types[0]) if len(types) == 1 else None
     if text is None or not start <= first <= last < end or (text == _RENEW and not renew_allowed):
@@ -122,7 +122,7 @@ def _from(answer: Answer, start: int) -> Answer:
 def _together(
     firsts: Sequence[int], lasts: Sequence[int], texts: Sequence[bytes]
 ) -> Iterator[Answer]:
-    """Ascending answers; those that are short and near each other as one."""
+    """Ascending answers. Short batches that are near each other become one answer."""
     breaks = {at for at, gap in enumerate(map(sub, firsts[1:], lasts), 1) if gap > NEAR}
     for at, size in enumerate(map(sub, lasts, firsts)):
         if size >= SHORT:
@@ -136,7 +136,7 @@ def _together(
 
 
 def _one(firsts: Sequence[int], lasts: Sequence[int], texts: Sequence[bytes]) -> Answer:
-    """Ascending answers as one, with SILENT between them."""
+    """One answer for ascending batches, with SILENT between them."""
     base, last = firsts[0], lasts[-1]
     types = bytearray([SILENT]) * (last - base + 1)
     if firsts == lasts:

@@ -53,12 +53,12 @@ class Request:
 
 @dataclass(slots=True)
 class _Redelivery:
-    """Available records to redeliver: all of those in ``region``, ``size`` in total."""
+    """The records to redeliver: all available records in ``region``, ``size`` in total."""
 
     region: tuple[int, int] | None
     size: int
     alone: bool = False
-    """A throttled portion is taken or was left out: nothing behind it may be delivered."""
+    """A throttled portion is taken or was left out: no record after it may be delivered now."""
 
 
 def acquired(
@@ -70,17 +70,18 @@ def acquired(
     again = _redelivery(window, fetched, request, settings.delivery_count_limit)
     wanted = 0 if again.alone else request.records_max - again.size
     # Every offset of the window counts, as in Kafka: a finished record keeps its place until the
-    # start offset passes it, so one stuck record bounds what is delivered behind it.
+    # start offset passes it, so one stuck record bounds how many are delivered after it.
     wanted = min(wanted, settings.record_locks_max - (window.end - window.start))
     new = _new_ranges(window, fetched, wanted, strict=request.strict)
     given: list[AcquiredRange] = []
     if again.region or new:
         lock = window.locks.take(request.member_id, request.deadline_ms)
         given += _lock_again(window, again.region, lock) if again.region else ()
+        # Before the window is extended: that makes a delivery batch of each span that has none.
         _note_batches(window, fetched, new, request)
         given += _lock_new(window, new, lock)
-    # Offsets were read past the window and none holds a record (control batches, compaction). The
-    # end moves over them, or the next fetch would read the same bytes again, for ever.
+    # Offsets were read past the window, and all of them are of aborted transactions. The end moves
+    # over them, or the next fetch would read the same bytes again, for ever.
     if wanted > 0 and fetched.end > window.end and fetched.from_offset(window.end) is None:
         window.extend([Span(window.end, fetched.end - 1, _GONE, ABSENT, None)])
     window.pass_terminal()
@@ -88,9 +89,9 @@ def acquired(
 
 
 def discard(window: Window, missing: list[tuple[int, int]]) -> None:
-    """Archive available offsets that are no longer in the log or are of aborted transactions.
+    """Archive available offsets that are no longer in the log or belong to aborted transactions.
 
-    The change need not be written: after a reload, the next read finds the same.
+    The change need not be written: after a reload, the next read finds the same offsets missing.
     """
     for hole_first, hole_last in missing:
         first, last = max(hole_first, window.start), min(hole_last, window.end - 1)
@@ -141,8 +142,8 @@ def _redelivery(window: Window, fetched: Fetched, request: Request, limit: int) 
     available = _available_in(window, fetched)
     if window.deliveries_max >= threshold(limit):
         return _throttled_redelivery(window, fetched, request, limit, available)
-    # Nothing was delivered often enough to be throttled: the bounds of delivery batches do not
-    # matter, and stretches that are taken whole are taken at a glance.
+    # No record was delivered often enough to be throttled: the bounds of delivery batches do not
+    # matter, and a stretch that is taken whole is taken without a look at its spans.
     taking = _Taking(window, fetched, request)
     for stretch, size in available:
         if taking.fits(size):
@@ -163,6 +164,7 @@ def _throttled_redelivery(
     spans = (span for stretch, _ in available for span in _available_spans(stretch))
     for batch in _by_batch(window, spans):
         if found := _throttled(window, batch, request, limit):
+            # A throttled portion goes out alone: it must not take other records with it.
             return taking.result(alone=True) if taking.size else found
         if not all(map(taking.add, batch)):
             break
@@ -178,12 +180,13 @@ class _Taking:
         self._request = request
         self._first = self._last = -1
         # The last offset that may be taken. Without a record limit, a stored batch is never divided
-        # (KIP-1206), so it may lie behind the record that fills the request.
+        # (KIP-1206), so this offset may lie past the record that fills the request.
         self._reach = -1
         self.size = 0
 
     def fits(self, size: int) -> bool:
-        """Whether more than ``size`` records are still wanted."""
+        """Whether more than ``size`` records are still wanted. The record that fills the request is
+        taken by :meth:`add`, which finds how far to go on after it."""
         return size < self._request.records_max - self.size
 
     def take(self, first: int, last: int, size: int) -> None:
@@ -194,7 +197,8 @@ class _Taking:
         self.size += size
 
     def add(self, span: Span) -> bool:
-        """Take ``span``, or the part of it that fills the request; False: it was filled before."""
+        """Take ``span``, or the part of it that fills the request and its last stored batch. False:
+        the request was filled before this span."""
         wanted = self._request.records_max - self.size
         if wanted > span.last - span.first + 1:
             self._reach = span.last
@@ -215,7 +219,7 @@ class _Taking:
 
 
 def _by_batch(window: Window, spans: Iterable[Span]) -> Iterator[list[Span]]:
-    """``spans`` cut at the bounds of delivery batches, and grouped by them."""
+    """``spans`` cut at the bounds of delivery batches; one list for each delivery batch."""
     group: list[Span] = []
     group_last = -1
     for whole in spans:
@@ -246,8 +250,8 @@ def _throttled(
 
 
 def _available_in(window: Window, fetched: Fetched) -> Iterator[tuple[Stretch, int]]:
-    """Stretches with available records within what was read, clipped to it, ascending; and how many
-    these are.
+    """The stretches with available records among the offsets that were read, ascending and cut to
+    these; each with the number of its available records.
     """
     lowest = window.first_available()
     if lowest is None or not fetched.bases:
@@ -275,7 +279,7 @@ def _available_spans(stretch: Stretch) -> Iterator[Span]:
 def _new_ranges(
     window: Window, fetched: Fetched, size: int, *, strict: bool
 ) -> list[tuple[int, int]]:
-    """Ranges past the window's end to take, about ``size`` offsets, without missing ones."""
+    """The ranges past the window's end to acquire: about ``size`` offsets, without missing ones."""
     first = fetched.from_offset(window.end)
     if first is None or size <= 0:
         return []
@@ -331,6 +335,7 @@ def _note_batches(
         if first > end:
             window.batches.add(end, first - 1)  # a hole: every offset belongs to a batch
         if request.strict:
+            # To the end of the log batch: its rest, acquired later, is of the same delivery batch.
             window.batches.add(first, fetched.cut(last, 1, exact=False))
         else:
             whole = AcquiredRange(first, last, 1)

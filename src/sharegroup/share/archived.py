@@ -24,7 +24,7 @@ class Reason(IntEnum):
     REJECTED = 2
     """A member rejected them."""
     DAMAGED = 3
-    """The log has lost them on disk."""
+    """The log has lost the records on disk."""
     DELETED = 4
     """The log's start moved past them: retention, or DeleteRecords."""
 
@@ -66,7 +66,8 @@ class Archived:
         self.counts[reason] += records
 
     def remember(self, ranges: Iterable[ArchivedRange]) -> None:
-        """Remember ranges whose records are counted, or the most recent ones of very many."""
+        """Remember ranges whose records are counted already. Of very many ranges, the caller may
+        pass the most recent ones only."""
         kept = self._ranges
         for one in ranges:
             before = kept[-1] if kept else None

@@ -1,8 +1,8 @@
 """Records that wait for an operator (``share.ordering.on.failure=block``).
 
 A record that fails at the delivery limit is not archived: it stays available and is *blocked* in
-:mod:`sharegroup.share.key_order`, with those behind it of its key. Durable state has nothing but
-its delivery count.
+:mod:`sharegroup.share.key_order`, which keeps back the later records of its key, too. Durable state
+knows a blocked record by its delivery count only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from sharegroup.share.window import Window
 
 
 def available(window: Window, first: int, last: int, least: int = 0) -> Iterator[tuple[int, int]]:
-    """Runs of available offsets, delivered at ``least`` so often."""
+    """Runs of available offsets in ``first`` … ``last`` that were delivered ``least`` times or
+    more."""
     first, last = max(first, window.start), min(last, window.end - 1)
     for piece in window.pieces(first, last) if first <= last else ():
         for span in piece.spans():
@@ -26,13 +27,14 @@ def available(window: Window, first: int, last: int, least: int = 0) -> Iterator
 
 
 class Blocked:
-    """What is blocked in one share partition, whose window and order it looks at."""
+    """Finds the blocked records of one share partition in its window, for its order."""
 
     def __init__(self, window: Window, order: KeyOrder) -> None:
         self._window = window
         self._order = order
         self._limit: int | None = None
-        """Available records with so many deliveries are blocked; None: none are."""
+        """Available records with this many deliveries are blocked; None: the group blocks no
+        records."""
 
     def configure(self, settings: DeliverySettings) -> None:
         """Obey the group's settings."""
@@ -45,7 +47,8 @@ class Blocked:
             self.look(self._window.start, order.end - 1)
 
     def kept(self, said: list[list[int]]) -> set[int]:
-        """Those to be exhausted, if they are blocked instead: they move to RELEASE."""
+        """The records under EXHAUST in ``said``, if the group blocks such records: they move to
+        RELEASE. Else empty."""
         stuck = set(said[Verb.EXHAUST])
         if self._limit is None or not stuck:
             return set()
@@ -54,7 +57,7 @@ class Blocked:
         return stuck
 
     def look(self, first: int, last: int) -> None:
-        """Block what is at the limit among loaded offsets."""
+        """Block the records at the limit in ``first`` … ``last``, which must be loaded."""
         if self._limit is not None:
             for at, until in list(available(self._window, first, last, self._limit)):
                 for offset in range(at, until + 1):

@@ -39,9 +39,9 @@ class _Outcome(NamedTuple):
     number: int
     """The state as it is written."""
     finished: Status | None
-    """The status after it, if the record is finished: it keeps no delivery count."""
+    """The status after the verb, if the verb finishes the record: without a delivery count."""
     reason: Reason | None
-    """Why it is given up, if it is."""
+    """Why the record is given up, if it is given up."""
 
 
 _GIVEN_UP = {Verb.EXHAUST: Reason.DELIVERY_LIMIT, Verb.REJECT: Reason.REJECTED}
@@ -55,7 +55,8 @@ _OUTCOMES: Final = [
     for verb in Verb
     for state in [TRANSITIONS.get((ACQUIRED, verb), ACQUIRED)]
 ]
-"""By verb. Verbs that no acquired record meets leave it acquired, and nothing passes them."""
+"""By the number of the verb. Verbs that do not apply to acquired records have an entry, too; no
+caller uses it."""
 
 
 class StateChange(NamedTuple):
@@ -72,12 +73,13 @@ class StateChange(NamedTuple):
     expired: int = 0
     """Records taken back from their holder (lock expiry, end of a session)."""
     late: int = 0
-    """Acknowledged records that the member does not hold, or accepts out of order, where the others
-    were applied (order per key): the answer must say so."""
+    """Order per key: how many records the member acknowledged without holding them, or accepted out
+    of order. The other acknowledgements were applied; the answer must report these."""
     lowers: bool = False
-    """Delivery counts may be below those that are stored: an operator has released a record."""
+    """Delivery counts may be below the stored counts: an operator has released a record."""
     gone_back: tuple[OffsetRange, ...] = ()
-    """Accepts that went back with a release of the same request (order per key): no error."""
+    """Order per key: accepted records that went back because the same request releases an earlier
+    record of their key. That is no error."""
 
 
 _Notes: TypeAlias = dict[int, tuple[int, int]]
@@ -85,9 +87,9 @@ _Notes: TypeAlias = dict[int, tuple[int, int]]
 
 
 class Changes:
-    """The changed records of one call, which changes them in the order of their offsets.
+    """The records that one call changes, in the order of their offsets.
 
-    ``archived`` is told at once what is given up.
+    Records that are given up go to ``archived`` at once.
     """
 
     def __init__(self, delivery_count_limit: int, archived: Archived) -> None:
@@ -105,11 +107,12 @@ class Changes:
         met: Mapping[int, tuple[Status, Verb | None]],
         renewed: Lock | None = None,
     ) -> list[Stretch]:
-        """Apply verbs to ``piece`` and note what must be written; returns what takes its place.
+        """Apply verbs to ``piece`` and note what must be written; returns the stretches that take
+        its place.
 
-        ``met`` has the status and the verb (None: stays as it is) for each of ``codes``, which are
-        one for all offsets or one for each. RELEASE at the delivery limit archives. RENEW moves to
-        the lock ``renewed``.
+        ``codes`` has one byte for all offsets or one for each. ``met`` has for each of these bytes
+        the status and the verb; with None the status stays. RELEASE at the delivery limit archives
+        a record. RENEW moves a record to the lock ``renewed``.
         """
         if len(met) == 1:
             ((status, verb),) = met.values()
@@ -159,7 +162,7 @@ class Changes:
         return Stretch(first, last, (after,))
 
     def _note(self, first: int, last: int, codes: bytes, written: _Notes) -> None:
-        """Note the state and delivery count to write of the offsets with these codes."""
+        """Note what to write for the offsets with these codes: state and delivery count."""
         marks, values = _marked(codes, written)
         firsts, lasts, kinds = marked_runs(first, last, marks)
         states: Iterable[int]
@@ -187,7 +190,7 @@ class Changes:
         )
 
     def _write(self, batches: list[StateRow]) -> None:
-        """Note state batches; the first is joined with the last noted if it continues that."""
+        """Note state batches. If the first one continues the last batch noted, both are joined."""
         if self.batches:
             first, last, state, count = self.batches[-1]
             if (last + 1, state, count) == (batches[0][0], *batches[0][2:]):
@@ -215,7 +218,8 @@ class Changes:
 
 
 def _marked(codes: bytes, notes: _Notes) -> tuple[bytes, list[tuple[int, int]]]:
-    """For each of ``codes`` the place, from 1 on, of its note in the list; 0: it has none."""
+    """For each of ``codes`` the position of its note in the returned list, from 1 on; 0: the code
+    has no note."""
     values = list(dict.fromkeys(notes.values()))
     table = bytearray(256)
     for code, value in notes.items():

@@ -20,7 +20,8 @@ DOUBLED: Final = bytes([code << 1 & 0xFF for code in range(256)])
 ODD: Final = bytes([code if code & 1 else 0 for code in range(256)])
 """Translates codes without the lowest bit to 0."""
 _SPARSE: Final = 8
-"""If only one byte of so many is not 0, to split at them is quicker than to name each offset."""
+"""If at most one byte of this many is not 0, to split at these bytes is quicker than to go through
+all offsets."""
 
 
 class Runs(NamedTuple):
@@ -34,7 +35,7 @@ class Runs(NamedTuple):
 def distinct(codes: bytes) -> list[int]:
     """The different bytes of ``codes``, in the order of their first places.
 
-    One pass for each, which is quicker than a set as long as they are few.
+    Makes one pass for each different byte, which is quicker than a set while these are few.
     """
     if len(codes) == 1:
         return [codes[0]]
@@ -46,7 +47,7 @@ def distinct(codes: bytes) -> list[int]:
 
 
 def combined(codes: bytes, others: bytes) -> bytes:
-    """Bitwise or, byte by byte, of two strings of one length: one long number with another."""
+    """Bitwise or of two strings of one length, as of two long numbers."""
     either = int.from_bytes(codes, "big") | int.from_bytes(others, "big")
     return either.to_bytes(len(codes), "big")
 
@@ -65,11 +66,11 @@ def runs(first: int, last: int, codes: bytes) -> Runs:
 
 
 def marked_runs(first: int, last: int, codes: bytes) -> Runs:
-    """Like :func:`runs`, but without the runs of 0, of which ``codes`` must not consist alone."""
+    """Like :func:`runs`, but without the runs of 0. At least one byte must not be 0."""
     if 0 not in codes:
         return runs(first, last, codes)
-    # As one long number each. A byte that differs from the one before it begins a run, and one that
-    # differs from the one behind it ends a run.
+    # All bytes are compared at once, as long numbers. A byte that differs from the byte before it
+    # begins a run, and a byte that differs from the byte after it ends a run.
     size, number = len(codes), int.from_bytes(codes, "big")
     marks = int.from_bytes(codes.translate(_MARKS), "big")
     firsts = _places(((number ^ number >> 8) & marks).to_bytes(size, "big"), first)
@@ -94,7 +95,7 @@ def _differences(codes: bytes) -> bytes:
 
 
 def _places(codes: bytes, first: int) -> list[int]:
-    """The offsets of bytes other than 0; ``first`` is that of the first byte."""
+    """The offsets of bytes other than 0; ``first`` is the offset of the first byte."""
     if len(codes.translate(None, b"\0")) > len(codes) // _SPARSE:
         return [*compress(range(first, first + len(codes)), codes)]
     *between, _ = codes.translate(_ONES).split(b"\1")

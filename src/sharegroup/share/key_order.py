@@ -1,19 +1,20 @@
 """Which records may be delivered when each key's records are to be in order
 (``share.ordering=key``).
 
-A key is known by its hash. Its unfinished records are in two queues: those that are *held*, all by
-one member and in log order, and those that *wait* behind them. A record may be delivered to a
-member if all earlier ones of its key are finished or held by that member. Keys with a record that
-may be delivered are in heaps by that record's offset, one for each holder and one for the keys that
-nobody holds: finding the next record does not walk over what waits.
+A key is known by its hash. Its unfinished records are in two queues, both in log order: first the
+*held* records, all held by one member, then the *waiting* records. A record may be delivered to a
+member if all earlier records of its key are finished or held by that member. A key whose next
+record may be delivered is in a heap, by that record's offset. There is one heap for each holder and
+one for the keys that nobody holds, so finding the next record does not walk over waiting records.
 
-A key with a record that was given back has one record held at a time, until that one is finished.
-Other keys have up to :attr:`KeyOrder.width` at a time.
+When a record of a key was given back, one record of the key is held at a time until the record that
+was given back is finished. Of other keys up to :attr:`KeyOrder.width` records are held at a time.
 
-A record may be *blocked* until somebody decides: neither it nor those behind it are delivered.
+A record may be *blocked* until an operator decides: neither it nor later records of its key are
+delivered (:mod:`sharegroup.share.blocked`).
 
-The window (:mod:`sharegroup.share.window`) has the states; this has the order, and is not durable:
-after a reload the records are loaded again, in the order of the log.
+The window (:mod:`sharegroup.share.window`) has the states of records, this module has their order.
+The order is not durable: after a reload the records are loaded again, in the order of the log.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _Heap = list[tuple[int, int]]
 
 
 _COMPACT = 64
-"""A key forgets its finished records when they are so many, and more than the others."""
+"""A key forgets its finished records when it has this many, and more than unfinished ones."""
 
 
 class _Key:
@@ -41,15 +42,15 @@ class _Key:
         self.hash = key_hash
         self.offsets = [offset]
         self.head = 0
-        """The first that is not finished."""
+        """Index of the first record that is not finished."""
         self.wait = 0
-        """The first that waits."""
+        """Index of the first record that waits."""
         self.member_id: str | None = None
-        """Who holds records of it."""
+        """The member that holds records of the key, if any."""
         self.failed = -1
-        """The last record that was given back: up to it, one is held at a time."""
+        """The last record that was given back: up to it, one record is held at a time."""
         self.width = width
-        """How many may be held, as it was when the key was last touched."""
+        """How many records may be held: :attr:`KeyOrder.width` when the key last changed."""
 
     def remove(self, offset: int) -> None:
         """Take out a record that is not finished."""
@@ -60,18 +61,19 @@ class _Key:
             return
         at = bisect_left(self.offsets, offset, self.head)
         del self.offsets[at]
-        self.wait -= at < self.wait
+        self.wait -= at < self.wait  # a held record is gone: the waiting ones move up by one
 
     def compact(self) -> None:
         """Forget finished records, if they are many."""
         head = self.head
+        # Only when more records are forgotten than moved up: the cost for a record is constant.
         if head >= _COMPACT and head * 2 > len(self.offsets):
             del self.offsets[:head]
             self.wait -= head
             self.head = 0
 
     def place(self, offset: int) -> int:
-        """Where a record that is held stands; -1 if it is not held."""
+        """The index of a held record; -1 if the record is not held."""
         at = bisect_left(self.offsets, offset, self.head, self.wait)
         return at if at < self.wait and self.offsets[at] == offset else -1
 
@@ -89,8 +91,8 @@ class KeyOrder:
         self.end = start
         """One past the last offset that was loaded."""
         self.width = UNBOUNDED
-        """How many records of one key a member may hold, at most ``key_max``: for keys without
-        holder at once, for others from their next answer on."""
+        """How many records of one key a member may hold, if this is less than ``key_max``. A new
+        value holds at once for keys without a holder, for others from their next answer on."""
         self._key_max = key_max
         self._keys: dict[int, _Key] = {}
         self._key_of: dict[int, _Key] = {}
@@ -104,7 +106,7 @@ class KeyOrder:
 
     @property
     def keys(self) -> int:
-        """How many keys they have."""
+        """How many keys the unfinished records have."""
         return len(self._keys)
 
     @property
@@ -119,7 +121,8 @@ class KeyOrder:
 
     @property
     def key_max(self) -> int:
-        """How many records of one key a member may hold. What is held already stays."""
+        """How many records of one key a member may hold. Records that are held already stay held
+        when it falls."""
         return self._key_max
 
     @key_max.setter
@@ -127,6 +130,7 @@ class KeyOrder:
         if key_max == self._key_max:
             return
         self._key_max = key_max
+        # A key whose holder had all it may hold is in no heap: line up all keys again.
         self._free.clear()
         self._own.clear()
         for key in self._keys.values():
@@ -137,7 +141,7 @@ class KeyOrder:
 
         Args:
             offsets: ascending, from :attr:`end` on.
-            end: one past the last offset that was looked at.
+            end: one past the last offset that was read.
         """
         keys, key_of, free = self._keys, self._key_of, self._free
         for offset, key_hash in zip(offsets, hashes, strict=True):
@@ -147,13 +151,13 @@ class KeyOrder:
                 heappush(free, (offset, key_hash))
             else:
                 key.offsets.append(offset)
-                if key.wait == len(key.offsets) - 1:
+                if key.wait == len(key.offsets) - 1:  # no record waited, so no heap has the key
                     self._line_up(key)
             key_of[offset] = key
         self.end = end
 
     def next_offset(self, member_id: str) -> int | None:
-        """The lowest offset that may be delivered to this member; None: there is none."""
+        """The lowest offset that may be delivered to this member, or None."""
         best: int | None = None
         for heap, holder in ((self._free, None), (self._own.get(member_id, []), member_id)):
             while heap and not self._may_go(*heap[0], holder):
@@ -163,8 +167,8 @@ class KeyOrder:
         return best
 
     def take(self, member_id: str, last: int, records_max: int) -> list[int]:
-        """Give a member up to ``records_max`` records up to the offset ``last``; their offsets,
-        ascending."""
+        """Give a member up to ``records_max`` records up to the offset ``last``. Returns their
+        offsets, ascending."""
         taken: list[int] = []
         free, own = self._free, self._own.setdefault(member_id, [])
         while len(taken) < records_max and (free or own):
@@ -179,9 +183,10 @@ class KeyOrder:
             key = self._keys[key_hash]
             if not is_own:
                 key.member_id, key.width = member_id, self.width
+            # All that may go of this key at once, so that a key costs one step, not one a record.
             room = min(self._room(key), records_max - len(taken))
             end = bisect_right(key.offsets, last, key.wait, min(len(key.offsets), key.wait + room))
-            if self._blocked:
+            if self._blocked:  # a blocked record keeps back the later ones of its key
                 end = next(
                     (i for i in range(key.wait, end) if key.offsets[i] in self._blocked), end
                 )
@@ -195,8 +200,12 @@ class KeyOrder:
         return taken
 
     def accept(self, offsets: Sequence[int]) -> list[int]:
-        """Finish those of ``offsets``, which are held and ascend, whose key has no earlier
-        unfinished record by then; the others."""
+        """Finish accepted records, one after the other. A record is not finished if an earlier
+        record of its key is still unfinished; returns the offsets of such records.
+
+        Args:
+            offsets: of held records, ascending.
+        """
         early: list[int] = []
         key_of = self._key_of
         touched: dict[int, _Key] = {}
@@ -226,8 +235,8 @@ class KeyOrder:
             self._settle(key)
 
     def give_back(self, offset: int) -> list[int]:
-        """Put a held record, and the later ones of its key that are held, back in line; the later
-        ones, ascending. Nothing if the record is not held."""
+        """Put a held record, and the later held records of its key, back in line. Returns the
+        offsets of the later records, ascending. Does nothing if the record is not held."""
         key = self._key_of.get(offset)
         at = -1 if key is None else key.place(offset)
         if key is None or at < 0:
@@ -239,7 +248,8 @@ class KeyOrder:
         return later
 
     def failing(self, offsets: Iterable[int]) -> int:
-        """Of how many keys these records are, if no record from there on was given back before."""
+        """How many keys begin to fail with these records. A record does not count if it, or a later
+        record of its key, was given back before."""
         keys = map(self._key_of.get, offsets)
         return len({key for key, at in zip(keys, offsets, strict=True) if key and key.failed < at})
 
@@ -248,12 +258,12 @@ class KeyOrder:
         self._own.pop(member_id, None)
 
     def block(self, offset: int) -> None:
-        """Keep this record, which is loaded and not held, and those behind it of its key from
-        everybody."""
+        """Keep a record, and the later records of its key, from everybody. The record must be
+        loaded and not held."""
         self._blocked.add(offset)
 
     def unblock(self, offset: int) -> None:
-        """Let a blocked record, and those behind it, be delivered again."""
+        """Let a blocked record, and the later records of its key, be delivered again."""
         self._blocked.remove(offset)
         self._line_up(self._key_of[offset])
 
@@ -263,7 +273,8 @@ class KeyOrder:
         self.end = max(self.end, start)
 
     def _settle(self, key: _Key) -> None:
-        """After its queues changed: the key goes where its next record will be found."""
+        """After a key's queues changed: forget its holder if no record is held, and the key if no
+        record is left; else put it into the heap in which its next record is looked for."""
         if key.wait == key.head:
             key.member_id = None
             if key.head == len(key.offsets):
@@ -280,12 +291,14 @@ class KeyOrder:
         else:
             heap = self._own.setdefault(key.member_id, [])
         heappush(heap, (key.offsets[key.wait], key.hash))
+        # A key that is lined up again leaves its entry there twice.
         if len(heap) > 64 + 4 * len(self._keys):
             heap[:] = set(heap)
             heapify(heap)
 
     def _next_may_go(self, key: _Key) -> bool:
-        """Whether the first record that waits may be delivered, to the holder of the key."""
+        """Whether the key's first waiting record may be delivered: to the key's holder, or to any
+        member if the key has no holder."""
         wait = key.wait
         return (
             wait < len(key.offsets)
@@ -294,8 +307,11 @@ class KeyOrder:
         )
 
     def _room(self, key: _Key) -> int:
-        """How many more records of the key, which has unfinished ones, its holder may get: one at a
-        time until what has failed is finished, since the others would be taken back with it."""
+        """How many more records of the key its holder may get; the key has unfinished records.
+
+        Until the record that was given back is finished, records go out one at a time: if one
+        fails again, later ones would be taken back with it.
+        """
         narrow = key.offsets[key.head] <= key.failed
         return (1 if narrow else min(key.width, self._key_max)) - key.wait + key.head
 

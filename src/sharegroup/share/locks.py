@@ -110,7 +110,8 @@ class LockTable:
         return len(self._by_member)
 
     def _forget_stale(self) -> None:
-        # While the lock with the earliest deadline lives, entries of dropped locks stay behind it.
+        # While the lock with the earliest deadline lives, entries of dropped locks never reach the
+        # top of the heap.
         if len(self._heap) > 2 * self._live + _STALE_MIN:
             self._heap = [(lock.deadline_ms, lock.member_id) for lock in self]
             heapify(self._heap)

@@ -1,26 +1,30 @@
 """A share partition whose records are delivered in order per key (``share.ordering=key``).
 
-What holds, always: no record is accepted while an earlier one of its key is unfinished, and no two
-members hold records of one key. :mod:`sharegroup.share.key_order` has the order, the window has the
-states. What differs from a partition without order:
+Two rules hold always: no record is accepted while an earlier record of its key is unfinished, and
+no two members hold records of one key. :mod:`sharegroup.share.key_order` has the order, the window
+has the states. What differs from a partition without order:
 
-* **Records are loaded before they are delivered.** The window holds records that wait behind others
-  of their key: AVAILABLE, never delivered. Only acquired records count against the lock limit, so a
-  key that stalls holds back nobody else. At most about :data:`WAITING_MAX` wait.
-* **A release or an expiry takes back the later records of its key.** They lose the delivery that
-  they were given: only the record that failed is charged with one.
+* **Records are loaded before they are delivered.** The window also holds records that wait for
+  earlier records of their key: AVAILABLE, not delivered yet. Only acquired records count against
+  the lock limit, so a key that stalls holds back no other key. At most about :data:`WAITING_MAX`
+  records wait.
+* **A release or an expiry takes back the later records of its key.** Their delivery does not count:
+  only the record that failed keeps its delivery.
 * **An accept out of order is no accept.** The record is taken back, and is delivered again after
-  the earlier one. It is not charged either: at the delivery limit a release would archive a record
-  that its consumer has done.
-* **An acknowledgement may apply in part.** Records that were taken back are not held any more; what
-  is said about them has no effect, and the rest of the request holds. The answer says so, also for
-  an accept out of order, but not for one behind a release of the same request: that is no surprise.
-* **No throttling of poison records.** A record that fails takes no other with it.
+  the earlier record. Its delivery does not count either: at the delivery limit, a release would
+  archive a record that its consumer has processed.
+* **An acknowledgement may apply in part.** A member no longer holds the records that were taken
+  back from it: to acknowledge them has no effect, and the rest of the request is applied. The
+  answer reports such records, and records accepted out of order. It does not report an accepted
+  record if the same request releases an earlier record of its key: the member expects it back.
+* **No throttling of poison records.** A record that fails brings no other record nearer to the
+  delivery limit.
 
-A record that is rejected, or that fails at the delivery limit, is archived, and its key goes on. Or
-(``share.ordering.on.failure=block``) the one at the limit is *blocked*: available, but delivered
-only when an operator says so (:meth:`OrderedSharePartition.decide`). Durable state has nothing but
-its delivery count, so a release by hand takes back the delivery that has reached the limit.
+A record that is rejected, or that fails at the delivery limit, is archived, and its key goes on.
+With ``share.ordering.on.failure=block`` a record that fails at the limit is *blocked* instead: it
+stays available, but is delivered only when an operator decides so
+(:meth:`OrderedSharePartition.decide`). Durable state knows a blocked record by its delivery count
+only, so an operator's release takes back the delivery that reached the limit.
 """
 
 from __future__ import annotations
@@ -61,13 +65,15 @@ from sharegroup.share.verbs import (
 )
 
 WAITING_MAX: Final = 100_000
-"""No more of the log is loaded while so many records wait behind others of their key."""
+"""No more of the log is loaded while this many loaded records are held by nobody."""
 SOFT_LIMIT: Final = 4
-"""A member may get so many times the records it asks for: finding few costs as much as many."""
+"""A member may get up to this many times the records that it asks for: finding few records costs as
+much as finding many."""
 RELEASED_MAX: Final = 4_096
-"""So many records are taken from expired locks in one call, which takes some milliseconds."""
+"""About how many records one call takes back from ended locks, which takes some milliseconds."""
 
 _NO_LIMIT: Final = 2**31
+"""The delivery limit for :class:`Changes`: the limit is applied here, before, by EXHAUST."""
 
 
 class OrderedSharePartition(SharePartition):
@@ -121,26 +127,27 @@ class OrderedSharePartition(SharePartition):
         return self._order.end if offset is None else offset
 
     def can_acquire(self, settings: DeliverySettings, member_id: str = "") -> bool:
-        """Whether to read the log: the member may hold more, and there is one for it or room."""
+        """Whether to read the log: the lock limit is not reached, and there is a record for the
+        member, or room to load more."""
         self.configure(settings)
         if self._window.counts[ACQUIRED] >= settings.record_locks_max:
             return False
         return self.has_room or self._order.next_offset(member_id) is not None
 
     def offers(self, end: int, settings: DeliverySettings) -> bool:
-        """Whether some member may acquire a record below ``end``, as far as can be told without a
-        look at each member: one may go on with keys that another must wait for."""
+        """Whether some member may acquire a record below ``end``. True also where only a look at
+        each member could tell: the holder of a key may get records that others must wait for."""
         return self.waiting > 0 or self.loaded_end < end
 
     # -- acquire ----------------------------------------------------------------------------
 
     def load(self, offsets: Sequence[int], hashes: Sequence[int], end: int) -> None:
-        """Take in the records that the log has from :attr:`loaded_end` up to ``end``, exclusive;
-        every other offset there holds none and is archived.
+        """Take in the records that the log has from :attr:`loaded_end` up to ``end``, exclusive.
+        Every other offset in this range has no record and is archived.
 
         Args:
-            offsets: of the records, ascending; those below :attr:`loaded_end` are left out.
-            hashes: of their keys.
+            offsets: of the records, ascending; offsets below :attr:`loaded_end` are ignored.
+            hashes: of the records' keys.
         """
         window, order = self._window, self._order
         since = order.end
@@ -148,13 +155,14 @@ class OrderedSharePartition(SharePartition):
             return
         skipped = bisect_left(offsets, since)
         offsets, hashes = offsets[skipped:], hashes[skipped:]
-        if since < window.end:
+        if since < window.end:  # durable state was restored: these offsets have states already
             offsets, hashes = self._known(offsets, hashes, min(end, window.end) - 1)
         known = min(end, window.end) - 1
         if window.end < end:
             new = offsets[bisect_left(offsets, window.end) :]
             window.extend(as_spans(new, window.end, end - 1))
         order.load(offsets, hashes, end)
+        # Only restored records can be at the delivery limit: new ones were never delivered.
         self._blocked.look(since, known)
         window.pass_terminal()
         window.offer_all()
@@ -162,8 +170,9 @@ class OrderedSharePartition(SharePartition):
     def _known(
         self, offsets: Sequence[int], hashes: Sequence[int], last: int
     ) -> tuple[Sequence[int], Sequence[int]]:
-        """After a load of durable state: those records up to ``last`` that are not finished, and
-        all behind it. Available offsets that hold no record are archived."""
+        """The records to load after durable state was restored, and their hashes: of the offsets up
+        to ``last``, which have a state, only available ones; all later ones. Available offsets up
+        to ``last`` that have no record are archived."""
         since = self._order.end
         inside = bisect_left(offsets, last + 1)
         free = bytearray(last - since + 1)
@@ -188,12 +197,12 @@ class OrderedSharePartition(SharePartition):
         now_ms: int,
         settings: DeliverySettings,
     ) -> Acquisition:
-        """Give ``member_id`` up to ``records_max`` of the records read that :meth:`load` has taken
-        in and that their keys' order allows.
+        """Give ``member_id`` up to ``records_max`` of the records that were read. They must be
+        loaded (:meth:`load`), and the order of their keys must allow it.
 
-        As in the base class, but there are no cuts by ``batch_size``, and nothing past
-        :attr:`loaded_end`. Unless ``strict``, the log batch that holds the last one is taken to its
-        end, but at most :data:`SOFT_LIMIT` times ``records_max`` records.
+        As in the base class, but ranges are not cut by ``batch_size``, and no record past
+        :attr:`loaded_end` is given. Unless ``strict``, the log batch that holds the last record is
+        taken to its end; in total at most :data:`SOFT_LIMIT` times ``records_max`` records.
 
         Raises:
             ValueError: ``batches`` are out of order.
@@ -208,12 +217,14 @@ class OrderedSharePartition(SharePartition):
         room = settings.record_locks_max - window.counts[ACQUIRED]
         wanted = min(records_max, room)
         first = order.next_offset(member_id)
-        # A record that became free below the data, since the read began, is for the next read.
+        # The member's next record lies below the data: it became free since the read began, and
+        # `take` would give it, although it was not read. It is for the next read.
         if wanted <= 0 or first is None or first < batches[0][0]:
             window.offer_all()
             return NOTHING
         taken = order.take(member_id, batches[-1][1], wanted)
         if len(taken) == records_max and not strict:
+            # To the end of this log batch: finding few of its records costs as much as many.
             last = fetched.lasts[bisect_left(fetched.lasts, taken[-1])]
             more = min(SOFT_LIMIT * records_max, room) - wanted
             taken = sorted(taken + order.take(member_id, last, more))
@@ -235,6 +246,7 @@ class OrderedSharePartition(SharePartition):
         pieces = window.pieces(base, offsets[-1])
         for piece in pieces:
             wanted = bytes(marks[piece.first - base : piece.last - base + 1])
+            # A code is twice the status's code, and odd if the offset is to be acquired.
             codes = wanted
             if not piece.uniform:
                 codes = combined(piece.codes.translate(DOUBLED), wanted)
@@ -263,9 +275,11 @@ class OrderedSharePartition(SharePartition):
         settings: DeliverySettings,
         renew_allowed: bool = True,
     ) -> StateChange | None:
-        """Apply the acknowledgements of ``member_id`` about records that it holds.
+        """Apply the acknowledgements of ``member_id`` for records that it holds.
 
-        Those without effect are counted as ``late``; or, behind a release, they are ``gone_back``.
+        In the result, ``late`` counts acknowledged records that the member does not hold, and
+        records accepted out of order. An accepted record is in ``gone_back`` instead if the same
+        request releases an earlier record of its key.
 
         Raises:
             InvalidRequest: as in the base class.
@@ -289,9 +303,11 @@ class OrderedSharePartition(SharePartition):
         stuck = self._blocked.kept(said)
         late, said[SILENT] = len(said[SILENT]), []
         self.disorder.late += late
+        # These are finished first, so that they do not make later accepts of this request early.
         order.finish(chain(said[Verb.GAP], said[Verb.REJECT], said[Verb.EXHAUST]))
         early = order.accept(said[Verb.ACCEPT])
         finished = len(said[Verb.ACCEPT]) - len(early)
+        # Before records are given back: from then on their keys are failing already.
         failed = order.failing(said[Verb.RELEASE])
         refused = self._give_back(said, early)
         self._pace.answered(finished, failed)
@@ -305,10 +321,12 @@ class OrderedSharePartition(SharePartition):
         return change and change._replace(late=late + len(refused), gone_back=gone_back)
 
     def _give_back(self, said: list[list[int]], early: list[int]) -> set[int]:
-        """Put records that are released, or accepted too ``early``, back in line, and what is
-        behind them; that moves in ``said`` to TAKE_BACK. The early ones behind no release."""
+        """Put records that are released, or accepted too ``early``, back in line, each with the
+        later held records of its key. The early and the later records move in ``said`` to
+        TAKE_BACK. Returns the early records that follow no released record of their key."""
         back: set[int] = set()
         refused = set(early)
+        # Ascending: the first record of a key takes the later ones with it.
         for offset in sorted(said[Verb.RELEASE] + early) if early else said[Verb.RELEASE]:
             if offset not in back:
                 later = self._order.give_back(offset)
@@ -325,7 +343,7 @@ class OrderedSharePartition(SharePartition):
         return refused
 
     def _changed(self, said: list[list[int]], member_id: str, deadline_ms: int) -> Changes:
-        """Apply to the window what is said, as verb by number and offsets, ascending for each."""
+        """Apply ``said`` to the window: for each verb, by its number, ascending offsets."""
         window = self._window
         changes = Changes(_NO_LIMIT, self.archived)
         renewed: Lock | None = None
@@ -363,6 +381,8 @@ class OrderedSharePartition(SharePartition):
             sort_ended(piece, ended, settings.delivery_count_limit, said)
         sort_all(said)
         stuck = self._blocked.kept(said)
+        # Exhausted records are given back like released ones, in one order: an exhausted record
+        # after another of its key goes back uncharged. The other exhausted records are archived.
         exhausted = set(said[Verb.EXHAUST])
         said[Verb.RELEASE] = sorted(said[Verb.RELEASE] + said[Verb.EXHAUST])
         self._give_back(said, [])
@@ -382,7 +402,7 @@ class OrderedSharePartition(SharePartition):
         return change
 
     def _parts_held(self, locks: list[Lock]) -> Iterator[Stretch]:
-        """Where ``locks`` may hold records, in short pieces."""
+        """The pieces of the window in which ``locks`` may hold records, cut to RELEASED_MAX."""
         for first, last in regions(self._window, locks) if locks else ():
             for piece in self._window.pieces(first, last):
                 for at in range(piece.first, piece.last + 1, RELEASED_MAX):
@@ -402,8 +422,8 @@ class OrderedSharePartition(SharePartition):
     def decide(
         self, offset: int, *, archive: bool, settings: DeliverySettings
     ) -> StateChange | None:
-        """What an operator says of a blocked record: it is delivered once more, as the last time
-        within the limit, or with ``archive`` never again.
+        """Apply an operator's decision about a blocked record: deliver it once more, for the last
+        time within the limit, or with ``archive`` never again.
 
         Raises:
             InvalidRecordState: the record is not blocked.
@@ -413,7 +433,7 @@ class OrderedSharePartition(SharePartition):
             raise InvalidRecordState(f"Offset {offset} does not wait for an operator.")
         if archive:
             self._order.finish([offset])
-        elif offset < self._order.end:
+        elif offset < self._order.end:  # else its key is not loaded, and the order has no block
             self._order.unblock(offset)
         window, changes = self._window, Changes(_NO_LIMIT, self.archived)
         (piece,) = window.pieces(offset, offset)
@@ -444,7 +464,8 @@ class OrderedSharePartition(SharePartition):
         return change
 
     def _lost(self, missing: list[tuple[int, int]]) -> None:
-        """Archive loaded records that are no longer in the log, or of aborted transactions."""
+        """Archive loaded records in ``missing``, ranges that are no longer in the log or belong to
+        aborted transactions."""
         end = self._order.end
         known = [(first, min(last, end - 1)) for first, last in missing if first < end]
         for first, last in known:
@@ -452,7 +473,8 @@ class OrderedSharePartition(SharePartition):
         discard(self._window, known)
 
     def _forget(self, first: int, last: int) -> None:
-        """Take available records that will be archived out of the order."""
+        """Take available records in ``first`` … ``last`` out of the order. The caller archives them
+        after that: here they are found by being available."""
         for at, until in list(available(self._window, first, last)):
             self._order.finish(range(at, until + 1))
 

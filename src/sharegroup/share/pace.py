@@ -5,26 +5,26 @@ from __future__ import annotations
 from math import isqrt
 
 _WEIGHT = 4
-"""The last failure counts for one part in so many."""
+"""The latest distance between two failures weighs one part in this many in the mean."""
 _FIRST = 100
-"""So many records are taken to lie between two failures before the first one: it says little."""
+"""The mean that is assumed until the first failure, since one failure alone says little."""
 UNBOUNDED = 2**31
 
 
 class Pace:
     """Follows the failures of one share partition.
 
-    A failure takes back what its member holds of the key behind it, on average half of what goes
-    out at once; to send fewer at once costs more fetches. With one failure in n records and w at
-    once, n records cost w / 2 records sent again, and n / w fetches: together the least for
-    w = √(2n). So a group whose records never fail has no bound but the setting's.
+    A failure takes back the later records of its key that the member holds: on average half of the
+    records that go out at once. To send fewer at once costs more fetches. With one failure in n
+    records and w records at once, n records cost w / 2 records sent again, and n / w fetches; the
+    sum is least for w = √(2n). A group whose records never fail is bounded by the setting only.
     """
 
     __slots__ = ("_mean", "_since")
 
     def __init__(self) -> None:
         self._mean: int | None = None
-        """Records that are finished between two failures; None: none has failed."""
+        """How many records are finished between two failures; None: no record has failed."""
         self._since = 0
         """Records that were finished since the last failure."""
 
@@ -36,7 +36,7 @@ class Pace:
         return max(1, isqrt(2 * max(self._mean, self._since)))
 
     def answered(self, finished: int, failed: int) -> None:
-        """One request has finished so many records, and for so many failures began."""
+        """A request has finished ``finished`` records, and ``failed`` keys began to fail."""
         self._since += finished
         if failed:
             apart = self._since // failed

@@ -60,10 +60,11 @@ _SHIFTED = bytes([code << _TYPE_BITS & 0xFF for code in range(256)])
 
 @dataclass(slots=True)
 class _Meeting:
-    """A piece of the window and what is said about it.
+    """A piece of the window, with the answer that names its offsets.
 
-    ``codes`` name, for each offset or for all, the status and the type together: ``met`` has them,
-    with None where nothing is said or nothing can be done.
+    A code is one byte for the status and the acknowledgement type together. ``codes`` has one for
+    each offset, or one for all. ``met`` has the status and the verb of each code. The verb is None
+    if the answer is silent about these offsets, or if nobody holds them.
     """
 
     piece: Stretch
@@ -117,12 +118,13 @@ class SharePartition:
 
     @property
     def end_offset(self) -> int:
-        """One past the highest offset ever in flight (Kafka's SPEO + 1); the start when none is."""
+        """One past the highest offset ever in flight (Kafka's SPEO + 1). It is the start offset
+        while no offset is in flight."""
         return self._window.end
 
     @property
     def in_flight_count(self) -> int:
-        """Width of the window in offsets, finished ones behind an unfinished one included."""
+        """Width of the window in offsets. Finished offsets after an unfinished one count, too."""
         return self._window.end - self._window.start
 
     @property
@@ -209,7 +211,7 @@ class SharePartition:
         settings: DeliverySettings,
         renew_allowed: bool = True,
     ) -> StateChange | None:
-        """Apply the acknowledgements of ``member_id``: all of them, or none and raise an error.
+        """Apply the acknowledgements of ``member_id``: all of them, or raise an error before any.
 
         Offsets below the start are ignored, and so are offsets that are not in the log. RENEW
         restarts the lock and changes nothing durable. None: there is nothing to write.
@@ -309,8 +311,10 @@ class SharePartition:
         return self.compacted(first, last)
 
     def compacted(self, first: int, last: int) -> StateChange | None:
-        """Pass over offsets ``first`` … ``last``, of which compaction has left no record; else as
-        :meth:`damaged`."""
+        """Archive offsets ``first`` … ``last``, whose records compaction has removed.
+
+        As :meth:`damaged`, but ``archived`` does not count these offsets.
+        """
         before = self._window.start
         lose(self._window, first, last)
         return Changes(0, self.archived).settled(self._window, moved=self._window.start > before)
@@ -332,8 +336,8 @@ class SharePartition:
         )
 
     def spans(self, first: int = 0) -> Iterator[Span]:
-        """The spans of the window from the one that holds ``first`` on, for a console or a checker.
-        Consume them before the window changes.
+        """The spans of the window, beginning with the span that holds ``first``; for a console or a
+        checker. Consume them before the window changes.
         """
         window = self._window
         if first <= window.start:
@@ -346,10 +350,10 @@ class SharePartition:
 
 
 def _met(pieces: list[Stretch], answer: Answer, member_id: str) -> list[_Meeting]:
-    """``answer`` piece by piece; both tile the same offsets.
+    """What ``answer`` says about each of ``pieces``; both cover the same offsets.
 
     Raises:
-        InvalidRecordState: ``member_id`` does not hold a record that the answer is about.
+        InvalidRecordState: ``member_id`` does not hold a record that the answer names.
     """
     found = []
     for piece in pieces:
@@ -383,8 +387,8 @@ def codes_of(piece: Stretch, types: bytes) -> bytes:
 
 
 def _not_held(status: Status) -> str | None:
-    """Why a member that does not hold records of this status cannot answer for them; None if there
-    are no records."""
+    """Why a member cannot acknowledge offsets of this status, which it does not hold; None if the
+    offsets have no records."""
     if status.lock is None:
         return None if status.delivery_count == ABSENT else "not acquired"
     return "acquired by another member"

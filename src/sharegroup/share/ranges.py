@@ -119,7 +119,7 @@ class Fetched:
 
 
 def add_runs(given: list[AcquiredRange], found: Runs, counts: dict[int, int]) -> None:
-    """Add runs of codes behind those ``given``; ``counts`` has their delivery counts by code."""
+    """Append the runs ``found`` to ``given``; ``counts`` has the delivery count of each code."""
     joins = given and given[-1].last + 1 == found.firsts[0]
     if joins and given[-1].delivery_count == counts[found.codes[0]]:
         given[-1] = given[-1]._replace(last=found.lasts[0])
@@ -129,7 +129,7 @@ def add_runs(given: list[AcquiredRange], found: Runs, counts: dict[int, int]) ->
 
 
 def apart(offsets: Iterable[int], left_out: Set[int]) -> tuple[OffsetRange, ...]:
-    """The ranges of ascending ``offsets``, without some."""
+    """The ranges of ascending ``offsets``, without the offsets in ``left_out``."""
     ranges: list[OffsetRange] = []
     for offset in offsets:
         if offset in left_out:

@@ -38,8 +38,8 @@ class Verb(IntEnum):
     """Gone from the log: compacted away."""
 
 
-# Python 3.11 reads a member of an enum by a Python call, and a name of a module without one. These
-# names are for what is done for each request.
+# Python 3.11 reads a member of an enum by a Python call, and a name of a module without a call.
+# These names are for code that runs for each request.
 AVAILABLE: Final = RecordState.AVAILABLE
 ACQUIRED: Final = RecordState.ACQUIRED
 RELEASE: Final = Verb.RELEASE

@@ -1,6 +1,6 @@
 """Release of acquired records, when their lock expires or their member's session ends.
 
-A lock remembers the ranges that it was given. When these are very many pieces, one call releases
+A lock remembers the ranges that it was given. When they have very many pieces, one call releases
 only a part and puts off the rest, so that other work does not wait long. The lock then stays, with
 a deadline that has passed.
 """
@@ -56,7 +56,7 @@ def _released(piece: Stretch, ended: set[Lock], changes: Changes) -> list[Stretc
 
 
 def regions(window: Window, locks: list[Lock]) -> Iterator[tuple[int, int]]:
-    """Where in the window to look for what ``locks`` hold, ascending."""
+    """The ranges of the window in which ``locks`` may hold records, ascending and disjoint."""
     start, last_of_all = window.start, window.end - 1
     ranges = sorted(
         (max(first, start), min(last, last_of_all))
@@ -64,7 +64,8 @@ def regions(window: Window, locks: list[Lock]) -> Iterator[tuple[int, int]]:
         for first, last in lock.ranges
         if last >= start and first <= last_of_all
     )
-    # One pass over everything between is cheaper than many small replacements.
+    # One pass over everything from the first range to the last is cheaper than many small
+    # replacements.
     if len(ranges) * _PASS_PER_REPLACE > len(window):
         ranges = [(ranges[0][0], max(last for _, last in ranges))]
     end = start

@@ -32,7 +32,7 @@ def next_epoch(epoch: int) -> int:
 
 
 class ShareSession:
-    """One member's session on this broker. ``epoch`` is that of its latest accepted request."""
+    """One member's session on this broker; ``epoch`` is the epoch of its last accepted request."""
 
     __slots__ = (
         "_in_error",
@@ -61,7 +61,7 @@ class ShareSession:
         self._in_error: set[TopicIdPartition] = set()
 
     def rotated(self) -> list[TopicIdPartition]:
-        """The partitions, rotated by the epoch, so that each request begins with another one.
+        """The partitions, rotated by the epoch: each request begins with another partition.
 
         Kafka also moves a partition to the end when it was served. Together with the rotation, that
         would serve some partitions twice in a row, so it is not done here.

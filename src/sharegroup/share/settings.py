@@ -26,4 +26,4 @@ class DeliverySettings:
     (``share.ordering.on.failure`` block)."""
     key_max: int = 0
     """0: records have no order (``share.ordering`` none). Else there is order per key, and a member
-    holds at most so many records of one key: ``share.ordering.key.max.in.flight``."""
+    holds at most this many records of one key: ``share.ordering.key.max.in.flight``."""

@@ -15,11 +15,12 @@ from sharegroup.share.codes import distinct, runs
 from sharegroup.share.spans import Span, Status
 
 STATUSES_MAX: Final = 32
-"""So many statuses and the three bits of an acknowledgement fit into one byte."""
+"""Most statuses in one stretch: a status's index and the three bits of an acknowledgement type fit
+into one byte."""
 SHORT: Final = 512
-"""Neighbours with together at most so many offsets become one stretch."""
+"""Neighbours that together have at most this many offsets become one stretch."""
 LONG: Final = 4096
-"""Offsets with different statuses in one stretch at most: a change copies the whole stretch."""
+"""Most offsets in one stretch with different statuses: a change copies the whole stretch."""
 ALL: Final = b"\0"
 """Codes of a stretch with one status."""
 
@@ -32,7 +33,7 @@ class Stretch:
     entry of ``statuses`` need occur, but where there is one status for all, it is the only entry.
     """
 
-    # Final, not frozen, which would make each a microsecond dearer.
+    # Final, not frozen: a frozen dataclass takes a microsecond more to make.
     first: Final[int]
     last: Final[int]
     statuses: Final[tuple[Status, ...]]
@@ -56,8 +57,10 @@ class Stretch:
         return [(status, codes.count(code)) for code, status in enumerate(self.statuses)]
 
     def first_where(self, wanted: Sequence[bool], since: int = 0) -> int | None:
-        """The first offset from ``since`` on whose state is ``wanted``, by number; None if there is
-        none."""
+        """The first offset from ``since`` on whose state is wanted, or None.
+
+        ``wanted`` says for each state, by its number, whether it is wanted.
+        """
         codes, statuses = self.codes, self.statuses
         at = since - self.first if since > self.first else 0
         if len(codes) == 1:
@@ -94,7 +97,8 @@ def clipped(stretch: Stretch, first: int, last: int) -> Stretch:
 def recoded(first: int, last: int, codes: bytes, status_of: Mapping[int, Status]) -> list[Stretch]:
     """Stretches in which each offset has the status that ``status_of`` names for its code.
 
-    ``codes`` has one byte for each offset or one for all; ``status_of`` knows all of them.
+    ``codes`` has one byte for each offset or one for all; ``status_of`` has a status for each of
+    these bytes, and no others.
     """
     if len(status_of) == 1:
         return [Stretch(first, last, tuple(status_of.values()))]
@@ -107,6 +111,7 @@ def recoded(first: int, last: int, codes: bytes, status_of: Mapping[int, Status]
         return [Stretch(first, last, (statuses[0],))]
     if len(statuses) <= STATUSES_MAX and size <= LONG:
         return [Stretch(first, last, tuple(statuses), codes.translate(table))]
+    # Divide until each part is short enough and has few enough statuses.
     step = min(LONG, -(-size // 2))
     parts: list[Stretch] = []
     for at in range(0, size, step):
@@ -117,7 +122,8 @@ def recoded(first: int, last: int, codes: bytes, status_of: Mapping[int, Status]
 
 
 def joined(stretches: Iterable[Stretch]) -> list[Stretch]:
-    """Adjoining ``stretches``, with neighbours joined that have one status, or are short."""
+    """Adjoining ``stretches``; neighbours that have one and the same status, or that together are
+    short, become one."""
     out: list[Stretch] = []
     before: Stretch | None = None
     for stretch in stretches:
@@ -138,7 +144,7 @@ def joined(stretches: Iterable[Stretch]) -> list[Stretch]:
 
 
 def woven(spans: Sequence[Span]) -> Iterator[Stretch]:
-    """Adjoining ``spans`` as stretches: many short ones make one."""
+    """Adjoining ``spans`` as stretches: many short spans make one stretch."""
     if len(spans) == 1:
         only = spans[0]
         yield Stretch(only.first, only.last, (Status(*only[2:]),))
@@ -179,7 +185,7 @@ def spans_of(stretches: Iterable[Stretch]) -> Iterator[Span]:
 
 
 def _woven_together(left: Stretch, right: Stretch) -> Stretch | None:
-    """Two short stretches as one with different statuses; None: these are too many."""
+    """Two short stretches as one; None if that would have more than STATUSES_MAX statuses."""
     statuses: list[Status] = []
     codes = b""
     for stretch in (left, right):

@@ -1,15 +1,15 @@
 """Records of one partition handed out to the members of a consumer group in turns, by the
 share-partition machine (KIP-X, "Cooperative Fetch").
 
-A member fetches in numbered *turns*. Turn 1 begins anew: what the member still held goes back. A
-turn that is asked for again, because its answer was lost, gets the same records. The next number
-says that the answer before has arrived.
+A member fetches in numbered *turns*. Turn 1 begins anew: records that the member still holds go
+back. A turn that is asked for again, because its answer was lost, gets the same records. To ask for
+the next turn confirms that the answer to the last turn has arrived.
 
-Nothing here is durable: what the group is done with are its committed offsets, and the ranges
-behind them. A record is held until it is committed, or its member leaves, or its lock expires.
+Nothing here is durable: the group's committed offset, and the committed ranges after it, say which
+records are done. A record is held until it is committed, its member leaves or its lock expires.
 
-Offsets that no record has (*holes*) are told to every member until one of them has committed them.
-Otherwise the group's committed offset would never pass them.
+Every member is told of offsets without a record (*holes*) until a member has committed them.
+Otherwise the group's committed offset would never pass the holes.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class Turns:
 
     Args:
         stable: the group's committed offset.
-        committed: the ranges behind it that are committed, too.
+        committed: the committed ranges after that offset.
 
     Attributes:
-        holes: offsets that no record has, and that are not known to be committed.
+        holes: offsets without a record that are not known to be committed.
     """
 
     def __init__(self, stable: int, committed: Intervals = ()) -> None:
@@ -71,14 +71,14 @@ class Turns:
         return self._core.next_fetch_offset()
 
     def has_room(self, settings: DeliverySettings) -> bool:
-        """Whether anything may be given now."""
+        """Whether :meth:`give` may give records now."""
         return self._core.can_acquire(settings)
 
     # -- the group ----------------------------------------------------------------------------
 
     def follow(self, stable: int) -> bool:
-        """The group's committed offset is ``stable``. False: it has moved back; begin with a new
-        object."""
+        """Take ``stable`` as the group's committed offset. False: the offset has moved back, and
+        the caller must begin with a new object."""
         if stable < self._stable:
             return False
         self._stable = stable
@@ -89,8 +89,9 @@ class Turns:
     def commit(
         self, member_id: str, ranges: Intervals, now_ms: int, settings: DeliverySettings
     ) -> bool:
-        """``member_id`` has committed these; the rest of what it holds it holds for another
-        ``lock_ms``. False: some of them were never given to anybody; begin with a new object.
+        """``member_id`` has committed ``ranges``; it holds its other records for another
+        ``lock_ms``. False: the ranges go past all records given to anybody, and the caller must
+        begin with a new object.
         """
         core = self._core
         if ranges and ranges[-1][1] >= core.end_offset:
@@ -112,7 +113,7 @@ class Turns:
         return True
 
     def _spans(self, ranges: Intervals) -> list[Span]:
-        """What of the window lies in these, in one pass over both."""
+        """The spans of the window, cut to ``ranges``, in one pass over both."""
         found: list[Span] = []
         left = deque(one for one in ranges if one[1] >= self._core.start_offset)
         for span in self._core.spans(left[0][0]) if left else ():
@@ -128,7 +129,8 @@ class Turns:
         return found
 
     def _take(self, span: Span, now_ms: int, settings: DeliverySettings) -> None:
-        """Acquire these available records for nobody: only what is held can be accepted."""
+        """Acquire the available records of ``span`` in nobody's name: only acquired records can be
+        accepted."""
         self._core.acquire(
             _NOBODY,
             [(span.first, span.last)],
@@ -140,7 +142,7 @@ class Turns:
         )
 
     def keep(self, members: Collection[str], now_ms: int, settings: DeliverySettings) -> None:
-        """Take back what others than ``members`` hold, and what is held for too long."""
+        """Take back the records of everybody but ``members``, and records with an expired lock."""
         for member_id in self._turns.keys() - members:
             del self._turns[member_id]
             self._core.release_member(member_id, now_ms=now_ms, settings=settings)
@@ -151,11 +153,12 @@ class Turns:
     def begin(
         self, member_id: str, number: int, now_ms: int, settings: DeliverySettings
     ) -> Intervals:
-        """A member asks for its turn. Returns what it is given again; empty: :meth:`give` it new
-        records.
+        """A member asks for turn ``number``. Returns the records that it gets again; if they are
+        empty, the caller must :meth:`give` it new ones.
 
         Raises:
-            InvalidFetchSessionEpoch: it is not the member's turn of that number: it begins anew.
+            InvalidFetchSessionEpoch: ``number`` is neither the member's last turn nor the next one:
+                the member must begin anew.
         """
         if number == FIRST_TURN:
             self._turns.pop(member_id, None)
@@ -164,6 +167,7 @@ class Turns:
         turn = self._turns.get(member_id)
         if turn is None or number not in (turn.number, turn.number + 1):
             raise InvalidFetchSessionEpoch
+        # Records of the turn that were committed or taken back since are not given again.
         return common(turn.given, self._held(member_id)) if number == turn.number else ()
 
     def give(
@@ -195,16 +199,17 @@ class Turns:
         given = normal((first, last) for first, last, _ in acquired.ranges)
         if given:
             self._turns[member_id] = _Turn(number, given)
+        # The empty batch in front makes a hole of the offsets before the first batch.
         self._found_holes([(fetch_offset, fetch_offset - 1), *batches])
         return given
 
     def lost(self, first: int, last: int) -> None:
-        """The log has lost these to damage."""
+        """Archive offsets ``first`` … ``last``, which the log has lost to damage: a hole."""
         self._core.damaged(first, last)
         self._found_holes([(first, first - 1), (last + 1, last)])
 
     def _found_holes(self, batches: Sequence[tuple[int, int]]) -> None:
-        """Note the offsets between these, as far as the window goes."""
+        """Note the offsets between ``batches`` as holes, as far as the window goes."""
         between = [(a[1] + 1, b[0] - 1) for a, b in pairwise(batches) if a[1] + 1 < b[0]]
         if between:
             inside = ((self._stable, max(self._stable, self._core.end_offset - 1)),)
@@ -220,11 +225,11 @@ class Turns:
     # -- look ---------------------------------------------------------------------------------
 
     def check_invariants(self) -> None:
-        """Those of the machine; records are held only by members that had a turn; holes ascend, and
-        lie in the window.
+        """The share partition's invariants hold, only members that had a turn hold records, and
+        holes ascend and lie in the window.
 
         Raises:
-            AssertionError: one of these does not hold.
+            AssertionError: one of these conditions is false.
         """
         self._core.check_invariants()
         for span in self._core.spans():

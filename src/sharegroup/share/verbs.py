@@ -1,7 +1,8 @@
-"""What is said about records, as one list of offsets for each verb: how order per key looks at
-acknowledgements and at locks that end (:mod:`sharegroup.share.ordered`).
+"""Acknowledgements and ended locks as one list of offsets for each verb: the form in which order
+per key handles them (:mod:`sharegroup.share.ordered`).
 
-The lists are indexed by the number of a :class:`Verb`, by :data:`TAKE_BACK`, or by SILENT.
+In this package ``said`` is such a list of lists. Its index is the number of a :class:`Verb`,
+:data:`TAKE_BACK`, or SILENT.
 """
 
 from __future__ import annotations
@@ -19,17 +20,18 @@ from sharegroup.share.spans import ABSENT, Status
 from sharegroup.share.stretches import Stretch
 
 TAKE_BACK: Final = 5
-"""In place of ACQUIRE, which nobody says: a release that also takes back the delivery."""
+"""A release that also takes back the delivery. It has the number of ACQUIRE, which is never an
+acknowledgement."""
 TYPE_BITS: Final = 3
 _NEAR: Final = 4_096
-"""Changes with at most so many offsets between them are made in one pass."""
+"""Changes with at most this many offsets between them are made in one pass."""
 
 
 def sort_out(
     piece: Stretch, types: bytes, member_id: str, limit: int, said: list[list[int]]
 ) -> None:
-    """Add the offsets of ``piece`` to what is ``said`` by verb: to EXHAUST if they are released at
-    the ``limit``, to SILENT if the member does not hold them."""
+    """Add the offsets of ``piece`` to ``said``, each under its verb. An offset released at the
+    ``limit`` goes under EXHAUST, an offset that the member does not hold under SILENT."""
     codes = codes_of(piece, types)
     for code in distinct(codes):
         kind, status = code & SILENT, piece.statuses[code >> TYPE_BITS]
@@ -57,7 +59,7 @@ def sort_all(said: Iterable[list[int]]) -> None:
 
 
 def _add(offsets: list[int], piece: Stretch, codes: bytes, code: int) -> None:
-    """Add the offsets with this code."""
+    """Add the offsets of ``piece`` that have this code."""
     every = range(piece.first, piece.last + 1)
     if len(codes) == 1 or codes.count(code) == len(codes):
         offsets += every
@@ -77,7 +79,7 @@ def meant(status: Status, kind: int) -> tuple[Status, Verb | None]:
 
 
 def groups_of(said: Iterable[Sequence[int]]) -> Iterator[tuple[int, int]]:
-    """Ranges that hold all offsets, with little between them."""
+    """Ranges that hold all offsets in ``said``; offsets near each other are in one range."""
     some = [offsets for offsets in said if offsets]
     if not some:
         return

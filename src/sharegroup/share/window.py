@@ -5,7 +5,8 @@ for all or one byte for each (:mod:`sharegroup.share.stretches`). Invariants, as
 :meth:`Window.check_invariants`:
 
 * stretches adjoin and tile ``start`` … ``end - 1`` exactly;
-* neighbours with one status each differ in it, and neighbours that are short together are one;
+* two neighbours with one status each have different statuses, and neighbours that are short enough
+  for one stretch are one stretch;
 * the first offset is not terminal (finished offsets leave the window at its head);
 * an offset has a lock exactly while ACQUIRED, and a lock counts exactly the offsets that point to
   it;
@@ -118,14 +119,15 @@ class Window:
         return count
 
     def iterate_from(self, offset: int) -> Iterator[Span]:
-        """Whole spans from the one that holds ``offset``, which must be inside, on."""
+        """Whole spans, beginning with the span that holds ``offset``, which must be inside."""
         at = self._locate(offset)
         while at and _meet(self._stretches[at - 1], self._stretches[at]):
             at -= 1
         return dropwhile(lambda span: span.last < offset, spans_of(self._stretches[at:]))
 
     def pieces(self, first: int, last: int) -> list[Stretch]:
-        """The window's content in ``first`` … ``last``, which must be inside, cut at both ends."""
+        """The stretches in ``first`` … ``last``, which must be inside the window. The first and the
+        last stretch are cut to this range."""
         at = self._locate(first)
         if last <= self._stretches[at].last:
             return [clipped(self._stretches[at], first, last)]
@@ -135,7 +137,9 @@ class Window:
         return pieces
 
     def replace(self, old: list[Stretch], new: list[Stretch]) -> None:
-        """Put ``new`` in place of ``old``, which :meth:`pieces` gave; both tile the same."""
+        """Put the stretches ``new`` in place of ``old``, which :meth:`pieces` returned. Both cover
+        the same offsets."""
+        # The new ones first: a lock that holds nothing is dropped, and both may have the same lock.
         self._count(new)
         self._discount(old)
         self._splice(old[0].first, old[-1].last, new)
@@ -157,7 +161,7 @@ class Window:
             self.offer(free)
 
     def move_start(self, offset: int) -> None:
-        """Forget everything below ``offset``; the window is empty when that is past its end."""
+        """Forget everything below ``offset``. An ``offset`` past the end leaves an empty window."""
         if offset <= self.start:
             return
         if self.start < self.end:
@@ -186,9 +190,11 @@ class Window:
     def offer(self, ranges: list[tuple[int, int]]) -> None:
         """Remember that ``ranges`` became AVAILABLE. Call it after the spans have changed."""
         free = self._free
+        # Ranges whose records were acquired since stay in the heap. When they are many, it is made
+        # anew from the window; the bound keeps such walks rare.
         if len(free) + len(ranges) > _FREE_MIN + 2 * (self.end - self.start):
             free[:] = [(s.first, s.last) for s in self if s.state is AVAILABLE]
-        elif len(ranges) > len(free):
+        elif len(ranges) > len(free):  # one heapify is cheaper than so many pushes
             free += ranges
             heapify(free)
         else:
@@ -196,7 +202,8 @@ class Window:
                 heappush(free, first_and_last)
 
     def offer_all(self) -> None:
-        """Remember one range for all: for a window that does not look for AVAILABLE records."""
+        """Remember the whole window as one range. For order per key, which finds the next record by
+        :class:`~sharegroup.share.key_order.KeyOrder`, not by :meth:`first_available`."""
         self._free[:] = [(self.start, self.end - 1)] if self.start < self.end else []
 
     def first_available(self) -> int | None:
@@ -209,7 +216,7 @@ class Window:
             first, last = free[0]
             found = self._first_available_in(max(first, self.start), last)
             if found is not None:
-                if found > first:
+                if found > first:  # the next call need not pass the acquired records again
                     heapreplace(free, (found, last))
                 return found
             heappop(free)
@@ -231,7 +238,8 @@ class Window:
         return bisect_right(self._firsts, offset) - 1
 
     def _splice(self, first: int, last: int, new: list[Stretch]) -> None:
-        """Put ``new`` in place of ``first`` … ``last``, and join it with its neighbours."""
+        """Put the stretches ``new`` in place of offsets ``first`` … ``last``, and join them with
+        the stretches on both sides."""
         stretches = self._stretches
         at = end = self._locate(first)
         left = right = stretches[at]
@@ -266,6 +274,7 @@ class Window:
         for stretch in stretches:
             for (state, _, lock), size in stretch.sizes():
                 counts[state] -= size
+                # A stretch may list a status that no offset has: that lock may be gone already.
                 if lock is not None and size:
                     lock.held -= size
                     if not lock.held:
@@ -318,7 +327,7 @@ class Window:
 
 
 def _meet(left: Stretch, right: Stretch) -> bool:
-    """Whether one span goes on from ``left`` into ``right``."""
+    """Whether ``left`` ends with the status with which ``right`` begins: one span covers both."""
     return left.statuses[left.codes[-1]] == right.statuses[right.codes[0]]
 
 
