@@ -134,8 +134,8 @@ class ShareCoordinator:
 
         -1 as ``start_offset`` or ``delivery_complete_count`` leaves the stored value; epochs of -1
         are not checked. The stored leader epoch is not raised. With ``lowers`` the batches replace
-        what is stored of their offsets. No update can say that, since the higher delivery count
-        wins in a merge: it is a snapshot.
+        the stored state of their offsets. The record is a snapshot then: an update cannot lower a
+        delivery count, since the higher one wins in a merge.
 
         Raises:
             InvalidRequest: the key was never initialised, or a batch is not a valid range in a
@@ -184,7 +184,7 @@ class ShareCoordinator:
         return sorted(self._states)
 
     def keys_before(self, starts: Mapping[TopicIdPartition, int]) -> list[SharePartitionKey]:
-        """Keys that have begun before the offset that ``starts`` has for their partition."""
+        """Keys whose start offset is below the offset that ``starts`` has for their partition."""
         return [
             key
             for key, state in self._states.items()
@@ -256,14 +256,14 @@ class ShareCoordinator:
         )
 
     def cold_keys(self, now_ms: int, interval_ms: int) -> list[SharePartitionKey]:
-        """Keys that had no snapshot for ``interval_ms``; none when every key is cold already."""
+        """Keys that had no snapshot for ``interval_ms``; empty when every key is cold already."""
         states = self._states
         if all(state.cold for state in states.values()):
             return []
         return [key for key, state in states.items() if state.write_ms + interval_ms <= now_ms]
 
     def cold_snapshots(self, keys: Iterable[SharePartitionKey], now_ms: int) -> list[KeyedRecord]:
-        """New snapshots of ``keys`` as they are; keys that are gone are left out."""
+        """Cold snapshots of the state of ``keys``, as it is; deleted keys are left out."""
         return [
             self._snapshotted(key, state.snapshot(now_ms, cold=True))
             for key in keys

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from sharegroup.model.share_state import StateRow
 
 _Covered: TypeAlias = tuple[int, int, int]
-"""(-delivery count, -state, last) of a batch that continues behind a better one. Best first."""
+"""(-delivery count, -state, last) of a batch that continues after a better one. Best first."""
 
 
 def merged(batches: Iterable[StateRow], start_offset: int) -> list[StateRow]:
@@ -41,7 +41,7 @@ def merged(batches: Iterable[StateRow], start_offset: int) -> list[StateRow]:
             out.append(ruling)
             ruling = batch
         else:
-            # A batch that takes the place of the ruling one may be the same as the piece before it.
+            # A batch that takes the place of the ruling one may continue the piece before it.
             cut = cut or first == at
             ruling = _overlapped(ruling, batch, covered, out)
     end = max((last for _, _, last in covered), default=ruling[1])
@@ -59,7 +59,7 @@ def _overlapped(
 ) -> StateRow:
     """The winner of ``ruling`` and ``batch``, which begins inside it.
 
-    A loser that continues behind the winner goes into ``covered``.
+    A loser that continues after the winner goes into ``covered``.
     """
     at, until, ruling_state, ruling_count = ruling
     first, last, state, count = batch
@@ -78,7 +78,7 @@ def _passed(
     ruling: StateRow, before: int, covered: list[_Covered], out: list[StateRow]
 ) -> StateRow:
     """The batch that rules just below ``before``. Batches that stopped ruling earlier, because a
-    covered batch continues behind them, go into ``out``."""
+    covered batch continues after them, go into ``out``."""
     while covered and ruling[1] < before:
         count, state, last = heappop(covered)
         if last > ruling[1]:

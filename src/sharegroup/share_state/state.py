@@ -61,12 +61,12 @@ class DurableState:
         return self.create_ms != self.write_ms
 
     def add(self, start_offset: int, complete: int, batches: tuple[StateRow, ...]) -> None:
-        """Apply a write; -1 leaves start offset or count. :meth:`merge_when_due` must follow, after
-        each write or after many.
+        """Apply a write; -1 leaves the stored start offset or count. :meth:`merge_when_due` must
+        follow, after each write or after many.
 
-        Neither moves back (KAFKA-20694). A count belongs to the window at its start offset: with a
-        start below the stored one it is outdated and ignored, and a new start without a count makes
-        the count unknown.
+        Neither offset nor count moves back (KAFKA-20694). A count belongs to the window at its
+        start offset: with a start below the stored one the count is outdated and ignored, and a new
+        start without a count makes the count unknown.
         """
         if start_offset > self.start_offset:
             self.start_offset = start_offset
@@ -88,7 +88,7 @@ class DurableState:
             self.pile = []
 
     def forget(self, ranges: Iterable[StateRow]) -> None:
-        """Drop what is stored of these offsets. A snapshot must follow, since no update says so."""
+        """Drop the stored state of these offsets. A snapshot must follow: no update can do this."""
         self.merge()
         for first, last, _, _ in ranges:
             kept: list[StateRow] = []
