@@ -1,13 +1,14 @@
-"""Partitions split between members that take key ranges, where these outnumber the partitions of a
-topic (KIP-X, "reverse assignment"): a wrapper around the ordinary assignors.
+"""Partitions split between members that take key ranges, where these members outnumber the
+partitions of a topic (KIP-X, "reverse assignment"): a wrapper around the ordinary assignors.
 
 Members stay where they are, whatever the assignor: a join or a leave changes only the partition
-that gets or loses a member, and only that member's share of it. So where there are as many members
-as partitions each keeps one, too; an assignor without memory would turn them round.
+that gets or loses a member, and only that member's share of it. This holds also for as many members
+as partitions: each member keeps its partition, where an assignor without memory would exchange
+them.
 
-Members that take whole partitions only keep what the assignor gave them. The other partitions of
-the topic go to the members that take ranges: each member to one partition, whose hash space is
-split between them.
+Members that take only whole partitions keep the partitions that the assignor gave them. The other
+partitions of the topic go to the members that take ranges. Each of these members gets one
+partition, and the members of a partition split its hash space.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def share_partitions(
         new: what the assignor gives each member.
         takers: the members that take key ranges, with the topics that they subscribe to.
         before: the target assignment so far, and its parts.
-        by_neighbours: members that had nothing sit together, as with the assignor ``range``.
+        by_neighbours: members that had no partition sit together, as with the assignor ``range``.
     """
     parts: dict[str, dict[T, dict[int, Intervals]]] = {}
     topics: list[T] = sorted({topic_id for wanted in takers.values() for topic_id in wanted})
@@ -72,8 +73,9 @@ def share_partitions(
 def one_owner_each(
     targets: Mapping[str, Assigned[T]], parts: Mapping[str, Parts[T]]
 ) -> Mapping[str, Assigned[T]]:
-    """``targets``, where a partition that members share is with the first of these only: so an
-    assignor that keeps what it can sees that those who have whole partitions have as much."""
+    """``targets``, in which a shared partition belongs only to the first of the members that share
+    it. So an assignor that keeps what it can sees one owner of each partition, and that members
+    with whole partitions have as much as others."""
     if not parts:
         return targets
     taken: set[tuple[T, int]] = set()

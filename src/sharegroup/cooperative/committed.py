@@ -1,8 +1,8 @@
-"""What one group has committed of one partition: a stable offset, and ranges behind it (KIP-X,
-"Individual Commit").
+"""The offsets that one group has committed in one partition: a stable offset, and ranges after it
+(KIP-X, "Individual Commit").
 
-The stable offset is Kafka's committed offset: the first that is not committed. The draft names the
-last committed one instead; its stable 40 is 41 here.
+The stable offset is Kafka's committed offset: the first offset that is not committed. The draft
+names the last committed offset instead; its stable 40 is 41 here.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ NOTHING = Committing(None, (), (), 0)
 
 
 class Committed:
-    """The stable offset and the ranges behind it.
+    """The stable offset and the ranges after it.
 
-    A commit costs the logarithm of their number, and how many it merges.
+    A commit costs the logarithm of the number of ranges, and one step for each range that it
+    merges.
     """
 
     def __init__(self, stable: int = 0, ranges: Iterable[Interval] = ()) -> None:
@@ -48,7 +49,7 @@ class Committed:
 
     @property
     def ranges(self) -> Intervals:
-        """The committed ranges behind the stable offset, both ends inclusive."""
+        """The committed ranges after the stable offset, both ends inclusive."""
         return tuple(zip(self._firsts, self._lasts, strict=True))
 
     def growth(self, intervals: Iterable[Interval]) -> int:
@@ -61,7 +62,7 @@ class Committed:
     def commit(self, intervals: Iterable[Interval]) -> Committing:
         """Add ranges. Neighbours are merged; a range that touches the stable offset moves it.
 
-        Offsets before the stable offset and those committed before change nothing.
+        Offsets below the stable offset, and offsets that are committed already, change nothing.
         """
         deleted: set[Interval] = set()
         written: set[Interval] = set()
@@ -75,6 +76,7 @@ class Committed:
             merged, gone, known = self._merge(first, last)
             duplicates += known
             for each in gone:
+                # A range of this very commit has no record yet, so it needs no null record.
                 written.discard(each) if each in written else deleted.add(each)
             if merged[0] == self.stable:
                 self.stable = merged[1] + 1
@@ -88,7 +90,8 @@ class Committed:
         return Committing(moved, tuple(sorted(deleted)), tuple(sorted(written)), duplicates)
 
     def advance(self, stable: int) -> Intervals:
-        """Let all before ``stable`` count as committed. Returns the ranges that this takes in."""
+        """Let all offsets below ``stable`` count as committed. Returns the ranges that the stable
+        offset has passed or joined by this."""
         end = bisect_left(self._lasts, stable)
         if end < len(self) and self._firsts[end] <= stable:
             stable = self._lasts[end] + 1
@@ -99,7 +102,7 @@ class Committed:
         return gone
 
     def reset(self, stable: int) -> Committing:
-        """Commit as Kafka does: all before ``stable`` counts as committed, nothing else does."""
+        """Commit as Kafka does: all offsets below ``stable`` count as committed, no others do."""
         gone = self.ranges
         self._firsts, self._lasts = [], []
         moved = None if stable == self.stable else stable
@@ -121,7 +124,7 @@ class Committed:
         return tuple(found)
 
     def check_invariants(self) -> None:
-        """Ranges ascend with gaps between them, and the first begins behind the stable offset.
+        """Ranges ascend with gaps between them, and the first begins after the stable offset.
 
         Raises:
             AssertionError: one of these does not hold.
@@ -133,8 +136,8 @@ class Committed:
             before = last
 
     def _merge(self, first: int, last: int) -> tuple[Interval, list[Interval], int]:
-        """Take out the ranges that touch this one: the merged range, those taken out, and how many
-        of the offsets were in them."""
+        """Take out the ranges that ``first`` … ``last`` overlaps or touches. Returns the merged
+        range, the ranges taken out, and how many offsets of ``first`` … ``last`` they held."""
         begin = bisect_left(self._lasts, first - 1)
         end = bisect_right(self._firsts, last + 1)
         gone = list(zip(self._firsts[begin:end], self._lasts[begin:end], strict=True))

@@ -1,8 +1,8 @@
 """A partition's hash space split between the members that share it.
 
-When a member joins or leaves, no more of the hash space changes hands than it gets or had: 1/n of
-the space, n members with it. So ranges change as little as with consistent hashing, and the parts
-are equal, up to one hash.
+When a member joins or leaves, only the part of the hash space that this member gets or had changes
+hands: 1/n of the space, where n counts this member, too. So ranges change as little as with
+consistent hashing, and all parts are equal, up to one hash.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ WHOLE: Final[Intervals] = ((0, HASH_MAX),)
 def split(
     members: Sequence[str], before: Mapping[str, Intervals] | None = None
 ) -> dict[str, Intervals]:
-    """The ranges of each member; together they are the whole space, and none overlap.
+    """The ranges of each member; together they are the whole space, and no two overlap.
 
     Args:
-        before: what members had; those who are no longer among ``members`` give all of it.
+        before: the ranges that members had. A member that is not in ``members`` gives up all its
+            ranges.
     """
     if not members:
         return {}
@@ -44,7 +45,8 @@ def split(
 
 
 def _targets(members: Sequence[str], had: Mapping[str, Intervals]) -> dict[str, int]:
-    """How many hashes each gets: equal parts, and one more for those who have the most."""
+    """How many hashes each member gets: equal parts, and one more for the members that had the
+    most."""
     part, rest = divmod(HASH_MAX + 1, len(members))
     richest = sorted(members, key=lambda member: -size(had[member]))[:rest]
     more = set(richest)
@@ -52,8 +54,8 @@ def _targets(members: Sequence[str], had: Mapping[str, Intervals]) -> dict[str, 
 
 
 def _reduced(intervals: Intervals, to: int) -> Intervals:
-    """``intervals`` without as many hashes as are over ``to``. Small intervals go first, so that
-    few remain; the last one is cut at its end."""
+    """Shrink ``intervals`` to ``to`` hashes. Whole intervals go first, smallest first, so that few
+    remain; the last one that must shrink is cut at its end."""
     surplus = size(intervals) - to
     kept: list[Interval] = []
     for first, last in sorted(intervals, key=lambda each: (each[1] - each[0], each)):
@@ -65,7 +67,7 @@ def _reduced(intervals: Intervals, to: int) -> Intervals:
 
 
 def _first(intervals: Intervals, count: int) -> Intervals:
-    """The first ``count`` hashes."""
+    """The first ``count`` hashes of ``intervals``."""
     found: list[Interval] = []
     for first, last in intervals:
         taken = min(count, last - first + 1)

@@ -40,12 +40,12 @@ def _first(interval: Interval) -> int:
 
 
 def union(one: Intervals, other: Intervals) -> Intervals:
-    """What is in either set."""
+    """The numbers in either set."""
     return normal((*one, *other))
 
 
 def common(one: Intervals, other: Intervals) -> Intervals:
-    """What is in both sets."""
+    """The numbers in both sets."""
     found: list[Interval] = []
     i = j = 0
     while i < len(one) and j < len(other):
@@ -60,7 +60,7 @@ def common(one: Intervals, other: Intervals) -> Intervals:
 
 
 def minus(one: Intervals, other: Intervals) -> Intervals:
-    """What is in ``one`` and not in ``other``."""
+    """The numbers in ``one`` that are not in ``other``."""
     found: list[Interval] = []
     j = 0
     for first, last in one:
@@ -78,5 +78,5 @@ def minus(one: Intervals, other: Intervals) -> Intervals:
 
 
 def size(intervals: Intervals) -> int:
-    """How many numbers there are."""
+    """How many numbers are in the set."""
     return sum(last - first + 1 for first, last in intervals)

@@ -14,14 +14,17 @@ def share_members(
     *,
     by_neighbours: bool,
 ) -> dict[int, list[str]]:
-    """Members stay where they were; no partition has two members more than another. So one that
-    joins moves nobody, and one that leaves moves one other at most.
+    """The members of each partition. Members stay where they were, and no partition has two members
+    more than another. So a member that joins moves nobody, and a member that leaves moves one other
+    at most.
 
     Args:
-        before: who had each partition. A member that had several keeps the one with the fewest.
-        by_neighbours: those who had none sit together (of 5 on 2 the first three and the last two,
-            as the assignor ``range`` does); else each goes to the next partition (of 5 on 3 the
-            first and the fourth share, as ``roundrobin`` does).
+        before: the members that each partition had. A member that had several partitions keeps the
+            one with the fewest members.
+        by_neighbours: members that had no partition sit together (of 5 members on 2 partitions the
+            first three and the last two, as the assignor ``range`` does). Else each goes to the
+            next partition (of 5 members on 3 partitions the first and the fourth share one, as
+            ``roundrobin`` does).
     """
     found, homeless = _kept(partitions, members, before)
     counts = {partition: len(them) for partition, them in found.items()}
@@ -40,7 +43,7 @@ def share_members(
 def _kept(
     partitions: Sequence[int], members: Sequence[str], before: Mapping[int, Sequence[str]]
 ) -> tuple[dict[int, list[str]], list[str]]:
-    """Who stays where, and who has no place yet."""
+    """The members that stay in each partition, and the members that have no place yet."""
     found: dict[int, list[str]] = {partition: [] for partition in partitions}
     homes: dict[str, list[int]] = {}
     for partition in partitions:
@@ -48,7 +51,7 @@ def _kept(
             homes.setdefault(member, []).append(partition)
     limit = -(-len(members) // len(partitions))
     full = len(members) - (limit - 1) * len(partitions)
-    """So many partitions may have ``limit`` members, the others have one less."""
+    """This many partitions may have ``limit`` members, the others have one member less."""
     homeless: list[str] = []
     for member in members:
         places = [each for each in homes.get(member, ()) if len(found[each]) < limit]
