@@ -28,7 +28,7 @@ def bounds_of(data: memoryview) -> Iterator[Bounds]:
     """Each whole batch of a Fetch response, unchecked.
 
     Raises:
-        CorruptMessage: a length that no batch can have; the start of the next one is unknown then.
+        CorruptMessage: a length that no batch can have; the start of the next batch is unknown.
     """
     position, size = 0, len(data)
     while size - position >= HEADER_BYTES:
@@ -60,20 +60,21 @@ class Piece(Generic[T]):
 
     first: int
     last: int
-    """For a damaged batch it is below the next batch, since its own claim may be wrong."""
+    """Of a damaged batch it is below the next batch: the last offset that a damaged batch claims
+    may be wrong."""
     value: T | None
     damage: Exception | None
 
 
 class Placed(NamedTuple, Generic[T]):
-    """The batches of a run that are in offset order, and those that are not."""
+    """The batches of a run: the ones in offset order, and the ones out of order."""
 
     pieces: list[Piece[T]]
     """They ascend, and no two have an offset in common."""
     astray: list[Bounds]
     """Batches that are out of order."""
     cut: CorruptMessage | None
-    """Why no batches could be found behind the pieces; None without such an error."""
+    """Why no batches could be found after the pieces; None without such an error."""
 
     @property
     def end(self) -> int:
@@ -86,8 +87,8 @@ def place(data: memoryview, last_wanted: int, read: Callable[[Bounds], T]) -> Pl
     read by itself: an exception of ``read`` is the damage of that batch.
 
     No checksum covers a batch's base offset. So a batch is astray if its base offset goes back, or
-    is past ``last_wanted`` although that of a later batch is not. A batch that is astray does not
-    displace the batches behind it, nor does a damaged batch by the last offset that it claims.
+    is past ``last_wanted`` although a later batch's base offset is not. A batch that is astray does
+    not displace the batches after it, nor does a damaged batch by the last offset that it claims.
     """
     pieces: list[Piece[T]] = []
     astray: list[Bounds] = []
@@ -100,7 +101,7 @@ def place(data: memoryview, last_wanted: int, read: Callable[[Bounds], T]) -> Pl
             elif one.first < end:
                 astray.append(one)
             else:
-                astray += ahead
+                astray += ahead  # a later batch is wanted: their base offsets are wrong
                 ahead.clear()
                 if pieces:
                     pieces[-1].last = min(pieces[-1].last, one.first - 1)

@@ -27,8 +27,9 @@ def check_records(header: BatchHeader, batch: Buffer, *, dense: bool = True) -> 
             ascend within the batch's offsets, and there may be no record at all.
 
     Raises:
-        InvalidRecord: the records can be read, but they are not those that the header names.
-        CorruptMessage: they cannot be read, or unpack to more than DECOMPRESSED_BATCH_BYTES_MAX.
+        InvalidRecord: the records can be read, but are not the records that the header describes.
+        CorruptMessage: the records cannot be read, or unpack to more than
+            DECOMPRESSED_BATCH_BYTES_MAX.
         UnsupportedCompressionType: there is no such codec.
     """
     walk_records(header, batch, dense=dense)
@@ -43,7 +44,8 @@ def walk_records(
     record_bytes_max: int | None = None,
 ) -> Walked:
     """As :func:`check_records`; returns what the walk found. Compressed records may unpack to
-    ``bytes_max``, each one to ``record_bytes_max``; ``position`` is then their unpacked size."""
+    ``bytes_max`` in total, and each record to ``record_bytes_max``; the ``position`` in the result
+    is their unpacked size then."""
     check_counts(header, dense=dense)
     if header.attributes & COMPRESSION_MASK:
         plain = plain_records(header, batch, bytes_max)
@@ -60,7 +62,7 @@ def plain_records(
     """The records of one batch, unpacked where they are compressed.
 
     Raises:
-        CorruptMessage: they cannot be unpacked, or are more than ``bytes_max``.
+        CorruptMessage: the records cannot be unpacked, or are more than ``bytes_max``.
         UnsupportedCompressionType: there is no such codec.
     """
     body = memoryview(batch)[HEADER_BYTES:]

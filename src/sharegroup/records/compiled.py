@@ -19,7 +19,7 @@ from sharegroup.records.verdict import Verdict, Walked
 log = logging.getLogger("sharegroup.records")
 
 LIBRARY: Final = Path(__file__).with_name("libwalk.so")
-"""Where the build puts it, on every system."""
+"""Where the build puts the library, on every system."""
 PURE_VARIABLE: Final = "SHAREGROUP_PURE"
 """If this environment variable is 1, the library is not used."""
 
@@ -39,7 +39,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 def load(path: Path = LIBRARY) -> ctypes.CDLL | None:
-    """The library; None when it is not wanted, not there, or not this version's.
+    """The library; None when it is not wanted, not there, or of another version.
 
     A library that is there but does not load is logged once: the installation is broken.
     """
@@ -78,8 +78,9 @@ def load(path: Path = LIBRARY) -> ctypes.CDLL | None:
 
 
 def sync_with(library: ctypes.CDLL | None) -> Callable[[int], int] | None:
-    """``fdatasync`` of a descriptor that returns its nanoseconds, the wait for the interpreter's
-    lock not among them, or -errno. None where the library has none."""
+    """A function that syncs a descriptor (``fdatasync``) and returns the nanoseconds it took,
+    without the wait for the interpreter's lock, or -errno. None: the library has no such function.
+    """
     try:
         sync: Any = library.sharegroup_sync  # type: ignore[union-attr]
     except AttributeError:  # no library, another system's, or one of an earlier build
@@ -118,30 +119,36 @@ class NativeSyncs:
         self._results = (_INT64 * self.COLLECTED_MAX)()
 
     def submit(self, fd: int, number: int) -> None:
-        """Sync a descriptor, which stays open until that is done. Raises OSError: not begun."""
+        """Begin to sync a descriptor, which the caller keeps open until the sync is done.
+
+        Raises:
+            OSError: the sync was not begun.
+        """
         error = self._submit(self._of, fd, number)
         if error:
             raise OSError(-error, os.strerror(-error))
 
     def collect(self) -> list[tuple[int, int]]:
-        """Some of those that are done: number, and nanoseconds or -errno."""
+        """Some of the syncs that are done: number, and nanoseconds or -errno."""
         found = self._collect(self._of, self._ids, self._results, self.COLLECTED_MAX)
         return list(zip(self._ids[:found], self._results[:found], strict=True))
 
     def end(self) -> None:
-        """Do what is waiting, and end the threads; a second call does nothing."""
+        """Do the syncs that wait, and end the threads; a second call does nothing."""
         if self._of is not None:
             self._end(self._of)
             self._of = None
 
 
 def has_native_syncs(library: ctypes.CDLL | None) -> bool:
-    """Whether the library has them: not another system's, nor one of an earlier build."""
+    """Whether the library has threads for :class:`NativeSyncs`: a library of another system, or of
+    an earlier build, has none."""
     return hasattr(library, "sharegroup_syncs_start")
 
 
 def walk_with(library: ctypes.CDLL) -> Callable[..., Walked]:
-    """:func:`sharegroup.records.pure.walk` done by ``library``, of which it is the twin."""
+    """A function that walks by ``library``, with the arguments and the result of
+    :func:`sharegroup.records.pure.walk`."""
     freely: Any = library.sharegroup_walk
     held: Any = ctypes.PyDLL(library._name).sharegroup_walk
     held.argtypes = _WALK_ARGUMENTS

@@ -1,9 +1,9 @@
 """Stored batches as a fetch with key ranges answers them (KIP-X, "Key Based Filtering").
 
-A batch of which every record is wanted goes out as it is stored. Of any other, the wanted records
-go out as a batch of their own, not compressed: compressing it anew for each range would cost more
-than finding the records. A batch whose records cannot be read goes out as it is stored too, so that
-its reader sees the damage, as it would by a plain fetch.
+A batch goes out as it is stored if all its records are wanted. Else the wanted records go out as a
+batch of their own, not compressed: to compress it anew for each range would cost more than to find
+the records. A batch whose records cannot be read goes out as it is stored, too. So its reader sees
+the damage, as it would by a plain fetch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sharegroup.wire.markers import is_control
 
 
 class Known(NamedTuple):
-    """What was found out of a batch before."""
+    """What an earlier fetch found out of a batch."""
 
     hashes: KeyHashes
     plain: bytes | None
@@ -35,7 +35,8 @@ class Room(NamedTuple):
 
     bytes_max: int
     must: bool
-    """The first batch goes out even when it is larger; then with as few records as can be."""
+    """The first batch goes out even when it is larger than that; then with as few records as
+    possible."""
 
 
 class Wish(NamedTuple):
@@ -47,19 +48,19 @@ class Wish(NamedTuple):
 
 
 class Filtered(NamedTuple):
-    """What is wanted of one stored batch."""
+    """The part of one stored batch that goes out."""
 
     header: BatchHeader
-    """The stored batch's."""
+    """The header of the stored batch."""
     next_offset: int
     """Where the next fetch goes on; inside the batch, if it was cut short."""
     data: Buffer
     """One batch, or nothing."""
     known: Known | None
-    """For the next fetch; None: nothing had to be found out."""
+    """To be recalled at the next fetch; None: there is nothing to remember."""
     holes: Intervals = ()
-    """The offsets up to ``next_offset`` that no record has: those of markers, and of records that
-    were compacted away, also before this batch."""
+    """The offsets below ``next_offset`` without a record: offsets of markers, and of records that
+    were compacted away. Offsets before this batch are included."""
 
     @property
     def has_records(self) -> bool:
@@ -102,7 +103,7 @@ def filtered(data: bytes, wish: Wish, recall: Recall) -> Iterator[Filtered]:
 def _one(
     header: BatchHeader, batch: memoryview, wish: Wish, room: Room, recall: Recall
 ) -> Filtered | None:
-    """What is wanted of one batch; None: there is no room for it."""
+    """The part of one batch that goes out; None: there is no room for it."""
     behind = header.last_offset + 1
     fits = room.must or len(batch) <= room.bytes_max
     all_of_it = ((header.base_offset, header.last_offset),)
@@ -155,7 +156,7 @@ def _cut(
 def _hashed(
     header: BatchHeader, batch: memoryview, recall: Recall
 ) -> tuple[Buffer, KeyHashes, Known | None]:
-    """A batch's plain records, their hashes, and what of it to keep."""
+    """A batch's plain records, their hashes, and what to keep for the next fetch."""
     known = recall(header)
     packed = header.attributes & COMPRESSION_MASK
     if known is not None and known.plain is not None:
@@ -186,8 +187,8 @@ def _part(
     room: Room,
     kept: Known | None,
 ) -> Filtered | None:
-    """Those wanted records from the fetch offset on for which there is room, at least one record
-    if something must go out."""
+    """The wanted records from the fetch offset on. If they do not fit: None, or, if something must
+    go out, the first of them that fit, at least one record."""
     offsets = offsets_of(header, records, hashes)
     first, end = bisect_left(offsets, wish.fetch_offset), len(offsets)
     while True:
@@ -209,7 +210,8 @@ def _window(
     window: tuple[int, int, int],
     ranges: Intervals,
 ) -> Cut:
-    """:func:`cut` of the records ``first`` up to ``end``; the batch ends before ``behind``."""
+    """:func:`cut` of the records ``first`` up to ``end``, by index. The batch ends before the
+    offset ``behind``."""
     first, end, behind = window
     stop = index.starts[end] if end < len(index.starts) else len(records)
     some = KeyHashes(index.hashes[first:end], index.starts[first:end])

@@ -50,6 +50,7 @@ static int64_t hash_of_offset(int64_t offset)
     return mixed((uint64_t)offset + 0x9E3779B97F4A7C15u);
 }
 
+/* The offset delta of a record that was walked: after its size, attributes and timestamp delta. */
 static int64_t delta_at(const uint8_t *record, const uint8_t *end)
 {
     Reader reader = {record, end, GOOD};
@@ -59,8 +60,8 @@ static int64_t delta_at(const uint8_t *record, const uint8_t *end)
     return number(&reader, 5);
 }
 
-/* The hash of each of `count` records in data[start .. end). `hashes` and `starts` take `count`
- * numbers each, `room` twice as many. Returns the verdict of the walk. */
+/* The hash of each of `count` records in data[start .. end). `hashes` and `starts` have room for
+ * `count` numbers each, `room` for twice as many. Returns the verdict of the walk. */
 EXPORT int32_t sharegroup_key_hashes(
     const uint8_t *data, int64_t start, int64_t end, int64_t count, int64_t last_delta,
     int64_t base_offset, int64_t *hashes, int64_t *starts, int64_t *room)
@@ -77,9 +78,9 @@ EXPORT int32_t sharegroup_key_hashes(
     return GOOD;
 }
 
-/* Whether each record's hash is in one of the ranges, of which `ranges` has first and last hash, each
- * after the other: 1 or 0 into `chosen`. The last record ends at `end`. Returns how many are;
- * *size takes their bytes. */
+/* Write to `chosen`, for each record, 1 if its hash is in one of the ranges, else 0. `ranges`
+ * has the first and the last hash of one range after the other. The last record ends at `end`.
+ * Returns how many records are chosen; *size gets the number of their bytes. */
 EXPORT int64_t sharegroup_key_choose(
     int64_t end, int64_t count, const int64_t *hashes, const int64_t *starts,
     const int64_t *ranges, int64_t range_count, uint8_t *chosen, int64_t *size)

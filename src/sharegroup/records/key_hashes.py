@@ -1,9 +1,9 @@
 """The key hashes of a batch, and a batch cut to key ranges (KIP-X, "Key Based Filtering").
 
 The hash of a key is a number of 63 bits and a constant of the protocol: MurmurHash2 of the key
-under Kafka's seed and under a second one, put together and mixed by the last step of SplitMix64.
-The partition of a key is its first MurmurHash2 modulo the partition count, so the first alone would
-not spread the keys of one partition. A record without a key has the hash of its offset.
+under Kafka's seed and under a second seed, put together and mixed by the last step of SplitMix64.
+The partition of a key is the MurmurHash2 under Kafka's seed, modulo the partition count: this one
+alone would not spread the keys of one partition. A record without a key has the hash of its offset.
 
 The hashes are computed by ``key_hashes.c`` where it is compiled, else in Python.
 """
@@ -50,15 +50,15 @@ def hash_of_offset(offset: int) -> int:
 
 
 class KeyHashes(NamedTuple):
-    """Of the records of one batch, in their order."""
+    """The key hashes of the records of one batch, in the order of the records."""
 
     hashes: array[int]
     starts: array[int]
-    """Where each begins in the plain records that were hashed."""
+    """Where each record begins in the plain records that were hashed."""
 
     @property
     def nbytes(self) -> int:
-        """What it takes in memory."""
+        """How many bytes both arrays take in memory."""
         return len(self.hashes) * 16
 
 
@@ -117,8 +117,9 @@ def cut(
     *,
     compiled: bool = walking.IS_COMPILED,
 ) -> Cut:
-    """The batch with only those records whose hash lies in one of ``ranges`` (first and last hash,
-    both inclusive). Offsets, timestamps and the batch's last offset stay; it is not compressed.
+    """The batch with only the records whose hash lies in one of ``ranges`` (first and last hash,
+    both inclusive). Offsets, timestamps and the batch's last offset stay; the result is not
+    compressed.
 
     Args:
         records: the plain records that ``index`` was made from.

@@ -1,8 +1,9 @@
 """The last offset of each key, and which records of a batch stay because of it: the inner loops of
 the log cleaner (Kafka classes SkimpyOffsetMap and MemoryRecords, filterTo).
 
-A key is known by a keyed hash of 128 bits: without the secret nobody can make two keys that meet.
-The table is C where the walk is compiled (``walk.c``, 24 bytes a slot), else a dictionary.
+A key is known by a keyed hash of 128 bits: without the secret nobody can make two keys with the
+same hash. The table is C where the walk is compiled (``walk.c``, 24 bytes a slot), else a
+dictionary.
 """
 
 from __future__ import annotations
@@ -37,26 +38,26 @@ class Kept(NamedTuple):
     records: int
     data: bytes
     tombstones: int
-    """How many of them have no value."""
+    """How many of the records have no value."""
     latest_ms: int
-    """The largest timestamp of them; -1 if none has one."""
+    """The largest timestamp of the records; -1 if no record has one."""
 
 
 class Rules(NamedTuple):
     """How :meth:`KeyTable.kept` decides."""
 
     end_offset: int
-    """A record from here on stays: the table does not know what came after it."""
+    """A record from this offset on stays: the table does not know the log from here on."""
     drop_tombstones: bool
     base_timestamp: int
-    """What the timestamps in the result count from, in milliseconds."""
+    """The timestamp that the deltas in the result count from, in milliseconds."""
 
 
 class KeyTable(Protocol):
     """The last offset of each key that was noted."""
 
     def has_room(self, keys: int) -> bool:
-        """Whether so many new keys fit. An empty table has room for any number."""
+        """Whether ``keys`` new keys fit. An empty table has room for any number of keys."""
         ...
 
     def note(self, header: BatchHeader, data: Buffer, start: int) -> None:
@@ -68,7 +69,7 @@ class KeyTable(Protocol):
         ...
 
     def kept(self, header: BatchHeader, data: Buffer, start: int, rules: Rules) -> Kept:
-        """Those records of a batch that stay; raises as :meth:`note`."""
+        """The records of a batch that stay; raises as :meth:`note`."""
         ...
 
 

@@ -1,7 +1,7 @@
-"""Batches with only those records that somebody has got.
+"""Batches with only the records that a member has acquired.
 
-With order per key the records of one batch are with several members. A producer may put thousands
-into a batch, so that each member would read all of them to find a few of its own.
+With order per key the records of one batch go to several members. A producer may put thousands of
+records into a batch, and each member would read all of them to find a few of its own.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from sharegroup.wire.batch import (
 PICK_BYTES_MIN: Final = 16 * 1024
 """A smaller batch goes out whole: to send it costs less than to cut it."""
 PICK_PART: Final = 2
-"""So does one of which at least one record in so many is wanted."""
+"""A batch also goes out whole if at least one record in this many is wanted."""
 
 Ranges = Sequence[tuple[int, int]]
 
 
 def picked(data: bytes, batches: Walk, ranges: Ranges) -> bytes | memoryview:
-    """The batches that hold records of ``ranges``, which are ascending offsets. Of a large batch
-    that is not compressed only these records: offsets, timestamps and the batch's last offset stay.
+    """The batches that hold records of ``ranges``, which are ascending offsets. A large batch that
+    is not compressed is cut to these records; offsets, timestamps and the batch's last offset stay.
     """
     if len(data) < PICK_BYTES_MIN or not walking.IS_COMPILED:
         return batches.holding(data, ranges)
@@ -54,8 +54,8 @@ def _last(interval: tuple[int, int]) -> int:
 
 
 def _picked(batch: memoryview, ranges: Ranges) -> bytes | None:
-    """The batch with only the records of ``ranges``; None: all of it goes out. A damaged one does,
-    so that its reader sees the damage.
+    """The batch with only the records of ``ranges``; None: the whole batch goes out. So does a
+    damaged batch: its reader must see the damage.
     """
     if len(batch) < PICK_BYTES_MIN:
         return None

@@ -1,5 +1,5 @@
-"""The walk of ``walk.c`` in Python, for where that could not be compiled: the same verdict on any
-bytes, a hundred times slower.
+"""The walk of ``walk.c`` in Python, for machines where ``walk.c`` could not be compiled: the same
+verdict on any bytes, a hundred times slower.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def walk(
     """Walk ``count`` records in ``data[start:end]``.
 
     Args:
-        dense: the offset delta of each record is its index; otherwise the deltas ascend and none is
-            over ``last_delta``.
+        dense: the offset delta of each record is its index; otherwise the deltas ascend and no
+            delta is over ``last_delta``.
     """
     position, index, before = start, 0, -1
     keyless, times = 0, TIMELESS
@@ -94,8 +94,10 @@ def _record(data: bytes, position: int, body_end: int, deltas: Range) -> Seen:
 
 
 def _usual(data: bytes, at: int) -> Seen | None:
-    """A record without headers, as nearly all are; None for any other, and for a malformed one. It
-    runs for each record, so numbers of one byte, the usual case, are read without a call."""
+    """A record without headers, as nearly all are; None for any other record, also a malformed one.
+
+    This runs for each record, so numbers of one byte, the usual case, are read without a call.
+    """
     byte, room = data[at], len(data)
     size, at = ((byte >> 1) ^ -(byte & 1), at + 1) if byte < 0x80 else number(data, at, room)
     end = at + size
@@ -151,7 +153,7 @@ def _headers(data: bytes, position: int, end: int) -> int:
 
 
 def field(data: bytes, position: int, end: int, shortest: int) -> tuple[int, int]:
-    """Step over a field: its length, -1 for null, and the position after it.
+    """Step over a field. Returns its length (-1: null) and the position after it.
 
     Raises:
         Wrong: its length is below ``shortest``, or it goes over ``end``.
@@ -168,7 +170,7 @@ def number(data: bytes, position: int, end: int, width: int = INT) -> tuple[int,
     """The zig-zag number at ``position``, of at most ``width`` bytes, and the position after it.
 
     Raises:
-        Wrong: it goes over ``end``, or over its width: 5 bytes are 32 bits, 10 are 64.
+        Wrong: the number goes over ``end``, or over its width: 5 bytes are 32 bits, 10 are 64.
     """
     value = shift = 0
     last = position + width - 1

@@ -30,6 +30,7 @@ static int64_t long_number(Reader *reader, int width)
             return 0;
         }
         const uint8_t byte = *reader->at++;
+        /* The last byte has only the bits that are left of 32 or 64, and ends the number. */
         if (i == width - 1 && byte > last)
             break;
         value |= (uint64_t)(byte & 0x7F) << (7 * i);

@@ -1,8 +1,8 @@
 /* fdatasync with its duration, in this thread or in threads that know nothing of Python.
  *
- * In Python the time would include the wait for the interpreter's lock after it: beside a busy loop
- * a quick disk would look slow. And a thread of Python's waits for that lock twice for each sync,
- * before and after it, while the loop waits for nothing else.
+ * Measured in Python, the duration would include the wait for the interpreter's lock after the
+ * sync: beside a busy loop a quick disk would look slow. And a Python thread waits for that lock
+ * twice for each sync, before and after it, while the loop waits for nothing else.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "reader.h"
@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Nanoseconds that it took, or -errno. */
+/* Sync a descriptor. Returns the nanoseconds that it took, or -errno. */
 EXPORT int64_t sharegroup_sync(int32_t fd)
 {
     struct timespec from, to;
@@ -77,7 +77,7 @@ static void *work(void *of)
             pthread_mutex_lock(&syncs->lock);
             const int first = !syncs->done.first;
             put(&syncs->done, job);
-            if (first) {
+            if (first) { /* the signal stays up until sharegroup_syncs_collect has taken all */
                 const uint64_t one = 1; /* it fails at 2^64 - 1 only */
                 const ssize_t written = write(syncs->signal_fd, &one, sizeof one);
                 (void)written;
@@ -94,8 +94,8 @@ static void *work(void *of)
     return NULL;
 }
 
-/* Start `threads` of them, as many as the system allows. `signal_fd` gets the descriptor that can be
- * read when something is done. NULL: not one could be started.
+/* Start `threads` threads, or as many as the system allows. `signal_fd` gets a descriptor that can
+ * be read when a sync is done. NULL: no thread could be started.
  */
 EXPORT void *sharegroup_syncs_start(int32_t threads, int32_t *signal_fd)
 {
@@ -129,7 +129,8 @@ EXPORT void *sharegroup_syncs_start(int32_t threads, int32_t *signal_fd)
     return syncs;
 }
 
-/* Sync this descriptor, which stays open until that is done. 0, or -errno: not taken. */
+/* Put a sync in the queue. The caller keeps the descriptor `fd` open until the sync is done.
+ * Returns 0, or -errno if the sync was not taken. */
 EXPORT int32_t sharegroup_syncs_submit(void *of, int32_t fd, int64_t id)
 {
     Syncs *syncs = of;
@@ -140,13 +141,14 @@ EXPORT int32_t sharegroup_syncs_submit(void *of, int32_t fd, int64_t id)
     job->fd = fd;
     pthread_mutex_lock(&syncs->lock);
     put(&syncs->waiting, job);
-    if (syncs->idle)
+    if (syncs->idle) /* a busy thread looks at the queue before it waits */
         pthread_cond_signal(&syncs->work);
     pthread_mutex_unlock(&syncs->lock);
     return 0;
 }
 
-/* Up to `most` syncs that are done: their ids, and nanoseconds or -errno. How many there were. */
+/* Take up to `most` syncs that are done: their ids, and their nanoseconds or -errno. Returns how
+ * many were taken. */
 EXPORT int32_t sharegroup_syncs_collect(void *of, int64_t *ids, int64_t *results, int32_t most)
 {
     Syncs *syncs = of;
@@ -159,7 +161,8 @@ EXPORT int32_t sharegroup_syncs_collect(void *of, int64_t *ids, int64_t *results
         results[found++] = job->result;
         free(job);
     }
-    /* What is left keeps the signal up. It is taken down under the lock, so none gets lost. */
+    /* A sync that is left keeps the signal up. The signal is taken down under the lock, so that no
+     * sync goes unnoticed. */
     if (!syncs->done.first) {
         const ssize_t got = read(syncs->signal_fd, &count, sizeof count);
         (void)got;
@@ -168,7 +171,7 @@ EXPORT int32_t sharegroup_syncs_collect(void *of, int64_t *ids, int64_t *results
     return found;
 }
 
-/* Do what is waiting, and end the threads. */
+/* Do the syncs that wait, and end the threads. */
 EXPORT void sharegroup_syncs_end(void *of)
 {
     Syncs *syncs = of;

@@ -1,4 +1,4 @@
-"""What a walk says of a batch's records. The numbers are those of ``walk.c``."""
+"""What a walk says of a batch's records. The numbers are the same as in ``walk.c``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Verdict(IntEnum):
 
     @property
     def is_about_counts(self) -> bool:
-        """The records can be read, but they are not those that the header names."""
+        """The records can be read, but are not the records that the header describes."""
         return self >= Verdict.DELTA
 
 
@@ -46,14 +46,15 @@ class Walked(NamedTuple):
 
     verdict: Verdict
     records: int
-    """How many were good."""
+    """How many records were good."""
     position: int
     """Where the walk ended."""
     earliest_ms: int
-    """The earliest timestamp of a record, in milliseconds; -1, which means none, left out."""
+    """The earliest timestamp of a record, in milliseconds. A timestamp of -1 means none, and is
+    left out."""
     latest_ms: int
     keyless: int
-    """How many have no key."""
+    """How many records have no key."""
 
 
 TIMELESS = (2**63 - 1, -(2**63))

@@ -12,7 +12,7 @@ enum { VERSION = 4 };
 /* What sharegroup_walk writes into facts. */
 enum { WALKED, POSITION, EARLIEST, LATEST, KEYLESS };
 
-/* Step over a field with its length before it; the length, -1 for null. */
+/* Step over a field, which begins with its length. Returns the length, -1 for null. */
 static inline int64_t field(Reader *reader, int64_t shortest)
 {
     const int64_t length = number(reader, 5);
@@ -32,6 +32,7 @@ static void headers(Reader *reader)
     const int64_t count = number(reader, 5);
     if (reader->verdict)
         return;
+    /* A header takes at least two bytes: the lengths of its key and of its value. */
     if (count < 0 || count > (reader->end - reader->at) / 2) {
         reader->verdict = LENGTH;
         return;
@@ -50,13 +51,14 @@ EXPORT int32_t sharegroup_walk_version(void)
 
 /* Walk `count` records in data[start .. end).
  *
- * dense: the offset delta of each record is its index; otherwise the deltas ascend and none is over
- * last_delta. starts, key_starts and key_lengths may each be NULL; otherwise they take `count`
- * numbers: positions in data, and the key's bytes (-1: null).
+ * dense: the offset delta of each record is its index; otherwise the deltas ascend and no delta is
+ * over last_delta. starts, key_starts and key_lengths may each be NULL; otherwise each has room for
+ * `count` numbers: positions in data, and the lengths of keys in bytes (-1: null).
  *
- * Returns the verdict. facts, in the order of the enum: records found good, the position where the
- * walk ended, the earliest and the latest timestamp (-1, "none", left out; no record has one: the
- * largest and the smallest number), records without a key.
+ * Returns the verdict. facts, in the order of the enum: how many records are good, the position
+ * where the walk ended, the earliest and the latest timestamp, how many records have no key. A
+ * timestamp of -1 means "none" and is left out. If no record has a timestamp, the earliest is the
+ * largest number, and the latest the smallest.
  */
 EXPORT int32_t sharegroup_walk(
     const uint8_t *data, int64_t start, int64_t end, int64_t count, int64_t last_delta,
@@ -74,7 +76,7 @@ EXPORT int32_t sharegroup_walk(
         }
         if (starts)
             starts[i] = reader.at - data;
-        reader.end = body_end;
+        reader.end = body_end; /* for the record's size; all that follows ends with the record */
         const int64_t size = number(&reader, 5);
         if (reader.verdict)
             break;
@@ -121,6 +123,7 @@ EXPORT int32_t sharegroup_walk(
             break;
         }
         keyless += key < 0;
+        /* Unsigned, so that the sum of hostile numbers wraps, as in Java. */
         const int64_t timestamp = (int64_t)((uint64_t)base_timestamp + (uint64_t)timestamp_delta);
         if (timestamp != -1) {
             earliest = timestamp < earliest ? timestamp : earliest;
@@ -137,8 +140,8 @@ EXPORT int32_t sharegroup_walk(
     return reader.verdict;
 }
 
-/* Walk many batches in one buffer, in order, as sharegroup_walk with starts and nothing else; their
- * records' starts stand one after the other. Returns the first verdict that is not GOOD, plus eight
+/* Walk many batches in one buffer, in order, as sharegroup_walk does. `starts` gets the starts
+ * of all their records, one after the other. Returns GOOD, or the first other verdict plus eight
  * times the index of its batch. */
 EXPORT int64_t sharegroup_walk_batches(
     const uint8_t *data, int64_t batches, const int64_t *batch_starts, const int64_t *batch_ends,
@@ -164,8 +167,9 @@ static uint64_t big_endian(const uint8_t *at, int bytes)
     return value;
 }
 
-/* Is data[0 .. size) a run of good batches that are not compressed and whose offsets ascend, apart
- * from one at the end that is cut off? Checksums are not looked at. 1: it is, 0: look closer. */
+/* Whether data[0 .. size) is a run of good batches that are not compressed and whose offsets
+ * ascend. A batch that is cut off at the end is ignored, and checksums are not checked. 1: it is
+ * such a run; 0: the caller must look closer. */
 EXPORT int32_t sharegroup_run_is_plain(const uint8_t *data, int64_t size)
 {
     const int64_t header = 61, length_end = 12;
@@ -195,7 +199,7 @@ EXPORT int32_t sharegroup_run_is_plain(const uint8_t *data, int64_t size)
 /* The last offset of each key, for the log cleaner (records/keys.py).
  *
  * A table of `size` slots, a power of two, all zero at first; open addressing. Keys are known by
- * 128 bits of a keyed hash (SipHash-2-4-128), so that nobody can make two keys that meet.
+ * 128 bits of a keyed hash (SipHash-2-4-128), so that nobody can make two keys with the same hash.
  */
 typedef struct {
     uint64_t high, low;
@@ -252,7 +256,8 @@ EXPORT void sharegroup_hash(
     hash[1] = v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-/* The slot of a key, or the empty one where it belongs. There must be an empty one. */
+/* The slot of a key, or the empty slot where the key belongs. The table must have an empty slot:
+ * the search ends there. */
 static Slot *slot_of(Slot *slots, int64_t size, const uint64_t *hash)
 {
     uint64_t at = hash[0] & (uint64_t)(size - 1);
@@ -277,7 +282,7 @@ typedef struct {
     int64_t time, delta, key_length, value_length;
 } Record;
 
-/* The record at the reader, which stands in a batch that was walked and is good. */
+/* The record at the reader. Nothing is checked: the batch was walked and is good. */
 static Record record_at(Reader *reader)
 {
     Record record;
@@ -296,8 +301,8 @@ static Record record_at(Reader *reader)
     return record;
 }
 
-/* Note the keys of one batch in data[start .. end). Returns the number of new ones, or minus the
- * verdict if the batch is not good; then nothing was noted. */
+/* Note the keys of one batch in data[start .. end). Returns the number of new keys, or minus the
+ * verdict if the batch is not good; then no key was noted. */
 EXPORT int64_t sharegroup_keys_note(
     Slot *slots, int64_t size, const uint8_t *secret, const uint8_t *data, int64_t start,
     int64_t end, int64_t count, int64_t last_delta, int64_t base_offset)
@@ -357,10 +362,11 @@ static uint8_t *put_record(uint8_t *out, const Record *record, int64_t shift)
 /* What sharegroup_keys_filter writes into facts. */
 enum { KEPT, BYTES, TOMBSTONES, KEPT_LATEST };
 
-/* Copy the records of one batch that stay to `out`, which has 16 bytes more room for each record.
- * A record from `end_offset` on stays. Before it, one without a key goes, one whose key has a later
- * offset goes, and one without a value goes if drop_tombstones. Timestamp deltas grow by `shift`.
- * Returns the verdict. KEPT_LATEST: the largest timestamp that stays, -1 if there is none. */
+/* Copy the records of one batch that stay to `out`, which has room for 16 bytes more for each
+ * record. A record from `end_offset` on stays. Below end_offset a record goes if it has no key,
+ * if the table has a later offset for its key, or, with drop_tombstones, if it has no value.
+ * Timestamp deltas grow by `shift`. Returns the verdict. KEPT_LATEST: the largest timestamp of
+ * the records that stay, -1 if no record stays or has a timestamp. */
 EXPORT int32_t sharegroup_keys_filter(
     Slot *slots, int64_t size, const uint8_t *secret, const uint8_t *data, int64_t start,
     int64_t end, int64_t count, int64_t last_delta, int64_t base_offset, int64_t end_offset,
