@@ -6,18 +6,20 @@ If it raises, nothing has changed. The caller answers when the records are durab
 outcome is durable, the caller writes the markers and then calls :meth:`completed`.
 
 Kafka refuses requests while an earlier record of the same id is being written. Here the decision
-holds at once, and the later answer waits behind the earlier record, so no client has to retry.
+holds at once, and the later answer waits for the earlier record, so no client has to retry.
 
 As in Kafka, InitProducerId aborts an open transaction whatever epoch it names, as long as it names
-the id's producer id. Who called is found out by the next call, when the transaction is complete.
+the id's producer id. The caller's epoch is checked at its next call, when the transaction is
+complete.
 
 A commit that comes after the time-out has aborted the transaction is told TRANSACTION_ABORTABLE:
 the producer aborts, gets its next epoch, and goes on. Kafka says INVALID_TXN_STATE, which Java's
-producer takes for a fault of its own that no producer survives. Over a load nobody knows whose
-abort it was; then the answer is the same.
+producer takes for a fault of its own that no producer survives. After a load it is not known
+whether the time-out or the producer aborted; then the answer is the same.
 
-Invariants (:meth:`TransactionCoordinator.check_invariants`): those of each transaction; each has a
-deadline unless its outcome is decided; no producer id belongs to two transactional ids.
+Invariants (:meth:`TransactionCoordinator.check_invariants`): the invariants of each transaction
+hold; each transaction has a deadline unless its outcome is decided; no producer id belongs to two
+transactional ids.
 """
 
 from __future__ import annotations
@@ -94,7 +96,7 @@ class TransactionCoordinator:
         return self._by_state
 
     def oldest_started_ms(self) -> int | None:
-        """When the oldest open transaction began; None: none is open."""
+        """When the oldest open transaction began; None: no transaction is open."""
         return min((each.started_ms for each in self._open.values()), default=None)
 
     # -- requests -----------------------------------------------------------------------------
@@ -107,12 +109,13 @@ class TransactionCoordinator:
         ``expected``: who the producer has been, if it wants to go on (KIP-360).
 
         Returns None for the producer if an open transaction had to be aborted first: call again
-        when that is complete.
+        when the transaction is complete.
 
         Raises:
-            InvalidTransactionTimeout: not above 0, or over ``transaction.max.timeout.ms``.
-            ProducerFenced: ``expected`` has been replaced. During an open transaction only its id
-                is looked at.
+            InvalidTransactionTimeout: ``timeout_ms`` is not above 0, or is over
+                ``transaction.max.timeout.ms``.
+            ProducerFenced: ``expected`` has been replaced. During an open transaction only its
+                producer id is checked.
             ConcurrentTransactions: the last transaction is not complete yet.
             KafkaStorageError: a new producer id could not be made durable.
         """
@@ -140,7 +143,7 @@ class TransactionCoordinator:
         return owner, self._put(old.taken(owner, last_epoch, timeout_ms, now_ms))
 
     def _next_owner(self, old: Transaction, expected: Producer | None) -> tuple[Producer, int]:
-        """Who gets the id, and the epoch with which that may be asked again."""
+        """The producer that gets the id, and the epoch with which the request may be repeated."""
         if old.exhausted:
             last_epoch = NO_EPOCH if expected is None else expected.epoch
             return Producer(self._new_producer_id(), 0), last_epoch
@@ -162,8 +165,8 @@ class TransactionCoordinator:
         transaction version 2 also Produce and TxnOffsetCommit).
 
         Raises:
-            ConcurrentTransactions: the last transaction is not complete yet. This comes first: the
-                producer may have an id that is the transaction's only when it is complete.
+            ConcurrentTransactions: the last transaction is not complete yet. This is checked first:
+                the producer may name the producer id that follows when the transaction is complete.
             InvalidProducerIdMapping, ProducerFenced: as their names say.
         """
         transaction = self._transactions.get(transactional_id)
@@ -201,7 +204,7 @@ class TransactionCoordinator:
         Raises:
             ConcurrentTransactions: the last transaction is not complete yet.
             InvalidProducerIdMapping, ProducerFenced: as their names say.
-            InvalidTxnState: there is no transaction, or its outcome is the other one.
+            InvalidTxnState: there is no transaction, or its outcome is not the one asked for.
             TransactionAbortable: the transaction has timed out.
         """
         transaction = self._transactions.get(transactional_id)
@@ -230,8 +233,8 @@ class TransactionCoordinator:
     def completed(
         self, transactional_id: str, marked: Producer, now_ms: int
     ) -> tuple[None, Sequence[Record]]:
-        """All markers of the decided transaction of this producer are durable. Does nothing if it
-        is complete already."""
+        """All markers of the decided transaction of the producer ``marked`` are durable. Does
+        nothing if the transaction is complete already."""
         transaction = self._transactions.get(transactional_id)
         if transaction is None or not transaction.prepared:
             return None, ()
@@ -344,7 +347,7 @@ def overview(
 ) -> list[Transaction]:
     """The transactions that pass all filters; an empty filter passes all (ListTransactions).
 
-    A transaction that has not begun is longer than nothing.
+    A transaction that has not begun passes no filter by duration.
     """
 
     def passes(each: Transaction) -> bool:
@@ -361,14 +364,14 @@ def overview(
 def _aborted_by_server(
     transaction: Transaction, now_ms: int, *, overdue: bool = False
 ) -> Transaction:
-    """Abort, and raise the epoch, so that nothing late from the producer is taken. The epoch after
-    the last one that clients may have is left for this."""
+    """Abort a transaction and raise its epoch, so that late requests of the producer are refused.
+    The largest epoch is left for this: no client gets it."""
     return transaction.decided(commit=False, version=SERVER_VERSION, now_ms=now_ms, overdue=overdue)
 
 
 def _check_expected_id(old: Transaction, expected: Producer) -> None:
     """KIP-360: a producer may go on with its current id, or repeat the request that gave it a new
-    one because the epochs of the old one were used up."""
+    id because the epochs of the old id were used up."""
     if expected.producer_id == old.producer_id:
         return
     if expected.producer_id != old.previous_producer_id or not epochs_used_up(expected.epoch):
@@ -386,7 +389,8 @@ def _check_expected_epoch(old: Transaction, expected: Producer) -> None:
 
 
 def _is_retry(transaction: Transaction, producer: Producer) -> bool:
-    """Whether ``producer`` has ended this transaction already, by the epoch that this raised."""
+    """Whether ``producer`` has ended this transaction already: it names the epoch that the end of
+    the transaction has raised."""
     if transaction.client_version < EPOCH_PER_TRANSACTION:
         return False
     if transaction.state in (TransactionState.ONGOING, TransactionState.EMPTY):

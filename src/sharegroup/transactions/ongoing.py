@@ -25,7 +25,7 @@ class EndedTransaction(NamedTuple):
     producer_id: int
     first_offset: int
     last_offset: int
-    """That of the marker."""
+    """The offset of the marker."""
     last_stable_offset: int
     """The first offset that was still undecided right after this transaction ended."""
 

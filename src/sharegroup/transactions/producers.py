@@ -10,7 +10,7 @@ Invariants (:meth:`ProducerTable.check_invariants`):
 * its batches follow each other: sequences without a gap, offsets strictly ascending.
 
 A producer id that the partition does not know may begin at any sequence: its state may have been
-lost to retention. One of which only a marker is known begins at 0.
+lost to retention. A producer id of which only a marker is known begins at 0.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ProducerEntry(NamedTuple):
     offset_delta: int
     timestamp_ms: int
     coordinator_epoch: int = NONE
-    """The transaction coordinator's, of the last marker."""
+    """The epoch of the transaction coordinator that wrote the last marker."""
     transaction_start: int = NONE
     """The first offset of its open transaction."""
     earlier: tuple[Batch, ...] = ()
@@ -108,7 +108,7 @@ class ProducerTable:
         """Check that no later epoch of a producer has been here. See ``model.log.ProducerStates``.
 
         Raises:
-            InvalidProducerEpoch: one has.
+            InvalidProducerEpoch: a later epoch has been here.
         """
         if epoch < (newest := self.epoch_of(producer_id)):
             raise InvalidProducerEpoch(
@@ -131,7 +131,7 @@ class ProducerTable:
         Raises:
             InvalidProducerEpoch: the epoch is older than the newest one seen.
             OutOfOrderSequenceNumber: a gap, a repetition older than the last five batches, or a
-                first batch of an epoch (also after a marker of it) that does not begin at 0.
+                first batch of an epoch that does not begin at 0 (also after a marker of the epoch).
             InvalidTxnState: not ``transactional``, and the producer has an open transaction.
         """
         duplicate = self._check_sequence(producer_id, epoch, base_sequence, last_offset_delta)

@@ -5,7 +5,7 @@ A :class:`Transaction` never changes. Each step makes a new one, which is also t
 step in ``__transaction_state``.
 
 Kafka has two further states, Dead and PrepareEpochFence. It needs them between a decision and its
-durable record. Here a decision holds at once, so they only have numbers.
+durable record. Here a decision holds at once, so these two states only have numbers.
 """
 
 from __future__ import annotations
@@ -83,11 +83,12 @@ class Transaction:
     """The epoch before the last bump; a retry of that bump still has it. It is not in the log."""
     previous_producer_id: int = NO_PRODUCER_ID
     next_producer_id: int = NO_PRODUCER_ID
-    """The id after this transaction, when the epochs of this one are used up."""
+    """The producer id after this transaction, if the epochs of ``producer_id`` are used up."""
     client_version: int = 0
     """The transaction version of whoever took the last step."""
     overdue: bool = False
-    """Its time-out has aborted it, or may have, before the log was loaded. It is not in the log."""
+    """The time-out has aborted the transaction; or may have, if it was aborted before the log was
+    loaded. This is not in the log."""
 
     @property
     def prepared(self) -> bool:
@@ -112,7 +113,7 @@ class Transaction:
         return Producer(self.producer_id, self.epoch)
 
     def is_same(self, other: Transaction | None) -> bool:
-        """Whether ``other`` is this, apart from what is not in the log."""
+        """Whether ``other`` equals this transaction in all fields that are in the log."""
         if other is None:
             return False
         return replace(other, last_epoch=self.last_epoch, overdue=self.overdue) == self
@@ -139,8 +140,8 @@ class Transaction:
         next_producer_id: int = NO_PRODUCER_ID,
         overdue: bool = False,
     ) -> Transaction:
-        """Decide the outcome. From transaction version 2 on this raises the epoch, unless it is
-        the largest there is: no client has that one, but a log may."""
+        """Decide the outcome. From transaction version 2 on this raises the epoch, unless it is the
+        largest epoch already: no client has that epoch, but a log may."""
         bump = version >= EPOCH_PER_TRANSACTION
         return replace(
             self,
