@@ -33,10 +33,10 @@ _CLIENT_KEYS: Final[Mapping[str, tuple[float, str] | None]] = {
 _IP_KEYS: Final[Mapping[str, tuple[float, str] | None]] = {
     CONNECTION_CREATION_RATE: (INT_MAX, "an INT"),
 }
-"""By quota: the largest value and its type's name, for whole numbers."""
+"""By quota, if it takes whole numbers: the largest value, and the name of its type."""
 
 _FRACTION: Final = 1e-6
-"""What Kafka takes for a whole number."""
+"""A number with at most this fraction is a whole number, as in Kafka."""
 
 
 class Change(NamedTuple):
@@ -47,16 +47,16 @@ class Change(NamedTuple):
 
 
 class Alteration(NamedTuple):
-    """What is asked for one entity."""
+    """The changes that a request asks for one entity."""
 
     parts: Sequence[tuple[str, str | None]]
-    """Type and name, as the request tells them."""
+    """Types and names of the entity, as in the request."""
     changes: Sequence[Change]
 
 
 def entity_of(parts: Iterable[tuple[str, str | None]]) -> Entity:
-    """The entity in its one form. Of a type that is named twice the last name counts, as in
-    Kafka's AlterClientQuotasRequest."""
+    """The entity in its one form. If a type is named twice, the last name counts, as in Kafka's
+    AlterClientQuotasRequest."""
     return tuple(sorted(dict(parts).items()))
 
 
@@ -66,7 +66,7 @@ def changes_of(
     """The entity, and the changes that make a difference.
 
     Raises:
-        InvalidRequest: the entity or a quota is not valid; nothing of it is to change.
+        InvalidRequest: the entity or a quota is not valid; no quota of the entity may change then.
         PolicyViolation: there are too many quotas.
     """
     entity = entity_of(alteration.parts)

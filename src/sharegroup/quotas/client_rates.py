@@ -37,12 +37,12 @@ class ClientRates:
         return bool(self._quotas)
 
     def set_quotas(self, quotas: Mapping[Entity, float]) -> None:
-        """The quotas from now on. What clients whose quota stays have done counts on."""
+        """Set the quotas. Clients whose quota stays keep their rate."""
         self._quotas = Precedence(quotas)
         self._rates.keep_only(quotas)
 
     def record(self, user: str, client_id: str, amount: float, now_ms: int) -> int:
-        """The client did something. Returns for how many milliseconds it is to be throttled."""
+        """Record ``amount`` for a client. Returns for how many milliseconds to throttle it."""
         applied = self._quotas.find(user, client_id)
         if applied is None:
             return 0
@@ -54,8 +54,8 @@ class ClientRates:
         return throttle_ms
 
     def left(self, user: str, client_id: str, now_ms: int) -> float | None:
-        """The amount that the client may have now without a throttle, less than 0 if there is one;
-        None: no quota."""
+        """The amount that the client may have now without a throttle, less than 0 while it is
+        throttled; None: no quota."""
         applied = self._quotas.find(user, client_id)
         if applied is None:
             return None
@@ -63,9 +63,9 @@ class ClientRates:
         return rate.left(applied.value, self._window, now_ms)
 
     def forget_idle(self, now_ms: int) -> None:
-        """Drop the rates of clients of which the window holds nothing."""
+        """Drop the rates of clients that did nothing in the window."""
         self._rates.forget_idle(now_ms)
 
     def check_invariants(self) -> None:
-        """Raise AssertionError if there are too many rates, or one is not whole."""
+        """Raise AssertionError if there are too many rates, or a rate contradicts itself."""
         self._rates.check_invariants()

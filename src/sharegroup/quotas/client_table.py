@@ -1,8 +1,8 @@
-"""What is kept of each client that a quota applies to, and no more of it than fits into memory.
+"""An entry for each client that a quota applies to, in bounded memory.
 
-There are QUOTA_CLIENTS_MAX clients at most. Further ones share one entry for each quota, until
-there is room: who invents ever new client ids gets one allowance for all of them together, not one
-each.
+At most QUOTA_CLIENTS_MAX clients have an entry of their own. Further clients share one entry for
+each quota, until there is room: somebody who invents ever new client ids gets one allowance for all
+of them together, not one for each.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Client: TypeAlias = tuple[Entity, str, str]
 
 
 class Kept(Protocol):
-    """What is kept of a client."""
+    """The entry of a client."""
 
     def is_idle(self, window: Window, now_ms: int) -> bool:
-        """Whether it is as good as new."""
+        """Whether the entry is as good as a new one."""
         ...
 
     def check_invariants(self, window: Window) -> None:
-        """Raise AssertionError if it is not whole."""
+        """Raise AssertionError if the entry contradicts itself."""
         ...
 
 
@@ -43,7 +43,7 @@ class ClientTable(Generic[K]):
     def __init__(self, window: Window, new: Callable[[], K]) -> None:
         self._window = window
         self._new = new
-        self._own: dict[Client, K] = {}  # the one that was used last is last
+        self._own: dict[Client, K] = {}  # the entry that was used last is last
         self._shared: dict[Entity, K] = {}
 
     def __len__(self) -> int:
@@ -51,19 +51,19 @@ class ClientTable(Generic[K]):
         return len(self._own)
 
     def keep_only(self, entities: Container[Entity]) -> None:
-        """Drop what belongs to other quotas."""
+        """Drop the entries of quotas of other entities."""
         self._own = {key: kept for key, kept in self._own.items() if key[0] in entities}
         self._shared = {key: kept for key, kept in self._shared.items() if key in entities}
 
     def look(self, applied: Applied, user: str, client_id: str) -> K:
-        """The client's entry; a new one, which is not kept, if there is none."""
+        """The client's entry; if it has no entry, a new one, which is not kept."""
         kept = self._own.get(_key(applied, user, client_id))
         if kept is None and len(self._own) >= QUOTA_CLIENTS_MAX:
             kept = self._shared.get(applied.entity)
         return self._new() if kept is None else kept
 
     def use(self, applied: Applied, user: str, client_id: str, now_ms: int) -> K:
-        """The client's entry, made where there is none."""
+        """The client's entry, which is made if the client has no entry."""
         key = _key(applied, user, client_id)
         kept = self._own.pop(key, None)
         if kept is None:
@@ -86,7 +86,7 @@ class ClientTable(Generic[K]):
             del self._own[key]
 
     def check_invariants(self) -> None:
-        """Raise AssertionError if there are too many entries, or one is not whole."""
+        """Raise AssertionError if there are too many entries, or an entry contradicts itself."""
         assert len(self._own) <= QUOTA_CLIENTS_MAX
         for kept in (*self._own.values(), *self._shared.values()):
             kept.check_invariants(self._window)

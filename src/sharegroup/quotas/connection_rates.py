@@ -1,8 +1,9 @@
 """How fast connections are made, by one address and by all (Kafka class ConnectionQuotas).
 
 A connection over its address's quota (``connection_creation_rate``) is held for the throttle time,
-then closed, and does not count. One over the broker's (``max.connection.creation.rate``) waits for
-its turn: Kafka accepts no other meanwhile; here each knows when it may begin.
+then closed, and does not count. A connection over the broker's rate
+(``max.connection.creation.rate``) waits for its turn. Kafka accepts no other connection meanwhile;
+here each connection knows when it may begin.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from sharegroup.quotas.rate import Rate, Window
 
 
 class Admission(NamedTuple):
-    """What is done with a new connection: nothing is read of it for ``wait_ms``, and then it is
+    """What is done with a new connection: for ``wait_ms`` nothing is read from it, and then it is
     closed if ``refused``."""
 
     wait_ms: int
@@ -29,7 +30,7 @@ AT_ONCE = Admission(0, refused=False)
 
 
 def canonical(host: str) -> str | None:
-    """An address in its one form, IPv4 in IPv6 as IPv4; None if it is none."""
+    """An address in its one form, IPv4 in IPv6 as IPv4; None if ``host`` is not an address."""
     try:
         address = ip_address(host.partition("%")[0])
     except ValueError:
@@ -39,13 +40,14 @@ def canonical(host: str) -> str | None:
 
 
 class ConnectionRates:
-    """All addresses. There are QUOTA_CLIENTS_MAX of them at most; the further ones share a rate."""
+    """The rates of all addresses. At most QUOTA_CLIENTS_MAX addresses have a rate of their own;
+    further addresses share one."""
 
     def __init__(self, window: Window) -> None:
         self._window = window
         self._quotas: dict[str, float] = {}
         self._default: float | None = None
-        self._rates: dict[str, Rate] = {}  # the one that was used last is last
+        self._rates: dict[str, Rate] = {}  # the rate that was used last is last
         self._shared = Rate()
         self._all = Rate()
         self._free_ms: int | None = None  # from when the next connection may begin
@@ -60,7 +62,7 @@ class ConnectionRates:
         return bool(self._quotas) or self._default is not None
 
     def set_quotas(self, quotas: Mapping[Entity, float]) -> None:
-        """The quotas of addresses from now on."""
+        """Set the quotas of addresses."""
         self._quotas, self._default = {}, None
         for ((_, host),), value in quotas.items():
             if host is None:
@@ -103,7 +105,7 @@ class ConnectionRates:
             rate.check_invariants(self._window)
 
     def _turn_ms(self, rate_max: int, now_ms: int) -> int:
-        """How long the connection waits: they begin one after the other, each at the rate."""
+        """How long the connection waits: connections begin one after the other, at the rate."""
         begins_ms = now_ms if self._free_ms is None else max(now_ms, self._free_ms)
         self._all.record(1, self._window, begins_ms)
         over_ms = self._all.throttle_ms(rate_max, self._window, begins_ms)

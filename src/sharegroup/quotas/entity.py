@@ -10,7 +10,7 @@ IP: Final = "ip"
 
 Entity: TypeAlias = tuple[tuple[str, str | None], ...]
 """Pairs of type (:data:`USER`, :data:`CLIENT_ID`, :data:`IP`) and name, sorted by type. The name
-None stands for all without a quota of their own."""
+None stands for all users, client ids or addresses without a quota of their own."""
 
 PRODUCER_BYTE_RATE: Final = "producer_byte_rate"
 CONSUMER_BYTE_RATE: Final = "consumer_byte_rate"

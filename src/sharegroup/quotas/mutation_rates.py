@@ -1,9 +1,9 @@
 """How many partitions a client may create and delete per second, by ``controller_mutation_rate``
 (KIP-599; Kafka classes ControllerMutationQuotaManager, TokenBucket).
 
-A client has a bucket of tokens, which fills at the rate, up to what fills in the window. A token is
-taken for each partition, and the last taking may take more than there is; then nothing is left
-until the bucket is filled up to 0.
+A client has a bucket of tokens. It fills at the rate, and holds as many tokens as fill in within
+the window. Each partition takes a token. A request may take more tokens than there are: then their
+number is negative, and the client has to wait until it is 0 again.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from sharegroup.quotas.rate import Window
 
 
 class TokenBucket:
-    """One client's."""
+    """The tokens of one client."""
 
     __slots__ = ("_now_ms", "_per_s", "_tokens")
 
     def __init__(self) -> None:
-        self._tokens: float | None = None  # as many as it holds
+        self._tokens: float | None = None  # None: the bucket is full
         self._per_s = 0.0
         self._now_ms = 0
 
     def tokens(self, per_s: float, window: Window, now_ms: int) -> float:
-        """Those there are; negative after a taking of more."""
+        """How many tokens there are; negative after more were taken than there were."""
         most = per_s * window.whole_ms / 1000
         if self._tokens is None:
             self._tokens = most
@@ -38,16 +38,16 @@ class TokenBucket:
         return self._tokens
 
     def take(self, count: float, per_s: float, window: Window, now_ms: int) -> None:
-        """Take tokens, whether they are there or not."""
+        """Take ``count`` tokens, even if there are fewer."""
         self._tokens = self.tokens(per_s, window, now_ms) - count
 
     def wait_ms(self, per_s: float, window: Window, now_ms: int) -> int:
-        """How long until there are no fewer than 0."""
+        """How long until the number of tokens is not negative."""
         missing = -self.tokens(per_s, window, now_ms)
         return 0 if missing <= 0 else min(round(min(missing / per_s, INT_MAX) * 1000), INT_MAX)
 
     def is_idle(self, window: Window, now_ms: int) -> bool:
-        """Whether it is full."""
+        """Whether the bucket is full."""
         if self._tokens is None:
             return True
         return self.tokens(self._per_s, window, now_ms) >= self._per_s * window.whole_ms / 1000
@@ -59,7 +59,7 @@ class TokenBucket:
 
 
 class MutationRates:
-    """All clients."""
+    """The buckets of all clients."""
 
     def __init__(self, window: Window) -> None:
         self._window = window
@@ -76,7 +76,7 @@ class MutationRates:
         return bool(self._quotas)
 
     def set_quotas(self, quotas: Mapping[Entity, float]) -> None:
-        """The quotas from now on."""
+        """Set the quotas. Clients whose quota stays keep their bucket."""
         self._quotas = Precedence(quotas)
         self._buckets.keep_only(quotas)
 
@@ -84,8 +84,8 @@ class MutationRates:
         """The client creates or deletes partitions. Returns how long it has to wait.
 
         Args:
-            strict: it may not if nothing is left: if it has to wait, nothing is taken. Else it
-                may, and waits afterwards.
+            strict: a client that has to wait may not go on, and no token is taken. If not
+                ``strict``, the client may go on, and waits afterwards.
         """
         applied = self._quotas.find(user, client_id)
         if applied is None:
@@ -103,5 +103,5 @@ class MutationRates:
         self._buckets.forget_idle(now_ms)
 
     def check_invariants(self) -> None:
-        """Raise AssertionError if there are too many buckets, or one is not whole."""
+        """Raise AssertionError if there are too many buckets, or a bucket contradicts itself."""
         self._buckets.check_invariants()

@@ -1,10 +1,10 @@
 """Which quota applies to a client (Kafka class ClientQuotaManager, DefaultQuotaCallback).
 
-The most specific one does, in this order: user and client id; user, any client id; user; any user,
-client id; any user, any client id; any user; client id; any client id. The rest of a user's or a
-client's quotas does not count.
+The most specific quota applies, in this order: user and client id; user, any client id; user; any
+user, client id; any user, any client id; any user; client id; any client id. Other quotas of the
+user or the client id do not count.
 
-An empty client id is under the quotas of any client id. (In Kafka it is under none of them, which
+An empty client id is under the quotas of any client id. (In Kafka it is under no such quota, which
 lets a client escape by giving no id.)
 """
 
@@ -20,7 +20,7 @@ _ANY: Final = "any"
 _NOT: Final = "not"
 
 _Level: TypeAlias = tuple[str, str]
-"""How a quota tells the user and the client id."""
+"""How a quota names the user and the client id."""
 
 _ORDER: Final[tuple[_Level, ...]] = (
     (_NAMED, _NAMED),

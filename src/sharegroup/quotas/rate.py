@@ -40,7 +40,7 @@ class Rate:
         self._samples: deque[_Sample] = deque()
 
     def record(self, amount: float, window: Window, now_ms: int) -> None:
-        """Something happened."""
+        """Add ``amount`` at ``now_ms``."""
         samples = self._samples
         if not samples or now_ms - samples[-1].start_ms >= window.sample_ms:
             samples.append(_Sample(now_ms))
@@ -54,16 +54,17 @@ class Rate:
         return sum(sample.amount for sample in self._samples)
 
     def window_ms(self, window: Window, now_ms: int) -> int:
-        """The time that :meth:`amount` is divided by: since the oldest sample began, but all
-        samples save the current one count as whole. So a first burst may use the whole window."""
+        """The time that :meth:`amount` is divided by: the time since the oldest sample began, and a
+        whole sample for each earlier sample that is missing. So a first burst may use the whole
+        window."""
         self._forget(window, now_ms)
         since_ms = now_ms - self._samples[0].start_ms if self._samples else 0
         missing = window.samples - 1 - since_ms // window.sample_ms
         return max(since_ms + max(missing, 0) * window.sample_ms, 1)
 
     def throttle_ms(self, quota: float, window: Window, now_ms: int, *, extra: float = 0) -> int:
-        """How long nothing may happen, until the rate is ``quota`` per second again; 0 if it is
-        not over it (Kafka class QuotaUtils, throttleTime).
+        """How long nothing may happen until the rate is ``quota`` per second again; 0 if the rate
+        is not over the quota (Kafka class QuotaUtils, throttleTime).
 
         Args:
             extra: an amount that is not recorded, and counts as if it were.
@@ -75,12 +76,12 @@ class Rate:
         return min(round(min((observed - quota) / quota, INT_MAX) * window_ms), INT_MAX)
 
     def left(self, quota: float, window: Window, now_ms: int) -> float:
-        """The amount that may be recorded now without a throttle; negative if there is one."""
+        """The amount that may be recorded now without a throttle; negative over the quota."""
         fits = quota * self.window_ms(window, now_ms) / 1000
         return fits - self.amount(window, now_ms)
 
     def is_idle(self, window: Window, now_ms: int) -> bool:
-        """Whether nothing is left of what was recorded."""
+        """Whether all recorded amounts lie before the window."""
         return not self._samples or now_ms - self._samples[-1].last_ms >= window.whole_ms
 
     def check_invariants(self, window: Window) -> None:
@@ -94,7 +95,7 @@ class Rate:
             assert after.start_ms - before.start_ms >= window.sample_ms
 
     def _forget(self, window: Window, now_ms: int) -> None:
-        """Samples without an event in the window do not count; one that overlaps it counts."""
+        """Drop the samples without an event in the window. A sample that overlaps it counts."""
         samples = self._samples
         while samples and now_ms - samples[0].last_ms >= window.whole_ms:
             samples.popleft()

@@ -1,4 +1,4 @@
-"""Which quotas a question is about (KIP-546; Kafka class ClientQuotasImage, describe)."""
+"""Which quotas a request to describe them asks for (KIP-546; Kafka class ClientQuotasImage)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from sharegroup.model.errors import InvalidRequest, UnsupportedVersion
 from sharegroup.quotas.entity import CLIENT_ID, IP, USER, Entity
 
 EXACT, DEFAULT, ANY = range(3)
-"""Match types: the entity of this name; the default one; any of the type, default or named."""
+"""Match types: the entity of this name; the default entity; any entity of the type."""
 
 
 class Component(NamedTuple):
-    """What the entity of a type must be."""
+    """What an entity must have as its part of the type ``kind``."""
 
     kind: str
     match_type: int
@@ -21,11 +21,12 @@ class Component(NamedTuple):
 
 
 class Selection:
-    """A filter of entities: they match if every component does. ``strict``: an entity with further
-    types does not match. Without components every entity matches, or none if ``strict``.
+    """A filter of entities. An entity matches if every component does. If ``strict``, an entity
+    with further types does not match. Without components every entity matches, or, if ``strict``,
+    no entity.
 
     Raises:
-        InvalidRequest, UnsupportedVersion: it is not valid.
+        InvalidRequest, UnsupportedVersion: the filter is not valid.
     """
 
     def __init__(self, components: Iterable[Component], *, strict: bool) -> None:
