@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 class _Content:
     data: bytearray = field(default_factory=bytearray)
     durable: int = 0
-    """Bytes that survive a crash; the file itself is durable once it has any, or is small."""
+    """How many bytes survive a crash. The file itself always survives."""
 
 
 class MemoryFile:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 LATENCY_S = 0.0001
-"""One-way latency, about that of a loopback interface."""
+"""One-way latency, about the latency of a loopback interface."""
 
 FIRST_FREE_PORT = 49_152
 
@@ -42,7 +42,7 @@ class SimulatedTransport(asyncio.Transport):
         return self._closing
 
     def can_write_eof(self) -> bool:
-        """It is closed in both directions only."""
+        """A connection is closed in both directions only."""
         return False
 
     def close(self) -> None:
