@@ -19,7 +19,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class TimeOffset:
-    """How far ahead of the machine's clock a broker's time is; it outlives its restarts."""
+    """How far a broker's time is ahead of the machine's clock; kept over the broker's restarts."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -52,7 +52,7 @@ class _Move:
 class _MovingSelector(selectors.BaseSelector):
     """The system's selector; while time is being moved it does not wait for timers.
 
-    With a positive timeout, or none, the loop says that it is idle until then.
+    By a positive timeout, or no timeout, the loop tells that it is idle until then.
     """
 
     def __init__(self, offset: TimeOffset) -> None:

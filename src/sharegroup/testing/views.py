@@ -35,8 +35,8 @@ class PartitionView:
         lag: records not done yet: not delivered, delivered and unacknowledged, or released.
         in_flight: delivered and not acknowledged; Kafka calls these ``acquired``.
         available: delivered before, and waiting for another delivery.
-        acknowledged, archived: finished, but after a record that is not (archived: rejected, gone,
-            or delivered too often).
+        acknowledged, archived: finished, but after a record that is not finished (archived:
+            rejected, gone, or delivered too often).
         ranges: the state of each record from the start offset on; equal neighbours are joined.
     """
 
