@@ -1,4 +1,4 @@
-"""What a consumer says about a record."""
+"""How a consumer acknowledges a record."""
 
 from __future__ import annotations
 

@@ -45,8 +45,8 @@ class AclOperation(IntEnum):
 class AclPattern(IntEnum):
     """How the name of an ACL is meant.
 
-    LITERAL: as it is, and ``*`` is every name. PREFIXED: every name that begins so. MATCHING, in a
-    filter only: every ACL that concerns the resource of this name, by whatever pattern.
+    LITERAL: as it is, and ``*`` is every name. PREFIXED: every name that begins with it. MATCHING,
+    in a filter only: every ACL that concerns the resource of this name, by whatever pattern.
     """
 
     UNKNOWN = 0
@@ -67,10 +67,10 @@ AclWord = TypeVar("AclWord", AclResource, AclOperation, AclPattern)
 
 
 def with_a_meaning(words: type[AclWord]) -> list[AclWord]:
-    """All but UNKNOWN: those that an ACL, or a filter, may have."""
+    """All words but UNKNOWN: the words that an ACL, or a filter, may have."""
     return [word for word in words if word is not words.UNKNOWN]
 
 
 def of_number(words: type[AclWord], number: int) -> AclWord:
-    """The word of a number of the protocol; UNKNOWN if there is none."""
+    """The word of a number of the protocol; UNKNOWN if no word has this number."""
     return next((word for word in words if word == number), words.UNKNOWN)

@@ -61,9 +61,8 @@ class ConfigDef:
 
     ``check`` sees a parsed value and returns a sentence when it is wrong. ``synonyms`` are the
     broker settings that the default derives from, first match wins. ``departs`` says why the
-    default is not Kafka's, where it is not; ``no_effect`` why a setting is accepted and does
-    nothing here. ``dynamic`` settings may be altered while the broker
-    runs.
+    default differs from Kafka's, if it does; ``no_effect`` why a setting is accepted and does
+    nothing here. ``dynamic`` settings may be altered while the broker runs.
     """
 
     name: str
@@ -81,11 +80,11 @@ class ConfigDef:
     dynamic: bool = False
 
     def parse(self, text: str) -> ConfigValue:
-        """The value that ``text`` says.
+        """The value that ``text`` stands for.
 
         Raises:
-            InvalidConfig: it is not of the type, out of bounds or none of the choices; one
-                sentence, as Kafka says it.
+            InvalidConfig: the value is not of the type, is out of bounds or is not among the
+                choices; one sentence, in Kafka's words.
         """
         value = self._convert(text.strip())
         reason = self._reason_against(value)
@@ -94,7 +93,7 @@ class ConfigDef:
         return value
 
     def _shown(self, value: ConfigValue) -> str:
-        """A wrong value as Kafka's messages show it: of a list of choices the wrong one."""
+        """A wrong value as Kafka's messages show it: of a list its first wrong part."""
         if isinstance(value, tuple):
             wrong = [part for part in value if self.choices and part not in self.choices]
             return wrong[0] if wrong else f"[{', '.join(value)}]"
@@ -173,7 +172,7 @@ class ConfigEntry:
 
     @property
     def is_default(self) -> bool:
-        """Nobody has set it."""
+        """Whether nobody has set the setting."""
         return self.source is ConfigSource.DEFAULT
 
 
@@ -204,8 +203,8 @@ class ConfigTable(Mapping[str, ConfigDef]):
         return len(self._definitions)
 
     def today(self, name: str) -> str | None:
-        """The current name of a setting that drafts of the KIP called ``name``; None when it is no
-        such name."""
+        """The current name of a setting that drafts of the KIP called ``name``; None if no setting
+        was called so."""
         return self._aliases.get(name)
 
 

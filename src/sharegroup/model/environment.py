@@ -50,7 +50,7 @@ class FileRange(Protocol):
         many the socket has taken.
 
         Raises:
-            BlockingIOError: the socket takes none now.
+            BlockingIOError: the socket takes no bytes now.
             OSError: the file cannot be read, or the socket is broken.
         """
         ...
@@ -69,7 +69,7 @@ class DiskFile(Protocol):
     def pread(self, size: int, position: int) -> bytes: ...
 
     def range(self, size: int, position: int) -> FileRange | None:
-        """Bytes of the file to be sent; None where they have to be read."""
+        """``size`` bytes from ``position``, to be sent; None where bytes have to be read."""
         ...
 
     def append(self, data: bytes | Sequence[bytes | memoryview]) -> None:
@@ -165,7 +165,7 @@ class Environment:
     descriptors: Callable[[], int] = lambda: NO_LIMIT
     """How many file descriptors this process may have at this moment."""
     low_priority: Callable[[Callable[[], None]], Awaitable[None]] | None = None
-    """Runs in a thread what must not slow down requests; None: there is no such thread."""
+    """Runs work that must not slow down requests in a thread; None: there is no such thread."""
 
     def new_id(self) -> UUID:
         """A random id, for topics and clusters."""

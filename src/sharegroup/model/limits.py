@@ -13,7 +13,7 @@ from typing import Final
 FRAME_BYTES_MAX: Final = 104_857_600
 """One request frame; Kafka's socket.request.max.bytes.
 
-A longer one closes the connection.
+A longer frame closes the connection.
 """
 
 SMALL_REQUEST_BYTES_MAX: Final = 1 << 20
@@ -22,11 +22,11 @@ refused by its length, before the rest is read. Produce requests may take FRAME_
 
 FETCH_SESSION_PARTITIONS_MAX: Final = 200_000
 """Partitions of all incremental fetch sessions together, some 100 MB. A consumer whose session
-would be over it gets none, and names its partitions with each fetch."""
+would go over this number gets no session, and names its partitions with each fetch."""
 
 KEY_RANGES_MAX: Final = 1000
 """Key ranges of one partition in a fetch, which are compared with each record's hash. A member has
-few: each time that members come or go adds one at most."""
+few: each join or leave of members adds one range at most."""
 
 ACKNOWLEDGING_REQUEST_BYTES_MAX: Final = 16 << 20
 """A request with acknowledgements: one type for each record of the widest window
@@ -61,8 +61,8 @@ TAGGED_FIELDS_MAX: Final = 10_000
 """Tagged fields of one struct, as Kafka from 4.4 on."""
 
 OPEN_REQUESTS_MAX: Final = 256
-"""Requests of one connection that are started and not answered. At this number no further one is
-started until half of them are answered (Kafka handles one at a time)."""
+"""Requests of one connection that are started and not answered. At this number no further request
+is started until half of them are answered (Kafka handles one at a time)."""
 
 ANSWERS_AHEAD_BYTES_MAX: Final = 1 << 20
 """Bytes of one connection's answers that are ready and wait for an earlier one. Beyond this no
@@ -77,8 +77,8 @@ STEP_REQUESTS: Final = 32
 timers fire, and the next connections have their turn."""
 
 STEP_REQUESTS_ALONE: Final = 128
-"""The same while one connection has the broker for itself: some milliseconds. Each step costs a
-round of fsync, which then serves as many."""
+"""As STEP_REQUESTS, while one connection has the broker for itself: some milliseconds. Each step
+costs a round of fsync, which then serves this many requests."""
 
 SLICE_S: Final = 0.005
 """Seconds that one request may take of the event loop's thread at once, where its parts are
@@ -94,19 +94,20 @@ PRODUCED_PARTITIONS_MAX: Final = 20_000
 batch has 61 bytes at least, so a request of 1 MiB, the default of most producers, holds fewer."""
 
 TURN_BYTES: Final = 4 << 10
-"""Each this many bytes of a request count as one more request of its turn: decoding them takes as
-long."""
+"""For each piece of this many bytes a request counts as one more request of its turn: decoding the
+piece takes as long."""
 
 WRITE_BYTES: Final = 1 << 20
 """Bytes of answers written to one connection in one step of the event loop. The rest of a large
 answer is not copied into the connection's buffer, and others have their turn in between."""
 
 TURN_RECORD_BYTES: Final = 64 << 10
-"""The same for requests that carry records, which are not decoded."""
+"""As TURN_BYTES, for requests that carry records, which are not decoded."""
 
 OPEN_BYTES_MAX: Final = 2 << 20
 """Bytes of the requests of one connection that are started and not answered. At this number no
-further one is started until half of them are answered, so that a slow disk gets no more work."""
+further request is started until half of the bytes are answered, so that a slow disk gets no more
+work."""
 
 UNCLAIMED_BYTES: Final = 64 << 10
 """An unfinished request up to this length is read without reserving all of it in
@@ -139,7 +140,7 @@ HELD_RANGES_MAX: Final = 1_000
 
 GROUP_REGEXES_MAX: Final = 100
 """Different regular expressions in one consumer group. Each is matched with every topic's name, in
-slices, and when topics change with the new names."""
+slices, and, when topics change, with the new names."""
 
 GROUP_PROTOCOLS_MAX: Final = 100
 """Protocols (ways of assigning) of one member of a classic group; clients have one to three."""
@@ -201,7 +202,7 @@ SCRAM_MESSAGE_BYTES_MAX: Final = 1 << 16
 """For the client. One message of a server in a SASL login; Kafka's have some hundred bytes."""
 
 OAUTH_REFUSAL_CHARACTERS_MAX: Final = 1_000
-"""For the client. What is kept of a server's reason for refusing a token."""
+"""For the client. Characters that are kept of a server's reason for refusing a token."""
 
 TOKEN_RESPONSE_BYTES_MAX: Final = 1 << 20
 """For the client. An answer of a token endpoint; a token is some kilobytes."""
@@ -263,8 +264,9 @@ request are unpacked on the event loop's thread. More is unpacked on another thr
 other request waits for it."""
 
 COMPRESSED_BLOCKS_MAX: Final = 262_144
-"""Blocks in one snappy or lz4 stream, which are stepped over one by one: the bound above in blocks
-of 1 KiB, the smallest that xerial's writer makes (Java's are 32 and 64 KiB)."""
+"""Blocks in one snappy or lz4 stream, which are stepped over one by one:
+DECOMPRESSED_BATCH_BYTES_MAX in blocks of 1 KiB, the smallest that xerial's writer makes (Java's are
+32 and 64 KiB)."""
 
 SNAPPY_RATIO_MAX: Final = 22
 """A byte of snappy unpacks to at most 21.3 bytes: a copy of 64 bytes takes three. A block that
@@ -282,16 +284,17 @@ INPUT_LINE_BYTES_MAX: Final = 64 * 1024 * 1024
 must not fill the memory."""
 
 COOPERATIVE_RECORDS_MAX: Final = 200_000
-"""Offsets of one partition between the first that a group has not committed and the last that is
-handed out in turns. One record that nobody commits holds up what is behind that; a lock that ends
-frees it."""
+"""Offsets of one partition between the first offset that a group has not committed and the last
+offset that is handed out in turns. A record that nobody commits holds up the records after these
+offsets, until its lock ends."""
 
 POOL_RECORDS_MAX: Final = 1_000_000
 """Records that a pool holds, and handlers that it runs, at most. A record of 100 bytes takes about
 a kilobyte with its lane."""
 
 QUOTAS_MAX: Final = 10_000
-"""Quotas that a broker keeps. Who may set them is trusted; a loop that goes wrong is not."""
+"""Quotas that a broker keeps. A user who may set quotas is trusted; a loop that goes wrong is
+not."""
 
 QUOTA_ALTERATIONS_MAX: Final = 2_000
 """Entities in one AlterClientQuotas, some 30 ms of work (Kafka: 10,000 changes)."""
@@ -302,16 +305,16 @@ are two types at most, and four quotas."""
 
 QUOTA_CLIENTS_MAX: Final = 10_000
 """Clients whose rate is followed against one kind of quota, a kilobyte each, and addresses whose
-connections are counted. Further ones share one rate for each quota until others are idle."""
+connections are counted. Further clients share one rate for each quota until others are idle."""
 
 QUOTA_CLIENT_ID_CHARACTERS: Final = 256
-"""What is kept of a client id to know the client again. Two clients whose ids differ only behind
-that share a rate."""
+"""Characters of a client id that are kept, to know the client again. Two clients whose ids differ
+only after these characters share a rate."""
 PASSWORD_CHECKS_MAX: Final = 2
 """Hashes of passwords computed at once, each some 50 ms of a processor and 16 MiB."""
 
 USERS_COMPARED_MAX: Final = 128
-"""An unknown user of SCRAM gets the salt's length and the iterations that are usual among so many
+"""An unknown user of SCRAM gets the salt's length and the iterations that are usual among this many
 users."""
 
 TOKEN_BYTES_MAX: Final = 64 << 10
@@ -324,11 +327,12 @@ UNAUTHENTICATED_SHARE: Final = 4
 """One connection in this many may be one that has not authenticated yet."""
 
 UNAUTHENTICATED_MIN: Final = 8
-"""At least so many connections may be unauthenticated, however few are allowed in all."""
+"""At least this many connections may be unauthenticated, however few are allowed in all."""
 
 UNAUTHENTICATED_HOSTS_COMPARED: Final = 64
-"""Up to so many addresses with unauthenticated connections, the one with the most loses one when
-there are too many; with more, the oldest of all is closed."""
+"""What is closed when there are too many unauthenticated connections. If they come from up to this
+many addresses: a connection of the address that has the most. Else: the oldest connection of all.
+"""
 
 UNAUTHENTICATED_MEMORY_SHARE: Final = 8
 """One part in this many of queued.max.request.bytes is for connections that have not authenticated
@@ -338,7 +342,8 @@ HANDSHAKES_PER_SECOND_MAX: Final = 250
 """TLS handshakes that begin in a second, over all listeners: they take a quarter of a processor."""
 
 HANDSHAKES_AT_ONCE_MAX: Final = 2
-"""TLS handshakes that begin at once, when there were few before: what others wait for in one go."""
+"""TLS handshakes that begin at once, when there were few before: other connections wait for all of
+them."""
 
 TLS_RECORDS_AT_ONCE: Final = 64
 """TLS records decrypted before their data is looked at: a millisecond if each changes keys."""
@@ -348,7 +353,7 @@ TLS_EMPTY_RECORDS_MAX: Final = 64
 may send; each costs some 20 µs of the event loop."""
 
 TLS_DATA_PER_EMPTY_RECORD: Final = 1 << 20
-"""One more of them for each so many bytes of data."""
+"""A connection may send one more TLS record without data for each this many bytes of data."""
 
 FAILURE_DELAY_DOUBLINGS_MAX: Final = 5
 """How often the delay of a failed authentication doubles: up to 32 times."""
@@ -361,7 +366,7 @@ CLAIMS_FOLLOWED_MAX: Final = 10_000
 """
 
 CLAIMS_USER_CHARACTERS: Final = 100
-"""What is kept of a claimed name to know it again."""
+"""Characters of a claimed name that are kept, to know the name again."""
 
 USER_NAME_LENGTH_MAX: Final = 1000
 """Characters of a user's name that is stored; the log and the answers repeat it."""

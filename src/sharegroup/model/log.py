@@ -24,7 +24,7 @@ class Appended(NamedTuple):
     """Wall-clock time stamped on the batches under LogAppendTime, else -1."""
 
     duplicate: bool = False
-    """The batch was there already (idempotent retry); offsets are those of the first append."""
+    """The batch was there already (idempotent retry); the offsets are from its first append."""
 
 
 class StoredBatches(NamedTuple):
@@ -37,7 +37,7 @@ class StoredBatches(NamedTuple):
 class ReadBatches(NamedTuple):
     """Whole record batches as they lie in the log.
 
-    The first may start before the offset asked for.
+    The first batch may start before the offset asked for.
     """
 
     data: bytes
@@ -63,7 +63,8 @@ class DamagedOffsets(NamedTuple):
 
 
 class ActiveProducer(NamedTuple):
-    """An idempotent or transactional producer of a partition; -1: there is none."""
+    """An idempotent or transactional producer of a partition; a field is -1 if there is no such
+    value."""
 
     producer_id: int
     epoch: int
@@ -71,7 +72,7 @@ class ActiveProducer(NamedTuple):
     timestamp_ms: int
     """When it wrote last, wall clock."""
     coordinator_epoch: int
-    """The transaction coordinator's, of its last marker."""
+    """The epoch of the transaction coordinator that wrote the producer's last marker."""
     transaction_start: int
     """The first offset of its open transaction."""
 
@@ -95,7 +96,7 @@ class ProducerStates(Protocol):
         """Check that no later epoch of a producer has been here.
 
         Raises:
-            InvalidProducerEpoch: one has.
+            InvalidProducerEpoch: a later epoch has been here.
         """
         ...
 
@@ -110,7 +111,7 @@ class ProducerStates(Protocol):
     def check_marker(
         self, producer_id: int, epoch: int, coordinator_epoch: int, *, newer: bool = False
     ) -> None:
-        """Check a marker before it is appended. ``newer``: its epoch must be above that of the
+        """Check a marker before it is appended. ``newer``: its epoch must be above the epoch of the
         producer's records (KIP-890), not only equal.
 
         Raises:
@@ -134,10 +135,10 @@ class PartitionLog(Protocol):
     """One partition's log.
 
     Offsets: ``log_start_offset`` ≤ ``last_stable_offset`` ≤ ``high_watermark`` ≤
-        ``log_end_offset``. The high watermark is the end of what readers may see: the durable,
-        under the flush policy. The last stable offset is the end of what readers of committed
-        records may see: the first offset of a transaction that has not ended, or the high
-        watermark.
+        ``log_end_offset``. The high watermark is the end of what readers may see: of the records
+        that are durable under the flush policy. The last stable offset is the end of what readers
+        of committed records may see: the first offset of a transaction that has not ended, or the
+        high watermark.
     """
 
     topic_partition: TopicPartition
@@ -148,7 +149,7 @@ class PartitionLog(Protocol):
 
     @property
     def producer_states(self) -> ProducerStates:
-        """What it knows of its producers."""
+        """What the log knows of its producers."""
         ...
 
     @property
@@ -175,7 +176,7 @@ class PartitionLog(Protocol):
 
     @property
     def recompression(self) -> Recompression | None:
-        """How batches must be compressed; None: as they come."""
+        """How batches must be compressed; None: batches stay as they come."""
         ...
 
     async def append(self, batches: bytes) -> Appended:
@@ -223,7 +224,8 @@ class PartitionLog(Protocol):
         ...
 
     def after_damage(self, offset: int) -> int:
-        """``offset``, or the first one after the range that is damaged on disk and holds it."""
+        """``offset``; or, if a range that is damaged on disk holds it, the first offset after the
+        range."""
         ...
 
     def damages(self) -> list[DamagedOffsets]:
@@ -247,14 +249,14 @@ class PartitionLog(Protocol):
         ...
 
     async def delete_records(self, before_offset: int) -> int:
-        """Move the log start up to ``before_offset`` (-1: the high watermark); the new log
+        """Move the log start up to ``before_offset`` (-1: the high watermark). Returns the new log
         start."""
         ...
 
 
 class TrustedLog(PartitionLog, Protocol):
     """A log in this broker, which may write to it unchecked: an internal topic, or a marker in any
-    topic. It knows the offsets at once."""
+    topic. The offsets of an append are known at once."""
 
     def append_trusted(self, batches: bytes, *, flush: bool = True) -> Appended:
         """Append batches that this broker has made: no CRC, limit or sequence is checked. They are

@@ -16,7 +16,7 @@ _ANY = re.compile(r"[^ -~]")
 
 
 def printable(text: str, *, keep: str = "") -> str:
-    """``text`` with characters that do not print escaped, except those in ``keep``."""
+    """``text`` with characters that do not print escaped, except the characters in ``keep``."""
     if text.isprintable():
         return text
     return _ANY.sub(lambda found: _escaped(found[0], keep), text)
@@ -60,8 +60,8 @@ class EscapedMessages(logging.Filter):
     """Escapes a logger's messages, for programs that bring handlers of their own."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Let every record pass, with a message that prints. One that prints already stays as it
-        is: whoever counts messages by their text before the names are filled in still can."""
+        """Let every record pass, with a message that prints. A message that prints already stays as
+        it is: a program that counts messages by their text before names are filled in still can."""
         said = record.getMessage()
         if not said.isprintable():
             record.msg, record.args = printable(said), None

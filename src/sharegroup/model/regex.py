@@ -21,7 +21,7 @@ RE2's own 8 MiB let 450 bytes of a request cost seconds.
 """
 
 REMEMBERED_MAX: Final = 128
-"""Expressions that are remembered, each with 1 MiB at most; as many as the module re2 does."""
+"""Expressions that are remembered, each with 1 MiB at most; as many as the module re2 remembers."""
 LENGTH_MAX: Final = 32_767
 REPEATS_MAX: Final = 2_000
 """The sum of all counts in braces. RE2 writes each repetition out before it looks at the size."""
@@ -31,10 +31,11 @@ _REPEAT: Final = re.compile(r"\{(\d{1,9})(?:,(\d{0,9}))?\}")
 
 
 def compile_regex(regex: str, field: str) -> Callable[[str], bool]:
-    """Whether a whole text matches. ``field`` is the request's name for it, for the message.
+    """A function that says whether a whole text matches ``regex``. ``field`` is the request's name
+    for the expression, for the error's message.
 
     Raises:
-        InvalidRegularExpression: RE2 refuses it, for its syntax or its size.
+        InvalidRegularExpression: RE2 refuses the expression, for its syntax or its size.
     """
     repeats = sum(max(int(low), int(high or 0)) for low, high in _REPEAT.findall(regex))
     classes = regex.count("\\p") + regex.count("\\P")
@@ -53,8 +54,8 @@ def compile_regex(regex: str, field: str) -> Callable[[str], bool]:
 
 @lru_cache(REMEMBERED_MAX)
 def _compiled(regex: str) -> Any:
-    """The compiled expression, or as a text why it is refused: that took time too, and a client
-    that is refused tries again."""
+    """The compiled expression, or, as a text, why it is refused. A refusal is remembered, too: it
+    took time as well, and a client that is refused tries again."""
     try:
         return re2.compile(regex, _OPTIONS)
     except re2.error as error:

@@ -19,5 +19,6 @@ class StateBatch(NamedTuple):
 
 
 StateRow: TypeAlias = tuple[int, int, int, int]
-"""A :class:`StateBatch`, or a plain tuple of the same four and equal to it. A window in many pieces
-makes very many: a plain tuple costs a third, and Python's collector soon passes it over."""
+"""A :class:`StateBatch`, or a plain tuple of the same four numbers, which is equal to it. A window
+in many pieces makes very many rows: a plain tuple costs a third of a StateBatch, and Python's
+garbage collector soon passes it over."""

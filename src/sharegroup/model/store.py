@@ -38,7 +38,7 @@ class StoreFacts:
 
     cluster_id: str
     topics: Mapping[str, TopicFacts] = field(default_factory=dict)
-    """All topics by name, also those that are being made."""
+    """All topics by name, including topics that are being made."""
     group_configs: Mapping[str, Configs] = field(default_factory=dict)
     """Group id → its own configs; a group without any is not in it."""
     broker_configs: Configs = field(default_factory=dict)
@@ -55,7 +55,7 @@ class LogFolder:
     total_bytes: int
     usable_bytes: int
     sizes: Mapping[TopicPartition, int]
-    """Of each partition that is in service."""
+    """The size of each partition that is in service."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class CleaningFacts:
     """What the log cleaner of a store has done since the start, and what there is to do."""
 
     runs: int = 0
-    """Logs that were cleaned; one may count often."""
+    """How often a log was cleaned, over all logs."""
     read_bytes: int = 0
     written_bytes: int = 0
     last_run_seconds: float = 0.0
@@ -95,7 +95,7 @@ class TopicStore(Protocol):
 
     @property
     def partition_count(self) -> int:
-        """All partitions, also those that are being made."""
+        """The number of all partitions, including partitions that are being made."""
         ...
 
     @property
@@ -104,7 +104,7 @@ class TopicStore(Protocol):
         ...
 
     def logs_of(self, topic: str) -> Sequence[PartitionLog]:
-        """The logs of one of :attr:`topics`, in the order of their partitions; those that could not
+        """The logs of one of :attr:`topics`, in the order of their partitions; logs that could not
         be opened are left out."""
         ...
 
@@ -112,8 +112,8 @@ class TopicStore(Protocol):
         """The log of one partition.
 
         Raises:
-            UnknownTopicOrPartition: there is none.
-            KafkaStorageError: it is there, but could not be opened.
+            UnknownTopicOrPartition: there is no such partition.
+            KafkaStorageError: the log is there, but could not be opened.
         """
         ...
 
@@ -122,7 +122,7 @@ class TopicStore(Protocol):
         ...
 
     def find_log(self, key: TopicPartition) -> PartitionLog | None:
-        """The log of one partition, or None if there is none or it could not be opened."""
+        """The log of one partition; None if there is no such log, or it could not be opened."""
         ...
 
     async def create_topic(
@@ -132,17 +132,17 @@ class TopicStore(Protocol):
 
         Raises:
             InvalidTopic, InvalidPartitions, TopicAlreadyExists: as their names say.
-            KafkaStorageError: it could not be made; nothing is left of it.
+            KafkaStorageError: the topic could not be made; nothing is left of it.
         """
         ...
 
     async def add_partitions(self, name: str, partitions: int) -> None:
-        """Let a topic have ``partitions`` in all, durably. The new ones are empty, the old ones
-        stay as they are.
+        """Let a topic have ``partitions`` in all, durably. New partitions are empty, old ones stay
+        as they are.
 
         Raises:
             UnknownTopicOrPartition: there is no such topic.
-            InvalidPartitions: it has as many already.
+            InvalidPartitions: the topic has as many already.
             KafkaStorageError: it could not be done; the topic is as it was.
         """
         ...
@@ -195,7 +195,7 @@ class ConfigStore(Protocol):
         ...
 
     def set_group_configs(self, group_id: str, configs: Configs) -> None:
-        """Replace a group's configs durably; empty ones forget the group.
+        """Replace a group's configs durably; without configs the group is forgotten.
 
         Raises:
             KafkaStorageError: they could not be written.
@@ -228,8 +228,8 @@ class Store(TopicStore, ConfigStore, Protocol):
         ...
 
     def refusals(self) -> Mapping[str, int]:
-        """How often something could not be done for want of a resource, and may be tried again;
-        by resource, those that never lacked included."""
+        """How often something could not be done for want of a resource, and may be tried again; by
+        resource. Resources that never lacked are included."""
         ...
 
     def out_of_service(self) -> list[TopicPartition]:
@@ -245,11 +245,11 @@ class Store(TopicStore, ConfigStore, Protocol):
         ...
 
     def enforce_retention(self, now_wall_ms: int) -> int:
-        """Remove what is past retention; the number of segments removed. ``now_wall_ms``:
+        """Remove segments that are past retention; returns how many were removed. ``now_wall_ms``:
         milliseconds since 1970.
 
-        Call it every ``log.retention.check.interval.ms``. What cannot be removed is logged, and
-        tried again at the next call.
+        Call it every ``log.retention.check.interval.ms``. A segment that cannot be removed is
+        logged, and tried again at the next call.
         """
         ...
 
@@ -265,8 +265,8 @@ class Store(TopicStore, ConfigStore, Protocol):
 
     async def clean(self, now_wall_ms: int, key_bytes_max: int) -> bool:
         """Clean the compacted log that needs it most: only the last record of each key stays.
-        Returns whether one was cleaned; False if none needs it now. It runs in slices, so that the
-        loop can do other work. ``key_bytes_max``: memory for the keys."""
+        Returns whether a log was cleaned; False if no log needs it now. It runs in slices, so that
+        the loop can do other work. ``key_bytes_max``: memory for the keys."""
         ...
 
     async def remove_leftovers(self) -> None:
@@ -275,12 +275,12 @@ class Store(TopicStore, ConfigStore, Protocol):
         ...
 
     def checkpoint(self) -> bool:
-        """Write how far each log is durable: the next start knows by that whether its end is
-        missing. Returns False if it could not be written."""
+        """Write how far each log is durable. By this checkpoint the next start knows whether the
+        end of a log is missing. Returns False if it could not be written."""
         ...
 
     async def stop_appending(self) -> None:
-        """Refuse appends from now on; returns when what was appended before is durable."""
+        """Refuse appends from now on; returns when all earlier appends are durable."""
         ...
 
     async def close(self) -> None:

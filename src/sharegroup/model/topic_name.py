@@ -12,7 +12,7 @@ _TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def check_topic_name(name: str) -> None:
-    """Kafka's rule for topic names: also what keeps a name from leaving the data folder.
+    """Check a name by Kafka's rule, which also keeps names from leading out of the data folder.
 
     Raises:
         InvalidTopic: the name is illegal.
