@@ -1,8 +1,7 @@
 """The APIs we know: key, name, message classes.
 
-The broker's own table (``broker.network.api_table``) says which of them it serves. Message modules
-are imported on first use, so that starting a broker or an executor does not pay for APIs that it
-never sees.
+The broker's own table (``broker.network.api_table``) says which APIs it serves. Message modules are
+imported on first use: starting a broker or an executor does not pay for APIs that it never sees.
 """
 
 from __future__ import annotations

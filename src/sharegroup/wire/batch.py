@@ -4,8 +4,8 @@ The broker reads and stamps headers and passes the rest as opaque bytes. Records
 decoded only for the broker's own internal topics and for the one batch that a timestamp look-up
 lands in.
 
-Layout (Kafka class DefaultRecordBatch): base offset i64, length i32 (of what follows it), leader
-epoch i32, magic i8, CRC u32 (crc32c of all that follows it), attributes i16, last offset delta i32,
+Layout (Kafka class DefaultRecordBatch): base offset i64, length i32 (of the bytes after it), leader
+epoch i32, magic i8, CRC u32 (crc32c of all bytes after it), attributes i16, last offset delta i32,
 base timestamp i64, max timestamp i64, producer id i64, producer epoch i16, base sequence i32,
 record count i32, records.
 """
@@ -26,7 +26,7 @@ from sharegroup.wire.compression import decompress
 
 Buffer = bytes | bytearray | memoryview
 Value = bytes | tuple[bytes, ...]
-"""A value may come in pieces, which are never joined but in the batch."""
+"""A value may come in pieces, which are joined only in the batch."""
 Record = tuple[bytes | None, Value | None]
 
 HEADER_BYTES: Final = 61
@@ -47,7 +47,7 @@ DELETE_HORIZON: Final = 0x40
 
 _LENGTH_END: Final = 12
 _LARGE_PIECE_BYTES: Final = 1024
-_HEADERS_MIN: Final = 16  # so many are read one by one before batches count as small
+_HEADERS_MIN: Final = 16  # this many are read one by one before batches may count as small
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _BEFORE_CRC = struct.Struct(">qiibI")
 _AFTER_CRC = struct.Struct(">hiqqqhii")
@@ -125,7 +125,7 @@ class Walk(NamedTuple):
     bounds: list[tuple[int, int]]
     """(base offset, last offset) of each batch, both inclusive."""
     positions: list[int]
-    """Where each begins."""
+    """Where each batch begins, in bytes."""
 
     @property
     def end_offset(self) -> int:
@@ -146,7 +146,7 @@ class Walk(NamedTuple):
 
     def holding(self, data: bytes, ranges: Sequence[tuple[int, int]]) -> bytes | memoryview:
         """The parts of ``data`` with the whole batches that hold a record of ``ranges``, which
-        ascend; batches that hold none are left out."""
+        ascend; batches that hold no such record are left out."""
         parts: list[tuple[int, int]] = []
         for first, last in ranges:
             begin = max(0, bisect_right(self.bounds, (first, OFFSET_MAX)) - 1)
@@ -190,8 +190,8 @@ def walk(data: Buffer) -> Walk:
 
 
 def walk_headers(found: FileRange, batch_bytes_min: int) -> Walk | None:
-    """As :func:`walk`, reading no more than the headers, each on its own. None: there would be too
-    many, since the first batches have fewer than ``batch_bytes_min`` bytes on average.
+    """As :func:`walk`, but reads the headers only, each on its own. None: the headers are too many,
+    since the first batches have fewer than ``batch_bytes_min`` bytes on average.
 
     Raises:
         OSError: the file cannot be read.
@@ -352,8 +352,8 @@ def encode_batch(
 
 
 def with_records(header: BatchHeader, records: Buffer) -> bytes:
-    """A whole batch with this header, whose length and CRC are computed, and ``records`` as they
-    stand in it, compressed where the header says so."""
+    """A whole batch of ``header``, with length and CRC computed, and ``records`` as they are. The
+    caller has compressed the records if the header says so."""
     after_crc = _AFTER_CRC.pack(*header[5:])
     length = HEADER_BYTES + len(records) - _LENGTH_END
     crc = crc32c(records, crc32c(after_crc))
@@ -434,7 +434,7 @@ def _add_record(pieces: list[bytes], delta: int, key: bytes | None, value: Value
 
 
 def zigzag(number: int) -> bytes:
-    """A number as records hold it."""
+    """A number in the variable-length form that records have."""
     if 0 <= number < 64:
         return _SMALL[number]
     number = number << 1 if number >= 0 else (-number << 1) - 1
@@ -455,7 +455,7 @@ def read_varint(data: bytes | bytearray | memoryview, position: int) -> tuple[in
     """The variable-length number at ``position``, and where it ends.
 
     Raises:
-        CorruptMessage: it is longer than any number is.
+        CorruptMessage: the number is longer than 10 bytes.
     """
     byte = data[position]
     position += 1

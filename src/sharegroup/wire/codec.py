@@ -186,7 +186,7 @@ def _read_fixed(source: Source, run: list[Any], values: dict[str, str]) -> None:
 
 
 def _read_length(source: Source, schema: FieldSchema, flexible: bool, indent: int) -> str:
-    """Lines that read a length into a new local: -1 is null."""
+    """Add lines that read a length into a new local, which is returned; -1 is null."""
     n = source.local()
     if flexible:
         source.add(
@@ -209,8 +209,8 @@ def _read_field(
     *,
     in_tag: bool = False,
 ) -> str:
-    """Lines that read one variable-size field; the local that holds it. A null struct begins with
-    -1, and in a tagged field with 0.
+    """Add lines that read one variable-size field. Returns the local that holds its value. A null
+    struct begins with -1, and in a tagged field with 0.
     """
     v = source.local()
     nullable = version in schema.nullable

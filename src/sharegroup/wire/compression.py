@@ -32,7 +32,8 @@ Buffer = bytes | bytearray | memoryview
 _CODECS: Final[dict[int, Any]] = {GZIP: cramjam.gzip, LZ4: cramjam.lz4, ZSTD: cramjam.zstd}
 _ROOM_MIN: Final = 64 * 1024
 _ROOM_RATIO: Final = 8
-"""The first try has room for this many times the compressed bytes; few batches need a second."""
+"""The first try has room for this many times the compressed bytes; few batches need a second
+try."""
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES: Final = 16
 _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
@@ -53,7 +54,7 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
     """``data`` compressed as Java's producers do it.
 
     Args:
-        level: of gzip, lz4 and zstd, None for the codec's default; snappy has none.
+        level: of gzip, lz4 and zstd, None for the codec's default; snappy has no levels.
 
     Raises:
         UnsupportedCompressionType: there is no such codec.
@@ -87,8 +88,8 @@ def _lz4_blocks(data: bytes, level: int | None) -> Iterator[bytes]:
 
 
 def _lz4_thorough(plain: bytes, level: int) -> bytes:
-    """One block with its length. The codec has levels for frames only: the one block of a frame of
-    its own depends on no other."""
+    """One block with its length. The codec has levels for frames only, so ``plain`` becomes a frame
+    of its own: the one block of that frame depends on no other block."""
     frame = bytes(cramjam.lz4.compress(plain, level))
     size = int.from_bytes(frame[7:11], "little") & ~_LZ4_STORED
     return frame[7 : 11 + size]
@@ -177,7 +178,7 @@ def _snappy_block(data: bytes, bytes_max: int) -> bytes:
 
 
 def _check_lz4_frame(data: Buffer) -> None:
-    """Check that there is one frame and nothing after it. The codec checks what is in its
+    """Check that there is one frame and nothing after it. The codec checks the content of its
     blocks."""
     flags = data[4] if len(data) > 4 and data[:4] == _LZ4_MAGIC else None
     if flags is None:

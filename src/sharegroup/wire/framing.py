@@ -43,7 +43,7 @@ class FrameSplitter:
     ) -> None:
         self.frame_bytes_max = frame_bytes_max
         self._check = check
-        self._data = b""  # bytes received; those from `_at` on are not cut yet
+        self._data = b""  # bytes received; the bytes from `_at` on are not cut yet
         self._at = 0
         self.pending = False
         """Whether there may be a frame to cut."""
@@ -199,7 +199,7 @@ def first_string(data: bytes, position: int) -> str:
     """The string in the newer (compact) encoding at ``position``; empty where it is null.
 
     Raises:
-        MalformedMessage: there is none.
+        MalformedMessage: the bytes there are no string.
     """
     try:
         size, position = read_uvarint(data, position)
@@ -237,7 +237,7 @@ def bare_frame(content: bytes) -> bytes:
 
 
 _SMALL_BYTES: Final = 512
-"""Chunks that are smaller on average are joined: each is handled on its own on its way out."""
+"""Chunks that are smaller than this on average are joined: each chunk costs work on its way out."""
 
 
 def _framed(head: bytes, body: list[bytes]) -> list[bytes]:

@@ -39,7 +39,8 @@ class Marker(NamedTuple):
     """One marker."""
 
     type: int
-    """A :class:`MarkerType`, or a control record that ends no transaction; -1: there is none."""
+    """A :class:`MarkerType`, or the type of a control record that ends no transaction; -1: the
+    control batch is empty."""
     coordinator_epoch: int
 
 
@@ -74,11 +75,11 @@ def encode_marker(
 
 
 def decode_marker(batch: Buffer) -> Marker:
-    """What a control batch says. Kafka's log cleaner leaves an empty one of a transaction whose
-    records are all gone, as its producer's last: it says nothing (type -1).
+    """The marker in a control batch. When all records of a transaction are gone, Kafka's log
+    cleaner leaves an empty control batch as the last batch of its producer: its type is -1.
 
     Raises:
-        CorruptMessage: it is no control batch with a key and a value of the known form.
+        CorruptMessage: ``batch`` has no control record with a key and a value of the known form.
     """
     for _, _, key, value in decode_batch(batch):
         try:

@@ -57,7 +57,7 @@ class ClassicProtocolValue(Message):
 
 @message
 class ClassicMemberMetadataValue(Message):
-    """What a member with the classic protocol has said."""
+    """Session timeout and protocols of a member with the classic protocol."""
 
     session_timeout_ms: int = i32()
     supported_protocols: Sequence[ClassicProtocolValue] = array(ClassicProtocolValue)
@@ -83,7 +83,7 @@ class MemberMetadataValue(Message):
     takes_key_ranges: bool = boolean(tag=9000)
     """Ours: the member takes parts of partitions (KIP-X)."""
     cooperative: bool = boolean(tag=9001)
-    """Ours: it fetches from them in turns with others."""
+    """Ours: the member fetches from shared partitions in turns with other members."""
 
 
 @message
@@ -93,7 +93,7 @@ class AssignedPartitionsValue(Message):
     topic_id: UUID = uuid()
     partitions: Sequence[int] = array("i32")
     key_ranges: Sequence[PartitionRanges] = array(PartitionRanges, tag=9000)
-    """Ours: the ranges of hashes of those that it shall have in part (KIP-X)."""
+    """Ours: the ranges of hashes of the partitions that the member shall have in part (KIP-X)."""
 
 
 @message
@@ -112,7 +112,7 @@ class HeldPartitionsValue(Message):
     assignment_epochs: Sequence[int] | None = array("i32", default=None, nullable="0+", tag=0)
     """As many as partitions; null from Kafka before 4.2."""
     key_ranges: Sequence[PartitionRanges] = array(PartitionRanges, tag=9000)
-    """Ours: the ranges of hashes of those that it owns in part (KIP-X)."""
+    """Ours: the ranges of hashes of the partitions that the member owns in part (KIP-X)."""
 
 
 @message
@@ -243,8 +243,8 @@ def _held(values: Sequence[HeldPartitionsValue], epoch: int) -> core.Held:
 
 
 def decode_record(raw_key: bytes, raw_value: bytes | None) -> core.ConsumerRecord | None:
-    """The record that :func:`encode_record` (or Apache Kafka) wrote; None for one that is not kept
-    and for key types of other groups.
+    """The record that :func:`encode_record` (or Apache Kafka) wrote; None for a record that is not
+    kept, and for key types of other groups.
 
     Raises:
         MalformedMessage: the bytes are not such a record.

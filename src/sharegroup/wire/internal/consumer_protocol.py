@@ -1,5 +1,5 @@
 """What members of a classic consumer group tell each other through the coordinator: what each
-subscribes to and owns, and what the leader gives it.
+member subscribes to and owns, and what the leader assigns to it.
 
 Source: ``ConsumerProtocolSubscription.json`` and ``ConsumerProtocolAssignment.json`` of Apache
 Kafka 4.4. Both begin with a version of 16 bits. A newer version is read as the newest that is known
@@ -59,7 +59,11 @@ def to_bytes(message: Message, version: int = NEWEST) -> bytes:
 
 
 def from_bytes(kind: type[M], content: bytes) -> M:
-    """Raises MalformedMessage: the bytes are not such a message."""
+    """The message in ``content``, after its version.
+
+    Raises:
+        MalformedMessage: the bytes are not such a message.
+    """
     if len(content) < _VERSION.size:
         raise MalformedMessage(f"{kind.__name__}: the version is missing")
     [version] = _VERSION.unpack_from(content)

@@ -1,7 +1,7 @@
 """Records of ``__individual_commit_offsets``: ranges of offsets that groups have committed (KIP-X).
 
 The key holds the whole range, so that a null record deletes it, as in the draft. The type of the
-key, 9000, is none of Kafka's.
+key, 9000, is not used by Kafka.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ _NO_TAGS: Final = 0
 
 
 def encode_record(record: RangeRecord) -> tuple[bytes, bytes | None]:
-    """(key, value); a null record has no value. As the codec, in a tenth of its time: one commit
-    may have thousands of ranges."""
+    """(key, value); a null record has no value. The same bytes as the codec's, in a tenth of its
+    time: one commit may have thousands of ranges."""
     group_id, topic, partition, first, last, written, commit_ms = record
     key = _key_head(group_id, topic, partition) + _RANGE.pack(first, last)
     return key, _VALUE.pack(VERSION, commit_ms, _NO_TAGS) if written else None

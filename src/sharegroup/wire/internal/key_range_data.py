@@ -1,6 +1,6 @@
-"""Key ranges in the user data of the classic consumer protocol (KIP-X): what a member had, and what
-the leader gives it. The form is ours: the draft gives none. Members that do not know it see user
-data that is none of theirs, and have whole partitions.
+"""Key ranges in the user data of the classic consumer protocol (KIP-X): the ranges that a member
+had, and the ranges that the leader gives it. The format is ours, since the draft defines no format.
+Members that do not know it see user data of somebody else, and have whole partitions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ VERSION: Final = 0
 
 @message
 class TopicRanges(Message):
-    """Partitions of one topic, and the key ranges of those that are not whole."""
+    """Partitions of one topic, and the key ranges of the partitions that are not whole."""
 
     FLEXIBLE = 0
 
@@ -41,17 +41,17 @@ class KeyRangeData(Message):
 
 
 class Held(NamedTuple):
-    """What a member has."""
+    """The partitions that a member has."""
 
     partitions: frozenset[TopicPartition]
     parts: dict[TopicPartition, Intervals]
-    """The key ranges of those that are not whole."""
+    """The key ranges of the partitions that are not whole."""
 
 
 def to_user_data(
     partitions: Iterable[TopicPartition], parts: Mapping[TopicPartition, Intervals]
 ) -> bytes:
-    """Partitions, and the key ranges of those that are not whole."""
+    """User data with partitions, and the key ranges of the partitions that are not whole."""
     topics: dict[str, list[int]] = {}
     for where in sorted(partitions):
         topics.setdefault(where.topic, []).append(where.partition)
@@ -67,10 +67,10 @@ def to_user_data(
 
 
 def from_user_data(content: bytes | None) -> Held | None:
-    """What :func:`to_user_data` wrote; None: somebody else wrote it, or nobody.
+    """What :func:`to_user_data` wrote; None: there is no user data, or it is somebody else's.
 
     Raises:
-        MalformedMessage: it begins like ours, and cannot be read.
+        MalformedMessage: the data begins like ours, but cannot be read.
     """
     if content is None or not content.startswith(MAGIC):
         return None

@@ -80,8 +80,8 @@ def encode_record(record: OffsetRecord) -> tuple[bytes, bytes | None]:
 
 
 def _encode_value(committed: Committed) -> bytes:
-    """What the codec writes for :class:`OffsetCommitValue`, in a quarter of its time: a commit may
-    be of thousands of partitions."""
+    """The bytes that the codec writes for :class:`OffsetCommitValue`, in a quarter of its time: a
+    commit may have thousands of partitions."""
     offset, leader_epoch, metadata, commit_ms, expire_ms, topic_id = committed
     if expire_ms != NONE:
         version = EXPIRING_VALUE_VERSION
@@ -124,8 +124,8 @@ def decode_record(
 
 
 def _decode_value(raw: bytes) -> Committed:
-    """What the codec reads. What :func:`_encode_value` writes is read in a third of the time: a
-    start reads all of them."""
+    """The value as the codec reads it. A value that :func:`_encode_value` wrote is read in a third
+    of the codec's time: a start reads all values."""
     version, offset, leader_epoch = _VALUE_HEAD.unpack_from(raw)
     length = raw[_VALUE_HEAD.size]
     if version == VALUE_VERSION and 0 < length < 0x80:

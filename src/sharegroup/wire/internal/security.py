@@ -39,7 +39,7 @@ _NOT_FLEXIBLE: Final = 32_768
 
 
 class AclRow(NamedTuple):
-    """One ACL as the protocol tells it, by Kafka's numbers."""
+    """One ACL as the protocol has it, by Kafka's numbers."""
 
     resource_type: int
     resource_name: str
@@ -232,7 +232,7 @@ def _credential(value: bytes | None) -> ScramCredential | None:
 
 
 def _acl(key: bytes, value: bytes) -> AclChange:
-    """A start reads very many: the id, which stands in both, is read once."""
+    """An ACL. A start reads very many: the id, which stands in key and value, is read once."""
     read = decode(AccessControlEntryRecord, 0, value, 3)
     if key[2:] != value[3 : 3 + 16]:
         raise MalformedMessage("an ACL whose id is not that of its key")

@@ -177,7 +177,7 @@ def _decode_batches(data: bytes, position: int) -> tuple[tuple[StateRow, ...], i
 def _decode_tagged_batches(
     data: bytes, position: int, count: int
 ) -> tuple[tuple[StateRow, ...], int]:
-    """As a later version may write them, with tagged fields in each."""
+    """The batches as a later version may write them, with tagged fields in each batch."""
     batches: list[StateRow] = []
     for _ in range(count):
         value, position = decode_prefix(StateBatchValue, 0, data, position)
