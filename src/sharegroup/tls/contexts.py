@@ -39,7 +39,7 @@ def client_context(
 
     Args:
         check_host: the broker's certificate must be for the name that the client connects to.
-        protocols: ``TLSv1.2``, ``TLSv1.3``; none: both.
+        protocols: ``TLSv1.2``, ``TLSv1.3``; empty: both.
         ciphers: as OpenSSL writes them, for TLS 1.2; None: Python's choice.
 
     Raises:
@@ -47,7 +47,7 @@ def client_context(
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = check_host
-    # Java's clients trust any certificate in the store, also one that another one has signed.
+    # Java's clients trust any certificate in the store, also one that another certificate signed.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     _protocols(context, protocols, ciphers)
     if trust:
@@ -166,14 +166,15 @@ def _key_reason(error: ssl.SSLError, key: KeyStore, certificates: str, private: 
 
 
 def _no_password() -> str:
-    """Instead of OpenSSL's prompt on the terminal."""
+    """Called in place of OpenSSL's prompt on the terminal."""
     raise ValueError("the key is encrypted, and ssl.key.password is not set")
 
 
 @contextmanager
 def _chain(key: KeyStore) -> Iterator[tuple[str, str | None, str | None]]:
-    """Files with certificates and key: ``ssl`` takes nothing else. What is not in a PEM file is
-    written to one that only this user can read, and that is gone afterwards.
+    """Files with certificates and key, and the key's password: ``ssl`` takes nothing else. A key
+    and certificates that are in no PEM file are written to a file that only this user can read. It
+    is removed afterwards.
     """
     if key.location and key.type != PKCS12:
         yield key.location, None, key.key_password

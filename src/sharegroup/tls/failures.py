@@ -36,10 +36,10 @@ def failure(address: str, error: OSError, *, encrypted: bool) -> KafkaError:
 
     Args:
         address: ``host:port``.
-        encrypted: it was to be TLS.
+        encrypted: the connection was to use TLS.
 
     Returns:
-        NetworkException: it may work later. TlsFailed: it will not, with these settings.
+        NetworkException: to connect may work later. TlsFailed: it will not, with these settings.
     """
     if isinstance(error, ssl.SSLCertVerificationError):
         return TlsFailed(f"TLS with {address} failed: {_certificate(error)}")
@@ -57,7 +57,8 @@ def failure(address: str, error: OSError, *, encrypted: bool) -> KafkaError:
 
 def refused_later(address: str, error: BaseException | None) -> TlsFailed | None:
     """The error for a connection that ended after the TLS handshake and before the broker's first
-    answer: with TLS 1.3, that is when it refuses the client's certificate. None: TLS is not why.
+    answer: with TLS 1.3, a broker refuses a client's certificate at this time. None: TLS is not the
+    reason.
     """
     if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
         return TlsFailed(f"TLS with {address} failed: {_reason(error)}")

@@ -12,12 +12,13 @@ from sharegroup.tls.pem import in_lines
 from sharegroup.tls.stores import PKCS12, KeyStore
 
 SOON: Final = timedelta(days=14)
-"""A certificate that expires within this time is told of."""
+"""A certificate that expires within this time gets a warning."""
 
 
 def key_warnings(key: KeyStore, now: datetime | None = None) -> list[str]:
     """A sentence for a certificate that has expired, will soon, or is not valid yet, and for a key
-    that every user of the machine can read. The store can be read: a context was made of it.
+    that every user of the machine can read. The caller has made a context of the store before, so
+    it can be read.
     """
     return [*_dates(key, now or datetime.now(UTC)), *_mode(key)]
 

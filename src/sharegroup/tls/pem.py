@@ -50,7 +50,7 @@ def key_fault(certificates: str, key: str | None, password: str | None, text: st
     """Why a certificate and its key could not be read.
 
     Args:
-        certificates, key: files; no key: both are in one.
+        certificates, key: files; without ``key`` both are in one file.
         password: of the key.
         text: what to call the files; None: their names.
     """

@@ -8,10 +8,10 @@ from sharegroup.model.errors import ConfigError
 
 
 def read_secret(location: str) -> str:
-    """Its text, without blanks around it.
+    """The text of a file, without blanks around it.
 
     Raises:
-        ConfigError: it cannot be read, or is empty.
+        ConfigError: the file cannot be read, or is empty.
     """
     try:
         text = Path(location).read_text(encoding="utf-8").strip()

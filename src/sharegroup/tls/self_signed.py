@@ -1,4 +1,4 @@
-"""Certificates for a try and for tests: an authority of one's own, and what it signs."""
+"""Certificates for a try and for tests: an authority of one's own, and certificates it signs."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Identity:
 
     @classmethod
     def load(cls, certificate_pem: str, key_pem: str) -> Identity:
-        """What :attr:`certificate_pem` and :attr:`key_pem` were.
+        """The identity whose :attr:`certificate_pem` and :attr:`key_pem` these are.
 
         Raises:
-            ValueError: they are not.
+            ValueError: the texts are not a certificate and a key as made here.
         """
         try:
             key = serialization.load_pem_private_key(key_pem.encode(), None)
@@ -47,7 +47,7 @@ class Identity:
 
     @property
     def for_a_try(self) -> bool:
-        """Whether :func:`authority` has made it without a name, or it is signed by such a one."""
+        """Whether the certificate is, or is signed by, an :func:`authority` without a name."""
         return self.certificate.issuer == _name(TRY_OUT)
 
     @property
@@ -72,7 +72,8 @@ class Identity:
         ).decode()
 
     def pkcs12(self, password: str, authorities: Iterable[x509.Certificate] = ()) -> bytes:
-        """Both, and the certificates of authorities, as a PKCS#12 store that Java reads, too."""
+        """Certificate and key, and the certificates of authorities, as a PKCS#12 store that Java
+        reads, too."""
         return pkcs12.serialize_key_and_certificates(
             b"sharegroup",
             self.key,
@@ -108,9 +109,9 @@ def signed(
     Args:
         by: the authority.
         name: the common name: a client's is its principal.
-        hosts: DNS names and addresses that it is valid for.
-        lifetime: from when it was made.
-        age: it was made that long ago; older than its lifetime, it has expired.
+        hosts: DNS names and addresses that the certificate is valid for.
+        lifetime: how long it is valid, from when it was made.
+        age: how long ago it was made; if that is longer than its lifetime, it has expired.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     builder = _builder(_name(name), by.certificate.subject, key, lifetime, age)

@@ -11,8 +11,8 @@ Stamp = tuple[tuple[str, int, int, int], ...]
 
 
 def files_stamp(trust: TrustStore, key: KeyStore) -> Stamp:
-    """Compares unequal when a file of the stores was changed or replaced. A file that cannot be
-    looked at counts as an empty one: to read it gives the error.
+    """A stamp that differs from an earlier one if a file of the stores was changed or replaced. A
+    file that cannot be looked at counts as an empty file: to read it gives the error.
     """
     files = (trust.location, key.location, key.certificate_location, key.key_location)
     return tuple(_stamp(name) for name in files if name)

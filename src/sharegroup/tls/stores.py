@@ -20,7 +20,7 @@ JKS: Final = "JKS"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyStore:
-    """Where a private key and its certificates are. All None: there is none.
+    """Where a private key and its certificates are. All None: there is no key.
 
     Attributes:
         location: a file with both: PEM, or PKCS#12.
@@ -46,7 +46,7 @@ class KeyStore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustStore:
-    """Where the certificates of trusted authorities are. All None: those of the system.
+    """Where the certificates of trusted authorities are. All None: the system's authorities.
 
     Attributes:
         location: a file (PEM, or PKCS#12), or a folder of hashed PEM files.
@@ -60,7 +60,7 @@ class TrustStore:
     password: str | None = field(default=None, repr=False)
 
     def __bool__(self) -> bool:
-        """Whether one is named."""
+        """Whether certificates are named."""
         return bool(self.location or self.text)
 
 
@@ -68,7 +68,7 @@ def check_type(setting: str, store_type: str) -> str:
     """The type of a store, as Kafka writes it.
 
     Raises:
-        ConfigError: it cannot be read here.
+        ConfigError: a store of this type cannot be read here.
     """
     kind = store_type.upper()
     if kind in (PEM, PKCS12):
