@@ -63,8 +63,8 @@ class Login(Protocol):
         """The answer to a message of the server; empty where :attr:`done`.
 
         Raises:
-            SaslAuthenticationFailed: the message is not what the mechanism says, or not the work
-                of a server that knows the password.
+            SaslAuthenticationFailed: the message does not follow the mechanism, or does not come
+                from a server that knows the password.
         """
         ...
 
@@ -88,7 +88,7 @@ class PlainLogin:
         return self._message
 
     def next(self, message: bytes) -> bytes:
-        """Nothing: the server has said yes."""
+        """Nothing: the server accepts the login."""
         if message:
             raise SaslAuthenticationFailed("the broker's answer to PLAIN is not empty")
         self.done = True
@@ -119,7 +119,7 @@ class ScramLogin:
         return (_NO_CHANNEL_BINDING + self._first_bare).encode()
 
     def next(self, message: bytes) -> bytes:
-        """The proof; then a look at the server's."""
+        """The client's proof; at the second call nothing, after a check of the server's proof."""
         if self._server_signature is None:
             return self._prove(message)
         self._verify(message, self._server_signature)
@@ -178,7 +178,7 @@ class OAuthBearerLogin:
         return f"{_NO_CHANNEL_BINDING}{_SEPARATOR}{fields}{_SEPARATOR}".encode()
 
     def next(self, message: bytes) -> bytes:
-        """Nothing; or, to a refusal, the one byte that lets the server end the login with it."""
+        """Nothing; or, to a refusal, one byte: after it the server ends the login."""
         if not message:
             self.done = True
             return b""
@@ -211,7 +211,7 @@ def _text(message: bytes) -> str:
 
 
 def _fields(text: str, names: tuple[str, ...]) -> dict[str, str]:
-    """The first attributes of a SCRAM message, which come in this order. Others may follow."""
+    """The first attributes of a SCRAM message, in this order. Other attributes may follow."""
     parts = text.split(",")
     if len(parts) < len(names):
         raise _bad("attributes are missing")

@@ -20,7 +20,8 @@ def jaas_users(setting: str, text: str) -> Mapping[str, str]:
     """Password by user.
 
     Raises:
-        ConfigError: it cannot be read; the sentence says where, never what.
+        ConfigError: the text cannot be read. The sentence names ``setting``, not the text, which
+            has passwords.
     """
     module = parse_jaas(text, setting)
     if module.full_name != PLAIN_MODULE:

@@ -43,14 +43,15 @@ _SYNTAX: Final = (
 
 @dataclass(frozen=True, slots=True)
 class LoginModule:
-    """The class's name with its package, and the options, which have secrets."""
+    """A login module: the name of its class with the package, and its options, which have
+    secrets."""
 
     full_name: str
     options: dict[str, str] = field(repr=False)
 
     @property
     def name(self) -> str:
-        """Without the package."""
+        """The name of the class without the package."""
         return self.full_name.rpartition(".")[2]
 
 

@@ -41,7 +41,7 @@ class PasswordHash:
         """The hash that :meth:`text` wrote.
 
         Raises:
-            MalformedMessage: it is none.
+            MalformedMessage: the text is not such a hash.
         """
         try:
             scheme, n, r, p, salt, digest = text.split("$")
@@ -57,7 +57,7 @@ class PasswordHash:
 
     @property
     def text(self) -> str:
-        """For a file."""
+        """The hash as text, for a file."""
         salt, digest = to_base64(self.salt), to_base64(self.hash)
         return f"scrypt${self.n}${self.r}${self.p}${salt}${digest}"
 

@@ -28,12 +28,12 @@ class ScramMechanism(IntEnum):
 
     @property
     def hash_name(self) -> str:
-        """As :mod:`hashlib` calls it."""
+        """The name of the hash function in :mod:`hashlib`."""
         return "sha256" if self is ScramMechanism.SHA_256 else "sha512"
 
     @property
     def sasl_name(self) -> str:
-        """As SASL calls it."""
+        """The name of the mechanism in SASL."""
         return SCRAM_SHA_256 if self is ScramMechanism.SHA_256 else SCRAM_SHA_512
 
 

@@ -51,7 +51,7 @@ class ServerFirst:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientFinal:
-    """``c=binding,r=nonce,p=proof``. ``without_proof`` is what the proof is over."""
+    """``c=binding,r=nonce,p=proof``. ``without_proof``: the part of the message that is proved."""
 
     channel_binding: bytes
     nonce: str
@@ -63,7 +63,7 @@ def parse_client_first(message: bytes) -> ClientFirst:
     """The first message of a client.
 
     Raises:
-        MalformedMessage: it is none.
+        MalformedMessage: the bytes are not such a message.
     """
     text = _text(message)
     binding, comma, rest = text.partition(",")
@@ -90,7 +90,7 @@ def parse_server_first(message: bytes) -> ServerFirst:
     """The first message of a server.
 
     Raises:
-        MalformedMessage: it is none.
+        MalformedMessage: the bytes are not such a message.
     """
     fields = _text(message).split(",", 3)
     if len(fields) < 3 or [each[:2] for each in fields[:3]] != ["r=", "s=", "i="]:
@@ -108,7 +108,7 @@ def parse_client_final(message: bytes) -> ClientFinal:
     """The last message of a client.
 
     Raises:
-        MalformedMessage: it is none.
+        MalformedMessage: the bytes are not such a message.
     """
     text = _text(message)
     without_proof, comma, proof = text.rpartition(",p=")
@@ -124,15 +124,15 @@ def parse_client_final(message: bytes) -> ClientFinal:
 
 
 def to_base64(data: bytes) -> str:
-    """As text."""
+    """Bytes as base64 text."""
     return base64.b64encode(data).decode()
 
 
 def from_base64(text: str) -> bytes:
-    """The bytes.
+    """The bytes of a base64 text.
 
     Raises:
-        MalformedMessage: it is no base64.
+        MalformedMessage: the text is no base64.
     """
     try:
         return base64.b64decode(text, validate=True)
@@ -141,7 +141,7 @@ def from_base64(text: str) -> bytes:
 
 
 def escaped(name: str) -> str:
-    """A name as a message has it."""
+    """A name with the escapes that it has in a message."""
     return name.replace("=", "=3D").replace(",", "=2C")
 
 

@@ -56,7 +56,7 @@ def parse_plain(message: bytes) -> Password:
     """The one message of PLAIN: ``[authzid] NUL authcid NUL password``.
 
     Raises:
-        Refused: it is none, or asks to act as somebody else.
+        Refused: the bytes are not such a message, or the client asks to act as somebody else.
     """
     try:
         parts = message.decode().split("\0")
@@ -83,9 +83,9 @@ class ScramServer:
     """One exchange of SCRAM: :meth:`first`, then :meth:`final`.
 
     Args:
-        find: the credential of a user. It must return one for an unknown user as well (a false
-            one), so that a client cannot tell unknown users from wrong passwords.
-        nonce: the server's part: fresh random text, printable and without comma.
+        find: the credential of a user. For an unknown user it must return a false credential, so
+            that a client cannot tell unknown users from wrong passwords.
+        nonce: the server's part of the nonce: fresh random text, printable and without comma.
     """
 
     def __init__(
@@ -101,14 +101,14 @@ class ScramServer:
 
     @property
     def user(self) -> str:
-        """Who the client claims to be; who it is after :meth:`final`."""
+        """The user that the client claims to be; after :meth:`final` the claim is proved."""
         return self._client.user if self._client else ""
 
     def first(self, message: bytes) -> bytes:
         """The answer to the client's first message.
 
         Raises:
-            Refused: it cannot be read, or wants what is not offered.
+            Refused: the message cannot be read, or asks for something that is not offered.
         """
         try:
             client = parse_client_first(message)
@@ -179,7 +179,7 @@ def parse_bearer(message: bytes) -> BearerToken:
     """The first message of OAUTHBEARER.
 
     Raises:
-        Refused: it is none.
+        Refused: the bytes are not such a message.
     """
     try:
         match = _TOKEN.fullmatch(message.decode())
@@ -195,8 +195,12 @@ def parse_bearer(message: bytes) -> BearerToken:
 
 
 def token_refusal(scope: str = "") -> bytes:
-    """What the server answers to a token that it does not accept (RFC 7628, section 3.2.2). The
-    client answers with one byte 0x01; then the exchange has failed."""
+    """The server's answer to a token that it refuses (RFC 7628, section 3.2.2). The client answers
+    with one byte 0x01; then the exchange has failed.
+
+    Args:
+        scope: the scopes to name in the refusal; empty if the token is refused for another reason.
+    """
     status = "insufficient_scope" if scope else "invalid_token"
     told = {"status": status, **({"scope": scope} if scope else {})}
     return json.dumps(told, separators=(",", ":")).encode()

@@ -30,7 +30,7 @@ class FileUsers:
 
     @property
     def names(self) -> list[str]:
-        """Sorted."""
+        """The names of all users, sorted."""
         return sorted({*self.passwords, *(user for user, _ in self.credentials)})
 
 
@@ -62,10 +62,10 @@ def parse_users(text: str, where: str) -> FileUsers:
 
 
 def user_lines(name: str, password: str, salt: bytes, iterations: int) -> list[str]:
-    """The lines of a new user, for every mechanism. It takes a tenth of a second.
+    """The lines of a new user, for every mechanism. To make them takes a tenth of a second.
 
     Args:
-        salt: 48 random bytes; each line has its own 16.
+        salt: 48 random bytes; each line takes 16 bytes of its own.
     """
     key = quote(name, safe="")
     lines = [f"{key}:{PasswordHash.of(password, salt[:16]).text}"]
@@ -85,7 +85,7 @@ def without(text: str, name: str) -> str:
 
 
 def _user_of(line: str) -> str | None:
-    """Whose line it is; None: nobody's."""
+    """The user of a line; None: the line is a comment."""
     line = line.strip()
     if line.startswith("#"):
         return None
