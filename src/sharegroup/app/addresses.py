@@ -1,4 +1,4 @@
-"""The addresses where a broker listens, and those told to its clients."""
+"""The addresses where a broker listens, and the addresses that its clients are told."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ logger = logging.getLogger("sharegroup.broker")
 
 
 def listeners(listen: str | None, config: BrokerConfig) -> list[Listener]:
-    """The configured listeners; ``listen`` ([NAME://]HOST:PORT) replaces the address of the first
-    one, and its name if there is one.
+    """The configured listeners. ``listen`` ([NAME://]HOST:PORT) replaces the address of the first
+    listener, and its name if ``listen`` has a name.
 
     Raises:
         ConfigError: ``listen`` cannot be parsed.
@@ -33,7 +33,7 @@ def address(option: str, text: str) -> tuple[str, int]:
     """Host and port of ``text``; an empty host means every interface.
 
     Raises:
-        ConfigError: it is not HOST:PORT.
+        ConfigError: ``text`` is not HOST:PORT.
     """
     host, colon, port = text.rpartition(":")
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65_535:

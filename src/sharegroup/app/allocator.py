@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from typing import Final
 
 KEPT_BYTES: Final = 32 << 20
-"""Freed memory that stays with the process; also the largest that glibc takes from its heap."""
+"""Freed memory that stays with the process; also the largest block that glibc takes from its
+heap."""
 
 _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
@@ -21,8 +22,8 @@ _VARIABLES: Final = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_
 
 
 def keep_freed_memory(environment: Mapping[str, str] = os.environ) -> bool:
-    """Keep up to :data:`KEPT_BYTES` of freed memory. Returns whether that was set: not with another
-    C library than glibc, and not if ``environment`` tells glibc something itself.
+    """Keep up to :data:`KEPT_BYTES` of freed memory. Returns False if this was not set: there is
+    another C library than glibc, or ``environment`` tells glibc something itself.
 
     Source: mallopt(3).
     """

@@ -1,5 +1,5 @@
 """File descriptors of this process: raises their limit, and keeps the log quiet when a connection
-cannot be accepted because none is left."""
+cannot be accepted because no descriptor is left."""
 
 from __future__ import annotations
 

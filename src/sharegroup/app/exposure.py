@@ -1,4 +1,5 @@
-"""Safe by default: what other machines reach asks its clients who they are, or does not start."""
+"""Safe by default: a broker starts only if every listener that other machines reach authenticates
+its clients."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def check_exposure(
     *,
     insecure: bool,
 ) -> None:
-    """Refuse what would be open to everybody, unless ``insecure`` says that this is meant.
+    """Refuse listeners and metrics that would be open to everybody, unless ``insecure`` says that
+    this is meant.
 
     Raises:
         ConfigError: a listener that other machines reach does not authenticate, or the metrics are
@@ -55,11 +57,12 @@ def check_exposure(
 
 
 def check_alterations(broker: Broker, listeners: Iterable[Listener]) -> None:
-    """Refuse settings altered while the broker runs that would open a listener, those of earlier
-    starts included: who may alter them need not be who decides what is open.
+    """Refuse to alter settings while the broker runs if this would open a listener. Alterations of
+    earlier starts are checked, too. A user who may alter settings need not be the person who
+    decides what is open.
 
     Raises:
-        ConfigError: an earlier alteration has opened one.
+        ConfigError: an earlier alteration has opened a listener.
     """
     reached = [listener for listener in listeners if not is_loopback(listener.host)]
     configs = broker.parts.configs
@@ -82,7 +85,7 @@ def refuse_open(config: BrokerConfig, listener: Listener) -> None:
     """Refuse a listener that other machines reach and that does not authenticate.
 
     Raises:
-        ConfigError: it does not; the sentence has the ways out.
+        ConfigError: the listener is open; the sentence has the ways out.
     """
     if not authenticates(config, listener.name):
         secured = Listener(SASL_SSL, listener.host or "0.0.0.0", listener.port)

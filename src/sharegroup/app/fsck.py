@@ -46,7 +46,7 @@ class Outcome:
 
     @property
     def lost_records(self) -> int:
-        """The number of offsets in damaged and missing ranges, including those known before."""
+        """The number of offsets in damaged and missing ranges, including ranges known before."""
         kinds = ("damaged-batches", "missing-records", "state-beyond-end")
         return sum(finding.records for finding in self.findings if finding.kind in kinds)
 
@@ -79,7 +79,7 @@ async def fsck(
 
     Raises:
         ConfigError: the folder is in use, is not a data folder, or has another version.
-        OSError: it cannot be read or repaired.
+        OSError: the folder cannot be read or repaired.
     """
     root = folder.rstrip("/") or "/"
     check = FolderCheck(environment.disk, root, environment.new_id)

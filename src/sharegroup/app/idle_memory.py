@@ -2,9 +2,9 @@
 
 glibc keeps what is freed between two blocks that are in use. After 800 members of a group with
 150 kB of metadata each had left, that was 120 MiB until the broker stopped. ``malloc_trim`` gives
-it back, and holds up whoever allocates: 0.3 to 0.85 ms for each MiB. So it is called seldom: when
-much is free, for several looks in a row, and the broker has little to do. A busy broker keeps its
-memory, which it is about to use.
+such memory back, and holds up everything that allocates: 0.3 to 0.85 ms for each MiB. So it is
+called seldom: when much is free, for several looks in a row, and the broker has little to do. A
+busy broker keeps its memory, which it is about to use.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ logger = logging.getLogger("sharegroup.broker")
 
 LOOK_S: Final = 2.0
 LOOKS: Final = 3
-"""So many looks in a row must find it free."""
+"""This many looks in a row must find the memory free."""
 WORTH_BYTES: Final = 2 * KEPT_BYTES
-"""Less is kept."""
+"""Less free memory than this is kept."""
 BUSY_REQUESTS: Final = 200
 """With more requests between two looks the broker is busy."""
 
@@ -53,7 +53,7 @@ class _Mallinfo2(ctypes.Structure):
 
 
 class IdleMemory:
-    """Decides when it is worth it, by what is resident and what is free, in bytes."""
+    """Decides when to give memory back, by how much is resident and how much is free, in bytes."""
 
     def __init__(self, resident: int) -> None:
         self._resident_least = resident
@@ -61,22 +61,22 @@ class IdleMemory:
         self._looks = 0
 
     def may_be_much(self, resident: int) -> bool:
-        """Whether so much has become resident that it is worth to ask how much is free."""
+        """Whether enough memory has become resident that it is worth asking how much is free."""
         self._resident_least = min(self._resident_least, resident)
         if resident - self._resident_least < WORTH_BYTES:
             self._looks = 0
         return resident - self._resident_least >= WORTH_BYTES
 
     def is_idle(self, free: int, requests: int) -> bool:
-        """Whether what is free should go back, after ``requests`` since the last look. What was
-        free after the last time is not resident."""
+        """Whether the ``free`` memory should go back; ``requests`` came since the last look. Memory
+        that was free when memory last went back does not count: it is not resident."""
         self._free_least = min(self._free_least, free)
         much = free - self._free_least >= WORTH_BYTES
         self._looks = self._looks + 1 if much and requests <= BUSY_REQUESTS else 0
         return self._looks >= LOOKS
 
     def given_back(self, resident: int, free: int) -> None:
-        """It went back; so much is left."""
+        """Memory went back; ``resident`` and ``free`` bytes are left."""
         self._resident_least, self._free_least, self._looks = resident, free, 0
 
 

@@ -14,7 +14,7 @@ _CLIENT_AUTH: Final = "ssl.client.auth"
 
 
 def listener_warnings(config: BrokerConfig, opened: Sequence[Listener]) -> list[str]:
-    """A sentence for each. ``opened``: the listeners that there are."""
+    """A sentence for each such setting. ``opened``: the listeners that there are."""
     return [
         *_of_no_listener(config, opened),
         *_certificates_not_asked_for(config, opened),

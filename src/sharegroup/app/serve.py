@@ -36,8 +36,8 @@ DATA_DEFAULT = "./sharegroup-data"
 
 THREAD_SWITCH_S = 0.0005
 """How long a thread that has synced a file waits for the GIL while the event loop is busy. A sync
-waits for it a few times. At Python's default of 5 ms, one busy client would make every fsync take
-tens of milliseconds.
+waits for the GIL a few times. At Python's default of 5 ms, one busy client would make every fsync
+take tens of milliseconds.
 """
 
 GARBAGE_THRESHOLDS = (100_000, 20, 20)
@@ -48,7 +48,7 @@ GARBAGE_THRESHOLDS = (100_000, 20, 20)
 class ServeOptions:
     """The options of the command line. ``listen``, ``metrics`` (HOST:PORT), ``data`` and ``users``
     override the configuration, which overrides the defaults. ``tls_self_signed`` is a folder.
-    ``insecure`` says that what is open to everybody is meant to be.
+    ``insecure`` says that listeners and metrics may be open to everybody.
     """
 
     listen: str | None = None
@@ -79,7 +79,7 @@ def run(options: ServeOptions) -> int:
 
 
 def _planned(options: ServeOptions) -> Plan:
-    """What the options ask for.
+    """The plan that the options ask for.
 
     Raises:
         ConfigError: a setting is wrong, or something would be open to everybody.
@@ -131,7 +131,7 @@ class Plan:
     config: BrokerConfig
     listeners: Sequence[Listener]
     insecure: bool
-    """Whether what is open to everybody is meant to be."""
+    """Whether listeners and metrics may be open to everybody."""
     told_host: str
     """The host that clients are told for a listener on every interface."""
     folder: str

@@ -33,9 +33,9 @@ _ENCRYPTED: Final = {PLAINTEXT: SSL, SASL_PLAINTEXT: SASL_SSL}
 def with_try_out_tls(
     config: BrokerConfig, listeners: Sequence[Listener], folder: str
 ) -> tuple[BrokerConfig, list[Listener], list[str]]:
-    """Let listeners speak TLS with certificates in ``folder``, which are made if there are none.
-    A listener with a name of its own speaks what listener.security.protocol.map says. Returns
-    settings, listeners, and the lines for the properties file of a client.
+    """Let listeners speak TLS with certificates in ``folder``, which are made if the folder has
+    none. A listener with a name of its own keeps the protocol that listener.security.protocol.map
+    has for it. Returns settings, listeners, and the lines for the properties file of a client.
 
     Raises:
         ConfigError: the folder cannot be used.
@@ -71,7 +71,7 @@ def with_try_out_tls(
 
 
 def _encrypted(config: BrokerConfig, listener: Listener) -> Listener:
-    """A listener whose name is its protocol gets the name of the encrypted one."""
+    """A listener whose name is its protocol gets the name of the encrypted protocol."""
     protocol = config.protocol(listener.name)
     if listener.name == protocol:
         return listener._replace(name=_ENCRYPTED.get(protocol, protocol))
@@ -79,8 +79,8 @@ def _encrypted(config: BrokerConfig, listener: Listener) -> Listener:
 
 
 def _make(folder: Path, hosts: Iterable[str], *, client: bool) -> None:
-    """Make what is not there, and the broker's certificate at each start: it is for the names of
-    this start, and never expires before the authority does."""
+    """Make the files that are missing, and the broker's certificate anew at each start: the
+    certificate is for the names of this start, and never expires before the authority does."""
     from sharegroup.tls.self_signed import Identity, authority, signed
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -107,14 +107,14 @@ def _make(folder: Path, hosts: Iterable[str], *, client: bool) -> None:
 
 
 def _refuse_others(folder: Path) -> None:
-    """Raise ValueError if a file that would be written is there already: it is somebody's."""
+    """Raise ValueError if a file that would be written is there already: it is somebody else's."""
     for name in (AUTHORITY, AUTHORITY_KEY, BROKER, CLIENT):
         if (folder / name).exists():
             raise ValueError(f"{name} is there and not made by this command{_ELSEWHERE}")
 
 
 def _write(path: Path, secret: str) -> None:
-    """A file that only this user can read, from its first byte on."""
+    """Write a file that only this user can read, from its first byte on."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
         os.fchmod(descriptor, 0o600)
