@@ -6,9 +6,9 @@ holds S·P / M partitions, rounded down or up. Members may hold the same partiti
 keep their records apart.
 
 Two differences from Kafka, which a client notices only as fewer moves. Members that already hold
-most are rounded up (Kafka: by position). And where Kafka leaves a partition with fewer than S
-holders, members trade partitions here, so that every partition always has S. Everything is ordered
-by id, so equal input gives equal output.
+most partitions are rounded up (Kafka: by position). And where Kafka leaves a partition with fewer
+than S holders, members trade partitions here, so that every partition always has S holders.
+Everything is ordered by id, so equal input gives equal output.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def assign(
 ) -> dict[str, Assignment]:
     """The target assignment of every member in ``subscriptions``.
 
-    ``assignable`` holds the initialised partitions; subscribed topics without any are ignored.
+    ``assignable`` holds the initialised partitions; subscribed topics that have none are ignored.
     ``current`` is the target assignment so far. When all members subscribe to the same topics, the
     partitions of all topics are distributed together. Otherwise each topic is distributed among its
     subscribers, and a member of two topics may hold more than a member of one.
@@ -123,7 +123,7 @@ def share_out(
 
 
 def _wanted(members: Sequence[str], total: int, share: Mapping[str, _Numbers]) -> dict[str, int]:
-    """How many partitions each member should hold; those that hold most are rounded up."""
+    """How many partitions each member should hold; members that hold most are rounded up."""
     fewest, rounded_up = divmod(total, len(members))
     by_held = sorted(members, key=lambda member: (-len(share[member]), member))
     return {member: fewest + (rank < rounded_up) for rank, member in enumerate(by_held)}
@@ -154,7 +154,7 @@ class _Table:
         self.holders[partition].discard(member)
 
     def shrink(self, member: str, wanted: int) -> None:
-        """Take partitions from a member that holds too many, those with most holders first."""
+        """Take partitions from a member that holds too many, the most widely held ones first."""
         excess = len(self.share[member]) - wanted
         if excess > 0:
             by_holders = sorted(self.share[member], key=lambda p: (-len(self.holders[p]), p))
@@ -162,7 +162,7 @@ class _Table:
                 self.take(partition, member)
 
     def thin(self, partition: int, sharing: int) -> None:
-        """Take holders from a partition that has too many, those with most partitions first."""
+        """Take holders from a partition that has too many, members with most partitions first."""
         excess = len(self.holders[partition]) - sharing
         if excess > 0:
             by_share = sorted(self.holders[partition], key=lambda m: (-len(self.share[m]), m))

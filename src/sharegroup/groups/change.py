@@ -19,7 +19,7 @@ class Change(Generic[G, R]):
 
     @property
     def records(self) -> tuple[R, ...]:
-        """What the caller must make durable, in this order."""
+        """The records that the caller must make durable, in this order."""
         return tuple(self._records)
 
     def emit(self, record: R) -> None:

@@ -144,8 +144,8 @@ def _check_offset_reset(value: ConfigValue) -> str | None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
     """The effective settings of one group. Each field defines a group config, which has the
-    field's name with ``share.`` before it (unless it begins with ``consumer_``), and for a bounded
-    one the broker's three settings. Defaults and bounds are Kafka's.
+    field's name with ``share.`` before it (unless it begins with ``consumer_``). A bounded field
+    also defines the broker's three settings. Defaults and bounds are Kafka's.
     """
 
     session_timeout_ms: int = _bounded(
@@ -306,8 +306,8 @@ def check_group_configs(overrides: Mapping[str, str], broker: GroupDefaults) -> 
     """Check ``overrides``: all settings of a group, as they would be after a change.
 
     Raises:
-        InvalidConfig: an unknown name, an unreadable value, one out of the broker's bounds, or a
-            session that would not outlast a heartbeat interval. The messages are Kafka's.
+        InvalidConfig: an unknown name, an unreadable value, a value out of the broker's bounds, or
+            a session that would not outlast a heartbeat interval. The messages are Kafka's.
     """
     values = {name: _definition(name).parse(text) for name, text in overrides.items()}
     for name, bounds in broker.items():

@@ -4,7 +4,8 @@ Only :meth:`ShareGroup.apply` changes it, so a replay of the log rebuilds exactl
 :meth:`ShareGroup.records` returns records that rebuild all of it. Epochs (KIP-848):
 
 * ``epoch``: bumped when something changes that the target assignment depends on; 1 at first;
-* ``assignment_epoch``: the epoch for which the target assignment was computed; 0 before the first;
+* ``assignment_epoch``: the epoch for which the target assignment was computed; 0 before there is
+  one;
 * a member's ``epoch``: the assignment epoch up to which the member has been told its partitions.
 
 Invariants (:meth:`ShareGroup.check_invariants`): previous < member epoch ≤ assignment epoch ≤
@@ -49,7 +50,7 @@ class GroupState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One member; ``assignment`` is what it has been told to consume."""
+    """One member; ``assignment`` has the partitions that it has been told to consume."""
 
     member_id: str
     rack_id: str | None = None
@@ -114,7 +115,7 @@ class ShareGroup:
         return self._subscribers.keys()
 
     def assigned_partitions(self) -> dict[UUID, set[int]]:
-        """Partitions that the target assignment gives to somebody."""
+        """Partitions that the target assignment gives to at least one member."""
         assigned: dict[UUID, set[int]] = {}
         for target in self.targets.values():
             for topic_id, partitions in target.items():

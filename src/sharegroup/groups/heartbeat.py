@@ -18,8 +18,8 @@ LEAVE_EPOCH: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareHeartbeat:
-    """ShareGroupHeartbeat v1. ``member_epoch``: 0 joins, -1 leaves, else the last one the member
-    was told.
+    """ShareGroupHeartbeat v1. ``member_epoch``: 0 joins, -1 leaves, else the last epoch that the
+    member was told.
     """
 
     group_id: str
@@ -57,8 +57,8 @@ class ToInitialize(NamedTuple):
 
     ``start_offset`` is -1 (share.auto.offset.reset decides) in a topic that is new to the group,
     and 0 for partitions added to a topic that the group knows, as Kafka does since 4.4
-    (KAFKA-20742; 4.2 and 4.3 also say -1 and so skip what was written to the new partition before
-    the group noticed it).
+    (KAFKA-20742; 4.2 and 4.3 say -1 for them, too, and so skip records that were written to the new
+    partition before the group noticed it).
     """
 
     topic: TopicPartitions
@@ -94,7 +94,7 @@ def check_member_epoch(received: int, current: int, previous: int) -> None:
     lost.
 
     Raises:
-        FencedMemberEpoch: it is neither.
+        FencedMemberEpoch: the epoch is neither of these.
     """
     if received in (current, previous):
         return

@@ -1,22 +1,23 @@
-"""Individual commits: ranges of offsets that groups have committed behind their committed offset
+"""Individual commits: ranges of offsets that groups have committed after their committed offset
 (KIP-X, "Individual Commit").
 
 The *stable offset* of a partition is the group's committed offset, in ``__consumer_offsets`` as
-ever. The ranges behind it are records of ``__individual_commit_offsets``, one for each range.
+ever. The ranges after it are records of ``__individual_commit_offsets``, one for each range.
 
 **Order on disk.** A commit may write to both logs, and a crash may keep one of the two writes:
 
-* A range that is merged into another goes with the new one, in one batch.
+* The null record of a range that is merged into another one is in one batch with the new range.
 * A range that the stable offset has taken in is *superseded*. Its null record is written only when
   the stable offset is durable (:meth:`IndividualCommits.take_due`).
 * A commit of a plain offset drops the ranges, because it may move the group back. The null records
   must be durable before the offset is written: a range that stayed would hide records.
-* Ranges of a partition without a committed offset count for nothing: what was committed first was
+* Ranges of a partition without a committed offset count for nothing: the group's first commit was
   never confirmed, or the offset was deleted.
 
 Invariants (:meth:`IndividualCommits.check_invariants`):
 
-* each partition with ranges has a committed offset, before the first range and not touching it;
+* each partition with ranges has a committed offset, which lies before the first range and does not
+  touch it;
 * the number of ranges of each group is right.
 """
 
@@ -48,7 +49,7 @@ class RangeRecord(NamedTuple):
     first: int
     last: int
     written: bool
-    """Whether it has a record, or a null record."""
+    """Whether the range has a record; else a null record deletes it."""
     commit_ms: int = 0
 
 
@@ -59,16 +60,16 @@ class RangeCommit(NamedTuple):
     """What a member commits for one partition."""
 
     commit: Commit
-    """Its offset is where the group begins, if it has no committed offset there."""
+    """Its offset is where the group begins, if it has no committed offset in the partition."""
     ranges: Intervals
-    """Empty: nothing but that beginning."""
+    """Empty: only that offset is committed."""
 
 
 class RangesCommitted(NamedTuple):
-    """One partition's answer."""
+    """The answer for one partition."""
 
     stable: int
-    """The stable offset afterwards; -1: there is none."""
+    """The stable offset afterwards; -1: there is no stable offset."""
     error: KafkaError | None
     """None, INDIVIDUAL_COMMIT_TOO_OLD or MAX_INDIVIDUAL_COMMIT_REACHED."""
 
@@ -100,7 +101,7 @@ class IndividualCommits:
 
     @property
     def has_some(self) -> bool:
-        """Whether there are ranges, or records of earlier ones."""
+        """Whether there are ranges, or records of earlier ranges."""
         return bool(self._ranges or self._taken_in)
 
     @property
@@ -120,7 +121,7 @@ class IndividualCommits:
 
     def blocks(self, group_id: str, topic: str, partition: int, ranges: Intervals) -> bool:
         """Whether an offset between the stable offset and the last of ``ranges`` is neither in
-        them nor committed: a transaction with them has to wait."""
+        ``ranges`` nor committed. If so, a transaction with these ranges has to wait."""
         committed = self._offsets.get(group_id, topic, partition)
         if committed is None or ranges[-1][1] < committed.offset:
             return False
@@ -195,14 +196,15 @@ class IndividualCommits:
             self._due += self._move(where, committed, own.stable)
 
     def take_due(self) -> list[AnyRecord]:
-        """The records to write by now. If the write fails, the machine is loaded again."""
+        """The records that are due to be written. If the write fails, the machine is loaded
+        again."""
         found, self._due = self._due, []
         return [each for each in found if self._is_true(each)]
 
     # -- replay -------------------------------------------------------------------------------
 
     def replay(self, record: RangeRecord) -> None:
-        """Note a record of the log; :meth:`replayed` makes something of all of them."""
+        """Note a record of the log; :meth:`replayed` applies all noted records."""
         noted = self._replayed.setdefault(record[:3], set())
         if record.written:
             noted.add((record.first, record.last))
@@ -275,7 +277,7 @@ class IndividualCommits:
         return records
 
     def _move(self, where: Where, committed: Committed, stable: int) -> list[OffsetRecord]:
-        """The record of a committed offset that ranges have moved, if they have."""
+        """The record of a committed offset, if ranges have moved the offset."""
         if stable == committed.offset:
             return []
         moved = committed._replace(offset=stable)
@@ -300,7 +302,7 @@ class IndividualCommits:
             self._counts.pop(group_id, None)
 
     def _is_true(self, record: AnyRecord) -> bool:
-        """Whether a record still says what is so."""
+        """Whether a record still agrees with the state."""
         if isinstance(record, OffsetRecord):
             return self._offsets.get(*record[:3]) == record.committed
         is_live = (record.first, record.last) in self.of(*record[:3])

@@ -1,6 +1,6 @@
 """A group changes its protocol while it has members (KIP-848): a classic group becomes a consumer
 group when the first member of the consumer protocol joins, and becomes a classic group again when
-the last one has gone.
+the last such member has gone.
 
 Source: Kafka classes GroupMetadataManager (convertToConsumerGroup, convertToClassicGroup),
 ConsumerGroup.fromClassicGroup and ClassicGroup.fromConsumerGroup.
@@ -93,7 +93,7 @@ def check_upgrade(group: ClassicGroup, policy: MigrationPolicy, size_max: int) -
     """Whether the settings let a classic group with members become a consumer group.
 
     Raises:
-        GroupIdNotFound: they do not; the message says why.
+        GroupIdNotFound: the settings do not; the message says why.
     """
     refusal = _refusal(group)
     if not policy.upgrades:
@@ -105,8 +105,8 @@ def check_upgrade(group: ClassicGroup, policy: MigrationPolicy, size_max: int) -
 
 
 def upgraded(group: ClassicGroup, topics: TopicsImage) -> ConsumerGroup:
-    """The consumer group that a classic group with members becomes. Its members own what the last
-    assignments gave them. Nothing has changed yet.
+    """The consumer group that a classic group with members becomes. Its members own the partitions
+    that the last assignments gave them. The classic group is not changed.
 
     Raises:
         GroupIdNotFound: the members' metadata or assignments do not fit; the message says why.
@@ -199,9 +199,9 @@ def downgraded(
     group: ConsumerGroup, leaving: Collection[str], generation: int, topics: TopicsImage
 ) -> ClassicGroup:
     """The classic group that a consumer group becomes without the members ``leaving``; all others
-    use the classic protocol. ``generation`` is the group epoch. Each member has what it owns or has
-    yet to give back: a later upgrade must not give that to others. (Kafka takes the target
-    assignment, so a partition may have two owners after a downgrade and an upgrade.)
+    use the classic protocol. ``generation`` is the group epoch. Each member has the partitions that
+    it owns or has yet to give back: a later upgrade must not give them to others. (Kafka takes the
+    target assignment, so a partition may have two owners after a downgrade and an upgrade.)
     """
     classic = ClassicGroup(group.group_id, None)
     for member in group.members.values():
@@ -252,7 +252,7 @@ def tombstones(group: ConsumerGroup) -> list[ConsumerRecord]:
 def classic_metadata(
     session_timeout_ms: int, protocols: Sequence[AssignmentProtocol]
 ) -> ClassicMetadata:
-    """What a member of the classic protocol has said in its JoinGroup."""
+    """Session timeout and protocols from the JoinGroup of a member of the classic protocol."""
     return ClassicMetadata(
         session_timeout_ms=session_timeout_ms,
         protocols=tuple((one.name, bytes(one.metadata)) for one in protocols),

@@ -44,7 +44,7 @@ def parse_offset_reset(text: str) -> OffsetReset:
     """The strategy that ``text`` names.
 
     Raises:
-        ValueError: it names none; the message is Kafka's.
+        ValueError: ``text`` names no strategy; the message is Kafka's.
     """
     lowered = text.lower()
     if lowered in (OffsetResetKind.EARLIEST, OffsetResetKind.LATEST):
@@ -66,11 +66,11 @@ def parse_offset_reset(text: str) -> OffsetReset:
 
 
 def duration_milliseconds(text: str) -> int:
-    """Milliseconds in an ISO-8601 duration such as ``PT15M`` or ``P2DT3H4.5S``; fractions of one
-    are cut off.
+    """Milliseconds in an ISO-8601 duration such as ``PT15M`` or ``P2DT3H4.5S``; fractions of a
+    millisecond are cut off.
 
     Raises:
-        ValueError: it is no duration; the message quotes it.
+        ValueError: the text is no duration; the message quotes the text.
     """
     match = _DURATION.fullmatch(text)
     if match is None or not any(match.group(2, 4, 5, 6)) or match.group(3) in ("T", "t"):

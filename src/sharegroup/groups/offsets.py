@@ -1,9 +1,9 @@
 """Committed offsets of groups: where each group goes on in each partition (Kafka class
 OffsetMetadataManager).
 
-An offset committed outside a transaction counts at once. One committed in a transaction is
-*pending*: it counts when the transaction commits, and never if it aborts. If both happen to one
-partition, the later commit counts, whenever the transaction ends.
+An offset committed outside a transaction counts at once. An offset committed in a transaction is
+*pending*: it counts when the transaction commits, and never if the transaction aborts. If one
+partition has commits of both kinds, the later commit counts, whenever the transaction ends.
 
 Order: every commit has a number, and later commits have higher numbers. A rewrite of the log
 repeats records in the order of their numbers. A repeated record keeps its number, so that an
@@ -12,7 +12,7 @@ interrupted rewrite does not change the order.
 Invariants (:meth:`CommittedOffsets.check_invariants`):
 
 * no table is empty, and the number of offsets is right;
-* a group's open transactions are those that have pending offsets of it;
+* a group's open transactions are the transactions with pending offsets of the group;
 * no two commits have the same number.
 """
 
@@ -39,14 +39,14 @@ class Committed(NamedTuple):
     metadata: str = ""
     commit_ms: int = 0
     expire_ms: int = NONE
-    """When it expires; -1 where the broker's retention counts (OffsetCommit before version 5 could
-    say)."""
+    """When the offset expires, which OffsetCommit before version 5 could set; -1: the broker's
+    retention counts."""
     topic_id: UUID = NULL_TOPIC_ID
-    """The id of the topic at the commit; the null id where it was not noted."""
+    """The id of the topic at the commit; the null id if no id was noted."""
 
 
 class OffsetRecord(NamedTuple):
-    """A change of one committed offset; None deletes it, what is pending included."""
+    """A change of one committed offset; None deletes it, and pending offsets of the partition."""
 
     group_id: str
     topic: str
@@ -58,7 +58,7 @@ class OffsetRecord(NamedTuple):
 
 
 class Committer(NamedTuple):
-    """Who commits offsets, as its request says."""
+    """The client that commits offsets, as its request describes it."""
 
     group_id: str
     member_id: str
@@ -72,11 +72,11 @@ class Committer(NamedTuple):
     """TxnOffsetCommit, which may lack a member and an epoch."""
 
     version: int
-    """Of the request."""
+    """The version of the request."""
 
 
 class Commit(NamedTuple):
-    """What a member commits for one partition."""
+    """The offset that a member commits for one partition."""
 
     topic: str
     partition: int
@@ -144,7 +144,7 @@ class CommittedOffsets:
         self._count = 0
         self._transactions: dict[int, _Transaction] = {}
         self._open: dict[str, set[int]] = {}
-        """Group → producers with pending offsets of it."""
+        """Group → producers with pending offsets of the group."""
         self._number = 0
 
     # -- queries ------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ class CommittedOffsets:
         return records
 
     def delete(self, group_id: str, partitions: Iterable[TopicPartition]) -> list[OffsetRecord]:
-        """Delete a group's offsets of some partitions, those that are pending included."""
+        """Delete a group's offsets of some partitions, pending offsets included."""
         records = [
             OffsetRecord(group_id, topic, partition, None)
             for topic, partition in dict.fromkeys(partitions)
@@ -225,7 +225,7 @@ class CommittedOffsets:
         return self.delete(group_id, self._partitions_of(group_id))
 
     def delete_topic(self, name: str, topic_id: UUID) -> list[OffsetRecord]:
-        """Delete the offsets of all groups in a deleted topic. Those noted with another id belong
+        """Delete the offsets of all groups in a deleted topic. Offsets noted with another id belong
         to a later topic of that name, and stay."""
         return self._delete_where(
             lambda topic, noted: topic == name and noted in (NULL_TOPIC_ID, topic_id)
@@ -251,8 +251,9 @@ class CommittedOffsets:
     ) -> list[OffsetRecord]:
         """Delete a group's offsets that have expired (Kafka class OffsetExpirationConditionImpl).
 
-        An offset expires ``retention_ms`` after ``empty_since_ms``, or after its commit if that is
-        None, unless its topic is subscribed or it is pending. Times are wall-clock milliseconds.
+        An offset expires ``retention_ms`` after ``empty_since_ms``; if that is None, after its
+        commit. It stays while its topic is subscribed, or the partition has a pending offset. Times
+        are wall-clock milliseconds.
         """
         expired = [
             TopicPartition(topic, partition)
@@ -320,8 +321,8 @@ class CommittedOffsets:
     def _records(
         self, group_id: str, partitions: Iterable[TopicPartition]
     ) -> Sequence[OffsetRecord]:
-        """What counts, then what is pending, in the order of the commits. A pending offset that a
-        later commit has overtaken never counts, and is left out."""
+        """The offsets that count, then the pending offsets in the order of their commits. A pending
+        offset that a later commit has overtaken never counts, and is left out."""
         live: list[OffsetRecord] = []
         pending: list[tuple[int, OffsetRecord]] = []
         for topic, partition in partitions:
@@ -342,7 +343,7 @@ class CommittedOffsets:
 
     def _entry(self, committed: Committed, known: _Entry | None) -> _Entry:
         if known is not None and known[1] == committed:
-            return known  # a rewrite has repeated it
+            return known  # a rewrite has repeated the record: it keeps its number
         self._number += 1
         return self._number, committed
 

@@ -6,8 +6,9 @@ remembered for its revision and the topics, so that a heartbeat without changes 
 any size of group.
 
 After a change, members of a consumer group are told to come back soon: they have partitions to give
-back, or wait for those of others. The longer the last change is ago, the longer they stay away, up
-to the group's setting. Kafka always answers with the setting (KIP-848 leaves it to the server).
+back, or wait for other members' partitions. The longer the last change is ago, the longer they stay
+away, up to the group's setting. Kafka always answers with the setting (KIP-848 leaves it to the
+server).
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ MS_PER_MEMBER: Final = 5
 
 
 class Pacing:
-    """Of all groups of a coordinator; none of it is durable."""
+    """The pacing of all groups of a coordinator; it is not durable."""
 
     def __init__(self) -> None:
         self._assigned_at_ms: dict[str, int] = {}
         self._settled: dict[str, tuple[int, TopicsImage]] = {}
         self._changed: dict[str, tuple[tuple[int, int], int | None]] = {}
-        """The last epochs seen of a group, and when; None if it had them after a replay."""
+        """The last epochs of a group, and when they were seen first; None: after a replay."""
 
     def wait_ms(self, group_id: str, interval_ms: int, now_ms: int) -> int:
         """How long the next computation of a target assignment must wait."""
@@ -54,14 +55,14 @@ class Pacing:
         self._settled[group_id] = (revision, topics)
 
     def at_rest(self, group_id: str, epochs: tuple[int, int]) -> None:
-        """A group was replayed that has these epochs. That is no change."""
+        """A group was replayed with these epochs, which is no change of the group."""
         self._changed[group_id] = epochs, None
 
     def interval_ms(
         self, group_id: str, epochs: tuple[int, int], members: int, setting_ms: int, now_ms: int
     ) -> int:
-        """The heartbeat interval for a member of a group that has these epochs (its own and its
-        assignment's) now. ``setting_ms`` is the longest."""
+        """The heartbeat interval for a member of a group that has these epochs now: the group's and
+        its assignment's. ``setting_ms`` is the longest interval."""
         seen, since_ms = self._changed.get(group_id, (None, None))
         if seen != epochs:
             since_ms = now_ms

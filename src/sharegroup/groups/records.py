@@ -99,7 +99,8 @@ class CurrentMemberAssignment:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatePartitionMetadata:
     """Which partitions have delivery state, which are about to have it, and the topics whose state
-    is being deleted. A topic may be in two of them while an administrator and a member work on it.
+    is being deleted. A topic may be in two of these sets while an administrator and a member work
+    on it.
     """
 
     key_type: ClassVar[int] = 15
@@ -111,7 +112,7 @@ class StatePartitionMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tombstone:
-    """Deletes the record with that key. ``member_id`` is None for key types without a member."""
+    """Deletes the record with this key. ``member_id`` is None for key types without a member."""
 
     key_type: int
     group_id: str

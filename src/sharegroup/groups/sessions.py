@@ -1,4 +1,5 @@
-"""Deadlines of member sessions: each heartbeat restarts one, and the shell's timer reads the first.
+"""Deadlines of member sessions: a heartbeat restarts its member's session, and the shell's timer
+reads the first deadline.
 
 Each member has one entry in a heap. A later deadline does not move the entry until it reaches the
 top, so a heartbeat costs only a dictionary write.

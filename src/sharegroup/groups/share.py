@@ -190,7 +190,7 @@ class ShareGroups(GroupTable[ShareGroup, CoordinatorRecord]):
     # Topics and administration ---------------------------------------------------------------
 
     def state_partitions(self, group_id: str) -> tuple[TopicPartitions, ...]:
-        """Partitions that have delivery state, by topic id; none for a group that does not
+        """Partitions that have delivery state, by topic id; empty for a group that does not
         exist.
         """
         group = self._groups.get(group_id)
@@ -227,7 +227,7 @@ class ShareGroups(GroupTable[ShareGroup, CoordinatorRecord]):
         )
 
     def check_empty(self, group_id: str) -> None:
-        """Raise NonEmptyGroup when the group has members; a group that does not exist has none."""
+        """Raise NonEmptyGroup when the group exists and has members."""
         group = self._groups.get(group_id)
         if group is not None:
             administration.check_empty(group)
@@ -417,8 +417,8 @@ def _is_initialized(group: ShareGroup, topics: TopicsImage) -> bool:
 
 
 def _missing(group: ShareGroup, name: str, topics: TopicsImage) -> ToInitialize:
-    """The partitions of a topic that have no delivery state in the group, including those whose
-    initialisation was interrupted.
+    """The partitions of a topic that have no delivery state in the group, including partitions
+    whose initialisation was interrupted.
     """
     info = topics.get(name)
     if info is None:

@@ -35,7 +35,7 @@ class GroupTable(Generic[G, R]):
     """Groups of type ``G``, whose records are of type ``R``.
 
     Args:
-        new_group: an empty group of that id.
+        new_group: makes an empty group with an id.
         group_key_type: the key type of the record whose tombstone deletes the group.
     """
 
@@ -60,14 +60,14 @@ class GroupTable(Generic[G, R]):
         return ((group_id, len(group.members)) for group_id, group in self._groups.items())
 
     def records(self, group_id: str) -> Iterator[R]:
-        """Records that rebuild a group, for a rewritten log; none for a group that does not
+        """Records that rebuild a group, for a rewritten log; empty for a group that does not
         exist.
         """
         group = self._groups.get(group_id)
         return group.records() if group is not None else iter(())
 
     def replay(self, record: R) -> None:
-        """Apply a record from the log. ``sessions_restarted`` must follow the last one."""
+        """Apply a record from the log. ``sessions_restarted`` must follow the last record."""
         group_id = record.group_id
         if not isinstance(record, Tombstone):
             self._groups.setdefault(group_id, self._new_group(group_id)).apply(record)

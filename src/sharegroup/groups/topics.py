@@ -25,19 +25,19 @@ class TopicsImage:
     topics: Mapping[str, TopicInfo] = field(default_factory=dict)
 
     def get(self, name: str) -> TopicInfo | None:
-        """The topic of that name, or None where there is none."""
+        """The topic of that name, or None if there is no such topic."""
         return self.topics.get(name)
 
     def ids(self, names: Iterable[str]) -> dict[UUID, str]:
-        """Those of ``names`` that exist, by id."""
+        """The names among ``names`` that have a topic, by the topic's id."""
         return {
             info.topic_id: name for name in names if (info := self.topics.get(name)) is not None
         }
 
 
 def metadata_hash(names: Iterable[str], topics: TopicsImage) -> int:
-    """A signed 64-bit digest of the topics that a group subscribes to: it changes when one of them
-    does.
+    """A signed 64-bit digest of the topics that a group subscribes to: it changes when one of these
+    topics changes.
 
     0 where there are no topics, as in Kafka. Covers name, id and partition count, not racks: a
     partition of ours has one replica. The hash function is not Kafka's. A Kafka broker that takes

@@ -72,7 +72,7 @@ class Transition(Change[ShareGroup, CoordinatorRecord]):
         return known is None or record.subscribed_topics != old
 
     def bump_epoch(self, topics: TopicsImage, *, changed: bool) -> bool:
-        """Bump the group epoch if a new assignment is needed; returns whether it is."""
+        """Bump the group epoch if a new assignment is needed; returns whether one is needed."""
         group = self.group
         digest = metadata_hash(group.subscribed_topics(), topics)
         settled = group.assignment_epoch >= group.epoch
@@ -130,7 +130,7 @@ class Transition(Change[ShareGroup, CoordinatorRecord]):
         )
 
     def remove(self, member_id: str, topics: TopicsImage) -> None:
-        """Remove a member that leaves or whose session has ended. When the last one goes, no
+        """Remove a member that leaves or whose session has ended. When the last member goes, no
         assignment stays pending (KAFKA-20442).
         """
         group = self.group

@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 
 
 class Subscription(NamedTuple):
-    """What a consumer wants, and what it has."""
+    """The topics that a consumer wants, and the partitions that it has."""
 
     version: int
     topics: tuple[str, ...]
@@ -61,7 +61,7 @@ def decode_subscription(metadata: bytes) -> Subscription:
 
 
 def decode_assignment(data: bytes) -> Assignment:
-    """The assignment that a leader has sent. No bytes are an empty one.
+    """The assignment that a leader has sent. No bytes are an empty assignment.
 
     Raises:
         MalformedMessage: the bytes are no assignment.
@@ -74,7 +74,7 @@ def decode_assignment(data: bytes) -> Assignment:
 
 
 def encode_assignment(partitions: Partitions, metadata: bytes) -> bytes:
-    """An assignment for the consumer that has sent this metadata, in the version of that."""
+    """An assignment for the consumer that has sent ``metadata``, in the metadata's version."""
     version = min(max(int.from_bytes(metadata[:2], "big", signed=True), 0), VERSION_MAX)
     parts = [struct.pack(">hi", version, len(partitions))]
     for topic, held in partitions.items():

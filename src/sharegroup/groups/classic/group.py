@@ -40,7 +40,7 @@ class Replaced(NamedTuple):
 
     member_id: str
     leader: str
-    """The leader that it is told."""
+    """The leader that the member is told."""
     can_skip_assignment: bool
 
 
@@ -70,7 +70,8 @@ class Group:
         self.topics: frozenset[str] | None = None
         """The topics that members subscribe to; None if that is not known."""
         self.first_rebalance: tuple[int, int] | None = None
-        """While the first members join: (the delay that runs, what may follow), milliseconds."""
+        """While the first members join: (the delay that runs, how much longer the group may wait
+        after it), in milliseconds."""
         self.member_added = False
         """Whether a member has joined since the delay of the first rebalance began."""
         self.joined_ms = 0
@@ -78,9 +79,9 @@ class Group:
         self.prepared_ms = 0
         """When the join phase began."""
         self.join_deadline_ms = 0
-        """When the join phase must end, except of the first rebalance."""
+        """When the join phase must end; not for the first rebalance."""
         self.replaced: dict[int, Replaced] = {}
-        """By token."""
+        """Joins of static members that wait for a durable record, by token."""
         self.record: ClassicGroupRecord | None = None
         """The last record written or replayed."""
 
@@ -100,7 +101,7 @@ class Group:
         """The member of these ids.
 
         Raises:
-            UnknownMemberId: there is none.
+            UnknownMemberId: there is no such member.
             FencedInstanceId: the instance has another member id now.
         """
         if instance_id is not None:
@@ -123,7 +124,7 @@ class Group:
         )
 
     def select_protocol(self) -> str:
-        """The protocol with the most votes, of those that all members support."""
+        """The protocol with the most votes, among the protocols that all members support."""
         size = len(self.members)
         candidates = {name for name, count in self.supported.items() if count == size}
         votes = Counter(member.vote(candidates) for member in self.members.values())
@@ -195,7 +196,7 @@ class Group:
         return topic in self.topics
 
     def to_record(self, assignments: Mapping[str, bytes] | None = None) -> ClassicGroupRecord:
-        """The record of the group; ``assignments`` by member id, or else the current ones."""
+        """The record of the group, with ``assignments`` by member id, or the current ones."""
         return ClassicGroupRecord(
             group_id=self.group_id,
             protocol_type=self.protocol_type or "",
@@ -219,7 +220,7 @@ class Group:
         """The group of a record.
 
         Raises:
-            MalformedMessage: it has members without a protocol, or two with one id.
+            MalformedMessage: the record has members without a protocol, or two with one id.
         """
         group = cls(record.group_id, record.since_ms)
         group.protocol_type = record.protocol_type or None
@@ -239,7 +240,7 @@ class Group:
         return group
 
     def add(self, member: Member, protocol_type: str) -> None:
-        """Add a member. The first one leads, and says the group's protocol type."""
+        """Add a member. The first member leads, and determines the group's protocol type."""
         if not self.members:
             self.protocol_type = protocol_type
         self.members[member.member_id] = member
@@ -251,7 +252,7 @@ class Group:
         self.pending.discard(member.member_id)
 
     def remove(self, member_id: str) -> None:
-        """Remove a member or a pending one. If it led, the next member does."""
+        """Remove a member or a pending member. If it led, the next member leads."""
         member = self.members.pop(member_id, None)
         if member is not None:
             self.supported.subtract(protocol.name for protocol in member.protocols)
@@ -287,7 +288,7 @@ class Group:
         self.unsynced.discard(old.member_id)
 
     def elect(self) -> bool:
-        """Let a member lead that has joined; false if none has."""
+        """Let a member that has joined lead the group; false if no member has joined."""
         if self.leader is None:
             return False
         if self.members[self.leader].joining is None:

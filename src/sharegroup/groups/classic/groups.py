@@ -3,7 +3,7 @@
 
 Source: Kafka class GroupMetadataManager (classicGroupJoin, classicGroupSync, classicGroupHeartbeat,
 classicGroupLeave). A join or sync has a token, chosen by the caller, that is answered exactly once:
-by the effects of that call or of a later one.
+by the effects of that call or of a later call.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class ClassicGroups:
         return left, self._rebalances.effects()
 
     def rebalance(self, group_id: str, now: Now) -> Effects:
-        """Make the members of a stable group join again: they go on from what is committed."""
+        """Make the members of a stable group join again: they go on from the committed offsets."""
         group = self._groups.get(group_id)
         if group is not None and group.state is State.STABLE:
             self._rebalances.prepare(group, now)
@@ -172,16 +172,16 @@ class ClassicGroups:
     # Other types of group --------------------------------------------------------------------
 
     def release(self, group_id: str) -> Effects:
-        """Forget a group that becomes a consumer group. Who waits for an answer is told to join
-        again."""
+        """Forget a group that becomes a consumer group. Members that wait for an answer are told to
+        join again."""
         group = self._groups[group_id]
         self._stop_waiting(group)
         self._delete(group)
         return self._rebalances.effects()
 
     def keep(self, group_id: str, now: Now) -> Effects:
-        """A group cannot become a consumer group. Who waits for an answer is told to join again
-        all the same (``GroupMetadataManager.convertToConsumerGroup``)."""
+        """A group cannot become a consumer group. Members that wait for an answer are told to join
+        again all the same (``GroupMetadataManager.convertToConsumerGroup``)."""
         group = self._groups[group_id]
         for member in self._stop_waiting(group):
             self._rebalances.restart_session(group, member, now)
@@ -226,7 +226,7 @@ class ClassicGroups:
         return self._rebalances.effects()
 
     def durable(self, records: Sequence[ClassicRecord], now: Now) -> Effects:
-        """These records are durable: answer what waited for them."""
+        """These records are durable: answer the requests that waited for them."""
         for record in records:
             group = self._groups.get(record.group_id)
             if group is None or not isinstance(record, ClassicGroupRecord):
@@ -246,7 +246,7 @@ class ClassicGroups:
         """Apply a record.
 
         Raises:
-            MalformedMessage: it contradicts itself; nothing has changed.
+            MalformedMessage: the record contradicts itself; nothing has changed.
         """
         if isinstance(record, ClassicTombstone):
             self._groups.pop(record.group_id, None)
@@ -318,8 +318,8 @@ class ClassicGroups:
     # Joining ---------------------------------------------------------------------------------
 
     def _accepts(self, group: Group, member_id: str) -> bool:
-        """Whether the group has room. While members join, those that have joined count: the last
-        ones of a group that is too large are kept out."""
+        """Whether the group has room. While members join, only members that have joined count: so
+        the last members of a group that is too large are kept out."""
         if group.state is State.EMPTY:
             return bool(member_id) or len(group.pending) < PENDING_MEMBERS_MAX
         size_max = self._settings.size_max
@@ -430,7 +430,7 @@ class ClassicGroups:
         return None
 
     def _expire(self, group: Group, member_id: str, now: Now) -> None:
-        """The session of a member or a pending one is over."""
+        """The session of a member or of a pending member is over."""
         member = group.members.get(member_id)
         if member_id in group.pending:
             group.remove(member_id)

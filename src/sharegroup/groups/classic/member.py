@@ -94,8 +94,8 @@ class Member:
 
     @property
     def excused(self) -> bool:
-        """Whether it need not send heartbeats, because it waits for an answer. A new member waits
-        for a bounded time only: nobody would notice that it has gone."""
+        """Whether the member need not send heartbeats, because it waits for an answer. A new member
+        waits for a bounded time only: otherwise nobody would notice that it has gone."""
         return not self.is_new and self.waits
 
     @property
@@ -111,7 +111,7 @@ class Member:
         raise AssertionError(f"{self.member_id} does not support {protocol_name}")
 
     def vote(self, candidates: Collection[str]) -> str:
-        """The candidate that it likes best."""
+        """The candidate that the member likes best."""
         for protocol in self.protocols:
             if protocol.name in candidates:
                 return protocol.name

@@ -1,13 +1,13 @@
 """From one generation of a classic group to the next (Kafka class GroupMetadataManager).
 
 **Join.** A rebalance begins with :meth:`Rebalances.prepare`: all members must join again, within
-the longest of their rebalance timeouts. Those that have not are removed. A group that was empty
-waits a little for more members. Then the joins are answered. A large group to which new members
-come waits until none has come for a short while: who comes too late costs all members another
-rebalance, which they learn of with their next heartbeats.
+the longest of their rebalance timeouts. Members that have not joined by then are removed. A group
+that was empty waits a little for more members. Then the joins are answered. A large group to which
+new members come waits until no new member has come for a short while: a member that comes too late
+costs all members another rebalance, which they learn of with their next heartbeats.
 
-**Sync.** The members send SyncGroup, the leader with all assignments. These are written as one
-record. When it is durable, every sync is answered, and the group is stable.
+**Sync.** The members send SyncGroup, the leader with all assignments. The assignments are written
+as one record. When it is durable, every sync is answered, and the group is stable.
 
 Each token is answered exactly once.
 """
@@ -38,7 +38,8 @@ from sharegroup.model.errors import (
 )
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
-"""How long a new member may wait for its first join. It cannot send heartbeats yet."""
+"""How long a new member may wait for the answer to its first join. It cannot send heartbeats
+yet."""
 
 RETRY_MS_MIN: Final = 1_000
 """How soon to look again whether silent static members are gone, at the earliest."""
@@ -51,14 +52,14 @@ QUIET_MS_MAX: Final = 500
 
 QUIET_TOTAL_MS_MAX: Final = 3_000
 """How long after its begin a rebalance may wait for more new members. Kafka's default for
-``group.initial.rebalance.delay.ms``, which is about the same thing."""
+``group.initial.rebalance.delay.ms``, which has about the same purpose."""
 
 JOIN: Final = "join"
 SYNC: Final = "sync"
 
 
 class Rebalances:
-    """The timers of all groups, and what a call has led to so far."""
+    """The timers of all groups, and the records and answers that a call has led to so far."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -73,7 +74,7 @@ class Rebalances:
     # What a call leads to --------------------------------------------------------------------
 
     def effects(self) -> Effects:
-        """What has been collected since the last call of this method."""
+        """The records and answers collected since the last call of this method."""
         effects = Effects(self._records, self._answers)
         self._records, self._answers = [], []
         return effects
@@ -172,7 +173,7 @@ class Rebalances:
         group.waiting -= 1
 
     def prepare_or_complete(self, group: Group, now: Now) -> None:
-        """Begin a rebalance, or go on with the one that is under way."""
+        """Begin a rebalance, or go on with the rebalance that is under way."""
         if group.state is not State.PREPARING_REBALANCE:
             self.prepare(group, now)
         elif group.first_rebalance is None:
@@ -204,8 +205,8 @@ class Rebalances:
             self.complete_when_quiet(group, now)
 
     def complete_when_quiet(self, group: Group, now: Now) -> None:
-        """Complete the join phase if nobody is missing and no more new members are expected; or
-        else look again when that may be so, or when the time for joining is over."""
+        """Complete the join phase if nobody is missing and no more new members are expected. Else
+        look again when this may be the case, or when the time for joining is over."""
         end_ms = group.join_deadline_ms
         if group.all_joined:
             end_ms = min(end_ms, self._quiet_ms(group), group.prepared_ms + QUIET_TOTAL_MS_MAX)
@@ -294,7 +295,7 @@ class Rebalances:
     # Static members --------------------------------------------------------------------------
 
     def take_over(self, group: Group, old: Member, member_id: str, now: Now) -> Member:
-        """A static member comes back with a new id, and fences the old one."""
+        """A static member comes back with a new id, and fences its old id."""
         self.refuse(group, old, Refused(FencedInstanceId(), old.member_id))
         member = old.renamed(member_id)
         group.replace(old, member)

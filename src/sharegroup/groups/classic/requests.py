@@ -135,7 +135,7 @@ class MemberDescription(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """A described group. Protocol and metadata are known only while it is stable."""
+    """A described group. Protocol and metadata are known only while the group is stable."""
 
     state: str
     generation: int
@@ -147,7 +147,7 @@ class Description:
 
 class Settings(NamedTuple):
     """``group.max.size`` and ``group.initial.rebalance.delay.ms``. A rebalance of at least
-    ``quiet_members_min`` members waits until no more come: a smaller one is quick."""
+    ``quiet_members_min`` members waits until no more members come: a smaller one is quick."""
 
     size_max: int
     initial_rebalance_delay_ms: int

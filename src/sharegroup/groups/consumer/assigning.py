@@ -114,8 +114,8 @@ class Assigning(GroupTable[ConsumerGroup, ConsumerRecord]):
         *,
         asked: bool,
     ) -> bool:
-        """Resolve regular expressions that are due, or if ``asked`` those that are new; returns
-        whether topics changed."""
+        """Resolve all regular expressions if they are due, else, if ``asked``, the new ones.
+        Returns whether topics changed."""
         group_id = transition.group.group_id
         due = self._regexes_due(group_id, topics, now_ms)
         if due:
@@ -127,8 +127,8 @@ class Assigning(GroupTable[ConsumerGroup, ConsumerRecord]):
     def to_match(
         self, group_id: str, regex: str | None, topics: TopicsImage, now_ms: int
     ) -> list[str]:
-        """The regular expressions whose topics a heartbeat needs that names ``regex``. Those whose
-        topics are at hand already are among them.
+        """The regular expressions whose topics a heartbeat that names ``regex`` needs, including
+        expressions whose topics are at hand already.
         """
         group = self._groups.get(group_id)
         needed = [regex] if regex else []

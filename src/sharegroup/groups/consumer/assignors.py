@@ -58,4 +58,4 @@ ASSIGNORS: Final[dict[str, Callable[[ConsumerGroup, TopicsImage], dict[str, Assi
     "uniform": _uniform,
     "range": _range,
 }
-"""Each computes the target assignment of all members of a group."""
+"""Each function computes the target assignment of all members of a group."""

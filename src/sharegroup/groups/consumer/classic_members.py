@@ -7,10 +7,10 @@ generation and without a leader. SyncGroup fetches the assignment. A member that
 partitions back, or can have more, is told REBALANCE_IN_PROGRESS and joins again; its subscription
 says what it owns.
 
-Two departures. Where nobody uses the consumer protocol, heartbeats compute an assignment that
-waits. In Kafka nothing does, so it waits until somebody joins. When a static member replaces the
-last member of the consumer protocol while partitions are on their way, the members join again. In
-Kafka they do not, and nobody reads those partitions until the next rebalance.
+Two departures. If no member uses the consumer protocol, heartbeats compute an assignment that is
+due; in Kafka it waits until somebody joins. When a static member replaces the last member of the
+consumer protocol while partitions are on their way, the members join again; in Kafka they do not,
+and nobody reads these partitions until the next rebalance.
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ def check_commit(
         UnknownMemberId: there is no such member.
         UnsupportedVersion: the version of OffsetCommit has no member epochs.
         StaleMemberEpoch: the epoch is ahead of the member's; or it is older, and the member did not
-            have all these partitions then, or has them no more. IllegalGeneration to a member of
-            the classic protocol.
+            have all these partitions then, or does not have them any more. IllegalGeneration to a
+            member of the classic protocol.
     """
     epoch = committer.epoch
     if epoch < 0 and not group.members:

@@ -9,9 +9,9 @@ Only :meth:`ConsumerGroup.apply` changes it, so a replay of the log rebuilds exa
   joined, -2 while a static member is away.
 
 Invariants (:meth:`ConsumerGroup.check_invariants`): no partition, and no hash of a partition that
-members share, has two owners; member epoch ≤
-assignment epoch ≤ group epoch; only a member that revokes has partitions to give back; an empty
-group has no assignment pending; partition lists ascend and are not empty.
+members share, has two owners; member epoch ≤ assignment epoch ≤ group epoch; only a member that
+revokes has partitions to give back; an empty group has no assignment pending; partition lists
+ascend and are not empty.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ class ConsumerGroup:
         self.instances: dict[str, str] = {}
         """Member ids of static members by instance id."""
         self.owners: dict[Key, str] = {}
-        """Who owns a whole partition or has yet to give it back."""
+        """The member that owns a whole partition, or has yet to give it back."""
         self.sharers: dict[Key, dict[str, Intervals]] = {}
-        """The same of partitions that members have in part."""
+        """The members that own a part of a partition or have yet to give it back, and the part."""
         self.revision = 0
 
     # Reading ---------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ class ConsumerGroup:
         return None if member_id is None else self.members.get(member_id)
 
     def topics_of(self, member: Member) -> tuple[str, ...]:
-        """The names that a member subscribes to, those of its regular expression included."""
+        """The names that a member subscribes to, including the topics of its expression."""
         matched = self.regexes.get(member.subscribed_regex or "", ())
         return (
             tuple(sorted({*member.subscribed_topics, *matched}))
@@ -119,13 +119,13 @@ class ConsumerGroup:
         return Counter(m.subscribed_regex for m in members if m.subscribed_regex is not None)
 
     def unresolved(self, *, again: bool) -> list[str]:
-        """The regular expressions that have no topics yet, or ``again`` all, in order."""
+        """The regular expressions that have no topics yet, or, with ``again``, all; in order."""
         return sorted(
             regex for regex in self.subscribed_regexes() if again or regex not in self.regexes
         )
 
     def preferred_assignor(self) -> str | None:
-        """The assignor that most members ask for, the first by name of several."""
+        """The assignor that most members ask for; of several, the first by name."""
         wishes = Counter(m.server_assignor for m in self.members.values() if m.server_assignor)
         return min(wishes, key=lambda name: (-wishes[name], name), default=None)
 
@@ -157,7 +157,7 @@ class ConsumerGroup:
         return taken
 
     def describe(self, assignor: str) -> GroupDescription:
-        """The group as it is now; ``assignor`` is the one it uses if no member asks for one."""
+        """The group as it is now. It uses ``assignor`` if no member asks for an assignor."""
         return GroupDescription(
             group_id=self.group_id,
             state=self.state,

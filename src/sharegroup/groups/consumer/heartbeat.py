@@ -31,7 +31,7 @@ UNCHANGED: Final = -1
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerHeartbeat:
     """ConsumerGroupHeartbeat v0 and v1. ``member_epoch``: 0 joins, -1 leaves, -2 leaves for a
-    while, else the last one the member was told. None means "as before".
+    while, else the last epoch that the member was told. None means "as before".
     """
 
     group_id: str
@@ -42,20 +42,20 @@ class ConsumerHeartbeat:
     rebalance_timeout_ms: int = UNCHANGED
     subscribed_topics: tuple[str, ...] | None = None
     subscribed_regex: str | None = None
-    """Empty means none."""
+    """Empty: the member has no regular expression any more."""
     server_assignor: str | None = None
     owned: Owned | None = None
     takes_ranges: bool = False
-    """Whether the member may be given parts of partitions (KIP-X). Said when it joins."""
+    """Whether the member may be given parts of partitions (KIP-X). Sent when it joins."""
     cooperative: bool = False
-    """See ``Member.cooperative``. Said when it joins."""
+    """See ``Member.cooperative``. Sent when it joins."""
     owned_parts: Parts = field(default_factory=dict)
     client_id: str = ""
     client_host: str = ""
 
     @property
     def is_full(self) -> bool:
-        """Whether it says everything, as a member does that joins or has lost an answer."""
+        """Whether the request has everything, as of a member that joins or has lost an answer."""
         return self.member_epoch == JOIN_EPOCH or (
             self.rebalance_timeout_ms != UNCHANGED
             and (self.subscribed_topics is not None or self.subscribed_regex is not None)
@@ -81,7 +81,7 @@ class HeartbeatResult:
     heartbeat_interval_ms: int = 0
     assignment: Assignment | None = None
     parts: Parts = field(default_factory=dict)
-    """Of the partitions that are assigned in part."""
+    """The parts of the partitions that are assigned in part."""
     records: tuple[WrittenRecord, ...] = ()
 
 

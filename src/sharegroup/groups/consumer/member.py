@@ -19,11 +19,11 @@ class MemberState(IntEnum):
     """How far a member is on its way to the target assignment. The numbers stand in records."""
 
     STABLE = 0
-    """It has all that its epoch gives it."""
+    """The member has all partitions that its epoch gives it."""
     UNREVOKED_PARTITIONS = 1
-    """It must give partitions back first."""
+    """The member must give partitions back first."""
     UNRELEASED_PARTITIONS = 2
-    """It waits for partitions that other members must give back."""
+    """The member waits for partitions that other members must give back."""
     UNKNOWN = 127
     """A later version wrote a state that is not known here."""
 
@@ -44,8 +44,8 @@ class GroupState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One member. It owns ``assigned`` and, until it says otherwise, ``revoking``: of a partition
-    that is in their parts only those hashes."""
+    """One member. It owns ``assigned`` and, until it says otherwise, ``revoking``. Of a partition
+    in ``assigned_parts`` or ``revoking_parts`` it owns only the hashes there."""
 
     member_id: str
     instance_id: str | None = None
@@ -71,7 +71,7 @@ class Member:
     revoking_parts: Parts = field(default_factory=dict)
 
     def is_reconciled_to(self, epoch: int) -> bool:
-        """Whether it has all that the assignment of this epoch gives it."""
+        """Whether it has all partitions that the assignment of this epoch gives it."""
         return self.state is MemberState.STABLE and self.epoch == epoch
 
     def owns(self, topic_id: UUID, partition: int) -> bool:
@@ -81,7 +81,7 @@ class Member:
         )
 
     def parts_held(self) -> Iterator[tuple[Key, Intervals]]:
-        """What it owns or has yet to give back, each partition once."""
+        """The partitions that it owns or has yet to give back, each once, with the part it has."""
         return parts_held(
             (self.assigned, self.assigned_parts), (self.revoking, self.revoking_parts)
         )

@@ -133,7 +133,7 @@ class ConsumerGroups(ClassicMembers):
         )
 
     def rebalance(self, group_id: str, topics: TopicsImage) -> list[WrittenRecord]:
-        """Bump the group epoch, so that the members go on from what is committed (KIP-X)."""
+        """Bump the group epoch, so that the members go on from the committed offsets (KIP-X)."""
         group = self._groups.get(group_id)
         if group is None or not group.members:
             return []
@@ -151,7 +151,8 @@ class ConsumerGroups(ClassicMembers):
         return classic
 
     def _upgrade(self, classic: ClassicGroup, topics: TopicsImage) -> ConsumerGroup:
-        """What a classic group would become. An empty one leaves nothing but its id."""
+        """The consumer group that a classic group would become. Of an empty classic group only the
+        id is kept."""
         if classic.state is State.EMPTY:
             return ConsumerGroup(classic.group_id)
         assert self._classic is not None
@@ -296,9 +297,9 @@ class ConsumerGroups(ClassicMembers):
 
         Raises:
             GroupIdNotFound: there is no such group.
-            UnknownMemberId, StaleMemberEpoch: as ``commits.check_current``; or it does not own the
-                partition.
-            InvalidRequest: it has not joined as a cooperative one.
+            UnknownMemberId, StaleMemberEpoch: as ``commits.check_current``; or the member does not
+                own the partition.
+            InvalidRequest: the member has not joined as a cooperative member.
         """
         group = self._existing(group_id)
         check_current(group, member_id, member_epoch)
@@ -368,7 +369,7 @@ class ConsumerGroups(ClassicMembers):
 def _static(
     request: ConsumerHeartbeat, static: Member | None, known: Member | None, *, joins: bool
 ) -> Member | None:
-    """The member of the request's instance id; None for a new one."""
+    """The member of the request's instance id; None for a new member."""
     if static is None:
         if not joins:
             raise UnknownMemberId(f"Instance id {request.instance_id} is unknown.")

@@ -1,7 +1,8 @@
 """Partitions that a member has in part: ranges of key hashes (KIP-X).
 
 A member's partitions are listed as in Kafka, each with its epoch. Beside the list stand the ranges
-of those that the member does not have whole. So a group without key ranges has empty parts.
+of the partitions that the member does not have whole. So a group without key ranges has empty
+parts.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Key: TypeAlias = tuple[UUID, int]
 
 
 def part_of(parts: Parts, topic_id: UUID, partition: int) -> Intervals:
-    """What somebody has of a partition in its list: the whole, unless parts say less."""
+    """The hashes that a member has of a partition in its list: all, unless ``parts`` has less."""
     return parts.get(topic_id, {}).get(partition, WHOLE)
 
 
@@ -37,13 +38,13 @@ class Holding:
         return bool(self.held)
 
     def part(self, topic_id: UUID, partition: int) -> Intervals:
-        """What is here of a partition."""
+        """The hashes of a partition that are here; empty if the partition is not."""
         if partition not in self.held.get(topic_id, ()):
             return ()
         return part_of(self.parts, topic_id, partition)
 
     def add(self, topic_id: UUID, partition: int, epoch: int, part: Intervals) -> None:
-        """Add a partition, or more of one that is here; that keeps its epoch."""
+        """Add a partition, or more of a partition that is here, which keeps its epoch."""
         if self.parts.get(topic_id):
             before = self.part(topic_id, partition)
             part = union(before, part) if before else part
@@ -54,7 +55,7 @@ class Holding:
             del self.parts[topic_id][partition]
 
     def tidy(self) -> tuple[Held, Parts]:
-        """In rising order, without empty topics."""
+        """Partitions and parts in rising order, without empty topics."""
         return (
             {t: dict(sorted(self.held[t].items())) for t in sorted(self.held)},
             {t: dict(sorted(self.parts[t].items())) for t in sorted(self.parts) if self.parts[t]},
@@ -62,7 +63,7 @@ class Holding:
 
 
 def overlap(owned: Mapping[UUID, object], owned_parts: Parts, held: Held, parts: Parts) -> bool:
-    """Whether something of ``held`` is owned."""
+    """Whether a hash of ``held``, with its ``parts``, is owned, too."""
     for topic_id, partitions in held.items():
         listed = owned.get(topic_id, ())
         assert isinstance(listed, frozenset | set | tuple | dict)
@@ -78,7 +79,7 @@ def overlap(owned: Mapping[UUID, object], owned_parts: Parts, held: Held, parts:
 def parts_held(
     assigned: tuple[Held, Parts], revoking: tuple[Held, Parts]
 ) -> Iterator[tuple[Key, Intervals]]:
-    """What a member owns or has yet to give back, each partition once."""
+    """The partitions that a member owns or has yet to give back, each once, with its part."""
     held, parts = assigned
     leaving, leaving_parts = revoking
     for topic_id, partitions in held.items():

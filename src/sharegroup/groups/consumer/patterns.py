@@ -1,7 +1,7 @@
-"""Topics by regular expression, kept so that a new topic is the only one that is matched.
+"""Topics by regular expression, kept so that only the names of new topics are matched.
 
-Matching ten thousand names takes tens of milliseconds, and seconds where an expression is made for
-that. So :meth:`Matches.steps` does it in steps, between which a caller may do something else. A
+Matching ten thousand names takes tens of milliseconds, and seconds if an expression is made to be
+slow. So :meth:`Matches.steps` does it in steps, between which a caller may do something else. A
 decision that has been prepared like this finds the topics at hand.
 """
 
@@ -18,11 +18,12 @@ KEPT_NAMES_MAX: Final = 1_000_000
 """Names of topics kept for all expressions together, some 8 MB."""
 KEPT_REGEXES_MAX: Final = 1_000
 CHANGES_MAX: Final = 1_000
-"""Changes of the topics that are remembered; an expression not asked for since is matched anew."""
+"""Changes of the topics that are remembered. An expression that was last asked for before them is
+matched anew."""
 
 
 def compile_regex(regex: str) -> Callable[[str], bool]:
-    """Whether a topic's whole name matches.
+    """A function that says whether a topic's whole name matches.
 
     Raises:
         InvalidRegularExpression: as :func:`sharegroup.model.regex.compile_regex`.
@@ -38,14 +39,15 @@ class _Change(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    """The topics that an expression matched, in order, after so many changes."""
+    """The topics that an expression matched, in order; ``change``: how many changes there were."""
 
     names: tuple[str, ...]
     change: int
 
 
 class Matches:
-    """What expressions match. The least recently asked for are forgotten first."""
+    """The topics that expressions match. The expressions asked for least recently are forgotten
+    first."""
 
     def __init__(self) -> None:
         self._topics = TopicsImage()
@@ -70,8 +72,8 @@ class Matches:
                 return found
 
     def steps(self, regex: str, topics: TopicsImage) -> Generator[None, None, tuple[str, ...]]:
-        """As :meth:`of`, which then has little to do: a generator of a step for each name that is
-        matched.
+        """A generator that does the work of :meth:`of`, one step for each name that is matched, and
+        returns the same. Afterwards :meth:`of` has little to do.
 
         Raises:
             InvalidRegularExpression: as :func:`compile_regex`.

@@ -1,8 +1,8 @@
 """The assignor ``range``: topic by topic, each subscriber gets one stretch of the partitions (Kafka
 class RangeAssignor; not rack aware).
 
-Subscribers have the same order in each topic, static members first. So topics with as many
-partitions and the same subscribers are co-partitioned: partition n of each goes to one member.
+Subscribers have the same order in each topic, static members first. So topics with the same number
+of partitions and the same subscribers are co-partitioned: partition n of each goes to one member.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 CurrentAssignmentBuilder).
 
 A partition changes hands in three steps. Its owner is told to give it back (UNREVOKED_PARTITIONS).
-The owner says in a heartbeat that it owns it no more. Only then does a heartbeat of the new owner
-get it, which waited meanwhile (UNRELEASED_PARTITIONS). So no partition has two owners. The same
-holds for each hash of a partition that members share (KIP-X).
+The owner says in a heartbeat that it does not own the partition any more. Only then does the new
+owner, which waited meanwhile (UNRELEASED_PARTITIONS), get the partition with a heartbeat. So no
+partition has two owners. The same holds for each hash of a partition that members share (KIP-X).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sharegroup.groups.consumer.records import Parts
 from sharegroup.groups.records import Assignment
 
 Owned: TypeAlias = Mapping[UUID, Set[int]]
-"""What a member says it owns."""
+"""The partitions that a member says it owns."""
 
 
 class Goal(NamedTuple):
@@ -30,11 +30,11 @@ class Goal(NamedTuple):
     epoch: int
     """The assignment epoch."""
     target: Assignment
-    """What the assignor wants the member to have."""
+    """The partitions that the assignor wants the member to have."""
     subscribed: Collection[UUID]
     """The topics that the member subscribes to now: the target may be older."""
     owned: Owned | None
-    """What the member says it owns; None when it says nothing."""
+    """The partitions that the member says it owns; None when it says nothing about them."""
     taken: Callable[[UUID, int], Intervals]
     """The hashes of a partition that other members own or have yet to give back."""
     subscription_changed: bool
@@ -84,7 +84,7 @@ def _next(member: Member, goal: Goal) -> Member:
 
 
 def _missing(goal: Goal, kept: Holding) -> Iterator[tuple[UUID, int, Intervals]]:
-    """What of the target the member does not have yet."""
+    """The partitions of the target, and their hashes, that the member does not have yet."""
     for topic_id, partitions in goal.target.items():
         if topic_id not in goal.subscribed:
             continue
@@ -96,8 +96,8 @@ def _missing(goal: Goal, kept: Holding) -> Iterator[tuple[UUID, int, Intervals]]
 
 
 def _pruned(member: Member, goal: Goal) -> Member:
-    """The member without the topics that it subscribes to no more: the next target assignment may
-    be a while away (KIP-1263), and the member must not read them until then."""
+    """The member without the topics that it does not subscribe to any more: the next target
+    assignment may be a while away (KIP-1263), and until then the member must not read them."""
     if member.assigned.keys() <= set(goal.subscribed):
         return member
     kept, revoking = Holding(), Holding(member.revoking, member.revoking_parts)
@@ -113,7 +113,8 @@ def _pruned(member: Member, goal: Goal) -> Member:
 
 
 def _says_it_owns(goal: Goal, holding: Holding) -> bool:
-    """Whether the member owns something of this as far as we know."""
+    """Whether the member owns something of ``holding``, as far as we know: it says so, or has said
+    nothing else."""
     if goal.owned is None:
         return True
     return overlap(goal.owned, goal.owned_parts, holding.held, holding.parts)

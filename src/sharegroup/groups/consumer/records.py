@@ -24,13 +24,14 @@ partitions in rising order, no topic without a partition."""
 
 
 Parts: TypeAlias = Mapping[UUID, Mapping[int, Intervals]]
-"""The ranges of key hashes of those partitions that a member has in part (KIP-X). Ids and
+"""The ranges of key hashes of the partitions that a member has in part (KIP-X). Ids and
 partitions in rising order, no topic without a partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassicMetadata:
-    """What a member that uses the classic protocol has said in its JoinGroup."""
+    """Session timeout and protocols from the JoinGroup of a member that uses the classic
+    protocol."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]

@@ -1,4 +1,4 @@
-"""What members of consumer groups must do in time, or they are removed.
+"""The time limits of members of consumer groups: a member that misses one is removed.
 
 Members of the classic protocol have no time limit for giving partitions back. They must join when
 they are told to, and sync when they have joined (Kafka: GroupMetadataManager,
@@ -19,13 +19,13 @@ class Timers:
 
     def __init__(self) -> None:
         self._sessions = Sessions()
-        """Of every member: when it must be heard of again."""
+        """When a member must be heard of again; for every member."""
         self._revocations = Sessions()
-        """Of members of the consumer protocol: when they must have given partitions back."""
+        """When a member of the consumer protocol must have given partitions back."""
         self._joins = Sessions()
-        """Of members of the classic protocol that were told to join again."""
+        """When a member of the classic protocol that was told to join again must have joined."""
         self._syncs = Sessions()
-        """Of members of the classic protocol that have joined."""
+        """When a member of the classic protocol that has joined must have synced."""
 
     def next_deadline_ms(self) -> int | None:
         """When the first time limit ends, or None."""
@@ -43,8 +43,8 @@ class Timers:
             timer.end(key)
 
     def heard_of(self, group_id: str, member: Member, now_ms: int, timeout_ms: int) -> None:
-        """Restart a member's session. ``timeout_ms`` is for members of the consumer protocol: the
-        others have said theirs."""
+        """Restart a member's session. ``timeout_ms`` is for members of the consumer protocol:
+        members of the classic protocol have a timeout of their own."""
         if member.classic is not None:
             timeout_ms = member.classic.session_timeout_ms
         self._sessions.restart(MemberKey(group_id, member.member_id), now_ms + timeout_ms)
@@ -52,7 +52,8 @@ class Timers:
     def watch_revocation(
         self, group_id: str, member: Member, now_ms: int, *, restarts: bool
     ) -> None:
-        """A member of the consumer protocol has moved, or not."""
+        """Set or end the time limit of a member of the consumer protocol for giving partitions
+        back. With ``restarts`` a limit that runs begins anew."""
         key = MemberKey(group_id, member.member_id)
         if not must_revoke(member):
             self._revocations.end(key)
@@ -82,7 +83,7 @@ class Timers:
         self._syncs.end(MemberKey(group_id, member.member_id))
 
     def uses_consumer_protocol(self, group_id: str, member: Member) -> None:
-        """A member of the consumer protocol has no time limits of the classic one."""
+        """A member of the consumer protocol has no time limits of the classic protocol."""
         key = MemberKey(group_id, member.member_id)
         self._joins.end(key)
         self._syncs.end(key)
@@ -111,6 +112,6 @@ class Timers:
 
 
 def must_revoke(member: Member) -> bool:
-    """Whether it must give partitions back within its rebalance timeout."""
+    """Whether a member must give partitions back within its rebalance timeout."""
     revokes = member.state is MemberState.UNREVOKED_PARTITIONS and member.epoch != AWAY_EPOCH
     return revokes and member.classic is None

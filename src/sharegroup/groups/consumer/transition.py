@@ -42,7 +42,8 @@ from sharegroup.groups.topics import TopicsImage, metadata_hash
 from sharegroup.model.errors import InvalidRegularExpression
 
 Sees: TypeAlias = Callable[[str], bool]
-"""Whether whoever sends a heartbeat may know of a topic. None instead of it: of all topics."""
+"""Whether the sender of a heartbeat may know of a topic. Without such a function it may know of all
+topics."""
 
 
 class Transition(Change[ConsumerGroup, ConsumerRecord]):
@@ -149,16 +150,17 @@ class Transition(Change[ConsumerGroup, ConsumerRecord]):
     def resolve(
         self, topics: TopicsImage, matches: Matches, sees: Sees | None, *, again: bool
     ) -> bool:
-        """Find the topics of regular expressions that have none yet, or of all; returns whether
-        they changed. Expressions that nobody subscribes to any more are forgotten.
+        """Find the topics of the regular expressions that have no topics yet, or, with ``again``,
+        of all. Returns whether topics changed. Expressions that nobody subscribes to any more are
+        forgotten.
         """
         group = self.group
         self.forget_regexes()
         found = {}
         for regex in group.unresolved(again=again):
             with suppress(InvalidRegularExpression):
-                # If an earlier release took it, and this one would not (model/regex.py), its
-                # members keep the topics that they had.
+                # An expression that an earlier release accepted, and this one refuses
+                # (model/regex.py): its members keep the topics that they had.
                 found[regex] = matches.of(regex, topics)
         if sees is not None:
             hidden = {name for name in set().union(*found.values()) if not sees(name)}
@@ -238,7 +240,7 @@ class Transition(Change[ConsumerGroup, ConsumerRecord]):
         self.emit(current_assignment(self.group.group_id, away))
 
     def remove(self, member_ids: Iterable[str], topics: TopicsImage) -> None:
-        """Remove members that leave or are fenced. When the last one goes, no assignment stays
+        """Remove members that leave or are fenced. When the last member goes, no assignment stays
         pending (KAFKA-20442).
         """
         group = self.group

@@ -3,8 +3,8 @@ UniformAssignor; not rack aware). Each partition has one owner.
 
 When all members subscribe to the same topics, each gets the same number of partitions, rounded
 down or up. Otherwise no partition could move, directly or by way of other members, from a member
-to one that has at least two fewer: the spread is as even as subscriptions allow. Kafka stops at
-direct moves. Equal input gives equal output.
+to another that has at least two partitions fewer: the spread is as even as subscriptions allow.
+Kafka stops at direct moves. Equal input gives equal output.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ class _Spread:
     def begin(
         self, topic: UUID, partitions: Collection[int], held: Mapping[str, Collection[int]]
     ) -> None:
-        """Leave a topic's partitions with their owners; give the others to whoever has least."""
+        """Leave a topic's partitions with their owners; give partitions without an owner to the
+        subscribers that have the fewest."""
         owners = {number: m for m in reversed(self.subscribers[topic]) for number in held[m]}
         free = []
         for number in partitions:
@@ -83,8 +84,9 @@ class _Spread:
                     moved = True
 
     def _relieve(self, giver: str) -> bool:
-        """Take one partition from a member for one that has at least two fewer. Members between
-        them pass one on, so that only these two change.
+        """Move one partition from ``giver`` to a member that has at least two fewer; returns
+        whether there was such a member. Members between the two pass a partition on, so that only
+        the numbers of these two change.
         """
         enough = self._load[giver] - 2
         came_from: dict[str, tuple[str, UUID]] = {}
