@@ -28,7 +28,7 @@ it."""
 
 _DECIDED_RUN = re.compile(rb"[\x00-\x0f]+")
 _LONG_RUN = re.compile(rb"\0{10,}")
-"""In the differences of neighbours."""
+"""More than ten equal types in a row, as :func:`_differences` shows them."""
 
 
 class AcknowledgedRange(NamedTuple):
@@ -65,8 +65,8 @@ def ranges_of(first: int, types: bytes | bytearray) -> list[AcknowledgedRange]:
 
 
 def _differences(types: bytes | bytearray) -> bytes:
-    """For each byte but the first: not 0 if it differs from the byte before it. All at once, as two
-    long numbers.
+    """For each byte but the first: 0 if it equals the byte before it. Computed for all bytes at
+    once, as two long numbers.
     """
     change = int.from_bytes(types[1:], "big") ^ int.from_bytes(types[:-1], "big")
     return change.to_bytes(len(types) - 1, "big")
@@ -118,7 +118,7 @@ class AcknowledgementQueue:
 
 
 def _ends_apart(one: AcknowledgedRange, after: AcknowledgedRange) -> bool:
-    """They are in order and need not be joined."""
+    """Whether ``one`` ends before ``after`` begins, and the two need not be joined."""
     if one.last + 1 < after.first:
         return True
     return one.last < after.first and not (one.types == after.types and len(one.types) == 1)

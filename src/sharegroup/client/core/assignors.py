@@ -35,12 +35,12 @@ class Subscriber(NamedTuple):
 
 
 Subscribers = Mapping[str, Subscriber]
-"""Member id → what it says."""
+"""Member id → what the member said when it joined."""
 
 
 class RebalanceProtocol(Enum):
     """EAGER: a member gives up all partitions before it joins. COOPERATIVE (KIP-429): it keeps
-    them, and gives up only those that the leader took from it.
+    them, and gives up only the partitions that the leader took from it.
     """
 
     EAGER = 0
@@ -69,7 +69,7 @@ def assign_range(members: Subscribers, partitions: Mapping[str, int]) -> Assignm
     """Each topic's partitions in consecutive runs, by the order of the members.
 
     Args:
-        partitions: topic → number of partitions. A topic that does not exist is not in it.
+        partitions: topic → number of partitions, without topics that do not exist.
     """
     given: Assignment = {member: [] for member in members}
     ordered = _in_order(members)
@@ -103,8 +103,8 @@ def assign_round_robin(members: Subscribers, partitions: Mapping[str, int]) -> A
 
 
 def _sharing(members: Subscribers, partitions: Mapping[str, int]) -> Sharing:
-    """What the sticky assignment works on. Of two members that claim one partition, the one with
-    the newer generation had it; when the generations are equal, nobody did.
+    """What the sticky assignment works on. If two members claim one partition, its owner is the
+    member with the newer generation; if the generations are equal, it has no owner.
     """
     claims: dict[TopicPartition, tuple[int, str | None]] = {}
     for member, one in members.items():

@@ -12,7 +12,7 @@ The machine says which request is due and takes its answer. While a join or a sy
 there is no heartbeat: the coordinator keeps the member alive. One request is under way at a time.
 
 With the cooperative protocol (KIP-429) a member keeps its partitions while it joins. When the
-leader takes some, it gives these up and joins again, so that others can have them.
+leader takes some of them, the member gives these up and joins again, so that others can have them.
 """
 
 from __future__ import annotations
@@ -122,14 +122,14 @@ class ClassicMembership(GroupMembership):
         self._assignments: Assignment = {}
         self._takes_key_ranges = takes_key_ranges
         self._given_parts: Mapping[str, Parts] = {}
-        self._had = Held(frozenset(), {})  # in the generation before, with its key ranges
+        self._had = Held(frozenset(), {})  # assigned last: partitions, and key ranges of them
         self._partitions: dict[str, int] = {}  # what this member, as leader, has shared out
         self._again = False  # join again when the change has been told
         self._joined_topics: tuple[str, ...] = ()
 
     @property
     def identity(self) -> MemberIdentity:
-        """What offsets are committed under."""
+        """The identity under which offsets are committed."""
         if self.generation == NO_GENERATION:
             return MemberIdentity(self.group_id)
         return MemberIdentity(self.group_id, self.generation, self.member_id, self.instance_id)
@@ -189,7 +189,7 @@ class ClassicMembership(GroupMembership):
     # --- the leader -------------------------------------------------------------------------------
 
     def lead(self, partitions: Mapping[str, int], now_ms: int) -> None:
-        """Share out these partitions: topic → how many, of :attr:`group_topics`."""
+        """Share out the partitions of :attr:`group_topics`: topic → number of partitions."""
         assert self.state is GroupState.LEADING, "it does not lead"
         assert self._chosen is not None, "no assignor was chosen"
         self._partitions = dict(partitions)
@@ -288,7 +288,7 @@ class ClassicMembership(GroupMembership):
     # --- answers ----------------------------------------------------------------------------------
 
     def answered(self, response: Response, now_ms: int, retry_after_ms: int) -> KafkaError | None:
-        """The answer to the request. Returns its error, which is dealt with."""
+        """Take the answer to the request. Returns its error, which needs no further treatment."""
         code = response.error_code
         error = error_of_member(code, None, self.group_id) if code else None
         if isinstance(response, LeaveGroupResponse):
@@ -324,7 +324,7 @@ class ClassicMembership(GroupMembership):
             self._lose_all()
             self._rejoin(now_ms)
         elif error.retriable:
-            if self.state is GroupState.SYNCING:  # whether it was heard is not known
+            if self.state is GroupState.SYNCING:  # whether the broker got the request is unknown
                 self._join(now_ms)
             self._due_ms = now_ms + retry_after_ms
         else:
@@ -367,7 +367,7 @@ class ClassicMembership(GroupMembership):
             return
         self._had = Held(given, parts)
         revoked, assigned = self.owned - given, given - self.owned
-        self._again = bool(revoked)  # others wait for them
+        self._again = bool(revoked)  # other members wait for these partitions
         self.state = GroupState.STABLE
         if revoked or assigned:
             new = {w: tuple(KeyRange(*each) for each in own) for w, own in parts.items()}
@@ -377,7 +377,7 @@ class ClassicMembership(GroupMembership):
     # --- inside -----------------------------------------------------------------------------------
 
     def _rejoin(self, now_ms: int) -> None:
-        """Join again, when what must be given up before has been given up."""
+        """Join again, once the partitions that must be given up before it have been given up."""
         if self.state in (GroupState.STALE, GroupState.LEAVING, GroupState.UNSUBSCRIBED):
             return
         if self.change is None:
@@ -429,7 +429,8 @@ def _flat(topics: Iterable[TopicPartitions]) -> Iterable[TopicPartition]:
 
 
 def _subscriber(metadata: bytes, instance_id: str | None) -> Subscriber:
-    """What a member says; one that cannot be read gets nothing, the others are not held up."""
+    """What a member said when it joined. If that cannot be read, the member gets no partitions,
+    and does not hold up the others."""
     try:
         told = from_bytes(ConsumerProtocolSubscription, metadata)
         held = from_user_data(told.user_data)
@@ -441,8 +442,8 @@ def _subscriber(metadata: bytes, instance_id: str | None) -> Subscriber:
 
 
 def _assigned(content: bytes) -> tuple[Partitions, dict[TopicPartition, Intervals]]:
-    """Partitions, and the key ranges of those that are not whole. Raises MalformedMessage. No bytes
-    mean no partitions: the leader did not know us."""
+    """The assigned partitions, and the key ranges of partitions that are not assigned whole. No
+    bytes mean no partitions: the leader did not know us. Raises MalformedMessage."""
     if not content:
         return NO_PARTITIONS, {}
     told = from_bytes(ConsumerProtocolAssignment, content)

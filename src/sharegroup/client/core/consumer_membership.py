@@ -8,7 +8,7 @@ out the partitions (Kafka class ConsumerMembershipManager).
        left                      └── fenced: told that all is lost
          └── LEAVING ◀─leave─ any      any ──fatal error──▶ FAILED;  polled too late ──▶ STALE
 
-An assignment names topics by id. :attr:`ConsumerMembership.unnamed` are those whose names are not
+An assignment names topics by id. :attr:`ConsumerMembership.unnamed` are the ids whose names are not
 known here; the caller looks them up and calls :meth:`ConsumerMembership.learn`.
 """
 
@@ -60,7 +60,7 @@ class ConsumerMembership(GroupMembership):
         member_id: this process's own choice, for its whole life (version 1 of the heartbeat).
         assignor: the coordinator's assignor; None: its default.
         takes_key_ranges: this member can share a partition with others by the keys of its records.
-        cooperative: it can share one with others, and fetches from it in turns with them.
+        cooperative: this member can share a partition with others by fetching from it in turns.
         poll_interval_max_ms: also the time in which this member must give up partitions.
     """
 
@@ -98,14 +98,14 @@ class ConsumerMembership(GroupMembership):
 
     @property
     def identity(self) -> MemberIdentity:
-        """What offsets are committed under."""
+        """The identity under which offsets are committed."""
         if self._epoch <= JOIN_EPOCH:
             return MemberIdentity(self.group_id)
         return MemberIdentity(self.group_id, self._epoch, self.member_id, self.instance_id)
 
     @property
     def unnamed(self) -> set[UUID]:
-        """Topics of the assignment whose names are not known."""
+        """The ids of assigned topics whose names are not known."""
         return {topic for topic in self._target or () if topic not in self._names}
 
     # --- the application's calls ------------------------------------------------------------------
@@ -134,7 +134,7 @@ class ConsumerMembership(GroupMembership):
             return
         if self.state not in (GroupState.CHANGING, GroupState.STALE):
             return
-        if self._epoch == JOIN_EPOCH:  # it was fenced, or left
+        if self._epoch == JOIN_EPOCH:  # the member was fenced, or left
             self._join(now_ms)
             return
         self.state = GroupState.STABLE
@@ -151,7 +151,7 @@ class ConsumerMembership(GroupMembership):
         self._due_ms = now_ms
 
     def learn(self, names: Mapping[UUID, str]) -> None:
-        """These are the names of topics."""
+        """Take the names of topics, by id."""
         self._names.update(names)
         self._ids.update({name: topic for topic, name in names.items()})
         self._reconcile()
@@ -201,7 +201,7 @@ class ConsumerMembership(GroupMembership):
             request.rack_id = self._rack_id
             request.rebalance_timeout_ms = self._poll_interval_max_ms
             request.subscribed_topic_names = self.topics
-            # An empty expression takes back the one before.
+            # An empty expression removes the earlier one from the subscription.
             request.subscribed_topic_regex = self.pattern or ("" if self._had_pattern else None)
             request.server_assignor = self._assignor
         request.takes_key_ranges = self._takes_key_ranges
@@ -223,7 +223,7 @@ class ConsumerMembership(GroupMembership):
     def answered(
         self, response: ConsumerGroupHeartbeatResponse, now_ms: int, retry_after_ms: int
     ) -> KafkaError | None:
-        """The answer to the heartbeat. Returns its error, which is dealt with."""
+        """Take the answer to the heartbeat. Returns its error, which needs no further treatment."""
         if response.error_code:
             code, message = response.error_code, response.error_message
             error = error_of_member(code, message, self.group_id)
@@ -233,7 +233,7 @@ class ConsumerMembership(GroupMembership):
             self._left()
             return None
         if self.state not in _BEATING:
-            return None  # told to leave meanwhile, which is due now
+            return None  # leave() was called meanwhile; its heartbeat is due now
         try:
             parts = self._checked_parts(response)
         except KafkaError as error:
@@ -263,7 +263,8 @@ class ConsumerMembership(GroupMembership):
     def _checked_parts(
         self, response: ConsumerGroupHeartbeatResponse
     ) -> dict[UUID, dict[int, KeyRanges]]:
-        """The key ranges of an assignment. Raises KafkaError: this member does not take them."""
+        """The key ranges of an assignment. Raises KafkaError: they are malformed, or this member
+        takes no key ranges."""
         try:
             parts = _parts(response)
         except ValueError as wrong:
@@ -288,7 +289,8 @@ class ConsumerMembership(GroupMembership):
                 self.state = GroupState.CHANGING
                 self._due_ms = now_ms + retry_after_ms
         elif error.retriable:
-            self._all_told = self._owned_told = False  # whether it was heard is not known
+            # Whether the broker got the heartbeat is unknown: the next one repeats everything.
+            self._all_told = self._owned_told = False
             self._due_ms = now_ms + retry_after_ms
         else:
             self._lose_all()

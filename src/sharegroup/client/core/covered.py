@@ -1,8 +1,8 @@
-"""What a member is done with of partitions that it may share with other members (KIP-X, "Individual
-Commit").
+"""The offsets that a member is done with, in partitions that it may share with other members
+(KIP-X, "Individual Commit").
 
-Such a member commits ranges of offsets: those of its own records, and those that no record has. The
-offsets between them belong to other members.
+Such a member commits ranges of offsets: the offsets of its own records, and the offsets that no
+record has (*holes*). The offsets between these ranges belong to other members.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from sharegroup.model.ids import TopicPartition
 
 
 class _Read:
-    """Of one partition; records and holes ascend. ``turns`` has the records once more, in the order
-    in which they were read: an earlier turn may have the higher offsets."""
+    """The uncommitted offsets that were read of one partition. ``records`` and ``holes`` ascend.
+    ``turns`` has the records once more, in the order in which they were read: an earlier turn may
+    have the higher offsets."""
 
     def __init__(self) -> None:
         self.records: Intervals = ()
@@ -24,8 +25,8 @@ class _Read:
 
 
 class Covered:
-    """What was read of each tracked partition, and has not been committed. A partition that is not
-    tracked is committed by a plain offset.
+    """The offsets of each tracked partition that were read and are not committed. A partition that
+    is not tracked is committed by a plain offset.
     """
 
     def __init__(self) -> None:
@@ -45,18 +46,18 @@ class Covered:
             self._read[where] = _Read()
 
     def forget(self, wheres: Iterable[TopicPartition]) -> None:
-        """The positions of these jump."""
+        """Forget what was read of these partitions, because their positions jump."""
         self.track([where for where in wheres if where in self._read])
 
     def remove(self, wheres: Iterable[TopicPartition]) -> None:
-        """These are not ours any more."""
+        """These partitions are not ours any more."""
         for where in wheres:
             self._read.pop(where, None)
 
     def read(
         self, where: TopicPartition, records: Iterable[Interval], holes: Iterable[Interval]
     ) -> None:
-        """These offsets were read: of records of ours, and of none at all."""
+        """Note the offsets that were read: of our ``records``, and ``holes``."""
         own = self._read.get(where)
         if own is not None:
             own.records = normal((*own.records, *records))
@@ -65,15 +66,15 @@ class Covered:
     def read_turn(
         self, where: TopicPartition, records: Intervals, holes: Iterable[Interval]
     ) -> None:
-        """As :meth:`read`, of a partition that is read in turns."""
+        """As :meth:`read`, for one turn of a partition that is read in turns."""
         self.read(where, records, holes)
         own = self._read.get(where)
         if own is not None:
             own.turns = [*filter(None, own.turns), records]
 
     def before(self, where: TopicPartition, offset: int) -> Intervals:
-        """What was read before the record at this offset. With turns, that is all of the turns
-        before the record's own."""
+        """The offsets that were read before the record at ``offset``. If the partition is read in
+        turns: all of the earlier turns, the lower ones of the record's own turn, and all holes."""
         own = self._read[where]
         below: Intervals = ((0, offset - 1),) if offset > 0 else ()
         if not own.turns:
@@ -84,11 +85,11 @@ class Covered:
         return normal((*earlier, *common(own.turns[current], below), *own.holes))
 
     def with_holes(self, where: TopicPartition, offsets: Iterable[int]) -> Intervals:
-        """The offsets of some records, and those that no record has."""
+        """The ``offsets`` of some records, and all holes."""
         return normal((*((at, at) for at in offsets), *self._read[where].holes))
 
     def committed(self, where: TopicPartition, ranges: Intervals) -> None:
-        """These were committed."""
+        """These ranges were committed."""
         own = self._read.get(where)
         if own is not None:
             own.records, own.holes = minus(own.records, ranges), minus(own.holes, ranges)

@@ -151,8 +151,8 @@ class Delivery:
         self.types[start : last - self.first + 1] = bytes([kind]) * (last - first + 1)
 
     def is_behind(self, offset: int, key: bytes, after: int) -> bool:
-        """With order per key: whether the record here is a later one of this key than the one at
-        ``after``, and not answered for."""
+        """With order per key: whether the record at ``offset`` has this key, comes after the record
+        at ``after``, and is not acknowledged yet."""
         return (
             offset > after
             and self.keys is not None
@@ -161,17 +161,17 @@ class Delivery:
         )
 
     def drop(self, offsets: Collection[int], kind: int) -> None:
-        """The application is not given these: they get ``kind``."""
+        """Keep the records at these offsets from the application, with ``kind`` as their type."""
         for offset in offsets:
             self.types[offset - self.first] = kind
         gone = set(offsets)
         self.records = [one for one in self.records if one.offset not in gone]
 
     def decide(self, offset: int, kind: AckType) -> None:
-        """Acknowledge one record with ``kind``. It can be changed until it is sent.
+        """Acknowledge one record with ``kind``, which can be changed until it is sent.
 
         Raises:
-            IllegalState: it was sent, or the record was never delivered.
+            IllegalState: the acknowledgement was sent, or the record was never delivered.
         """
         index = offset - self.first
         now = self.types[index]
@@ -214,11 +214,11 @@ class Delivery:
         self.types[at:] = self.types[at:].replace(_UNDECIDED, _KEPT)
 
     def give_kept(self) -> None:
-        """The application is given what was kept."""
+        """The application is given the kept records."""
         self.types = self.types.replace(_KEPT, _UNDECIDED)
 
     def release_kept(self) -> None:
-        """RELEASE for what was kept."""
+        """RELEASE for the kept records."""
         self.types = self.types.replace(_KEPT, _RELEASE)
 
     def take_decided(self) -> list[AcknowledgedRange]:

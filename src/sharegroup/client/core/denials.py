@@ -1,4 +1,4 @@
-"""Errors of a broker's answer, where a denial says what was not allowed, on what."""
+"""Errors of a broker's answer. A denial names the operation that was not allowed, and on what."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def error_on(code: int, message: str | None, operation: str, resource: str) -> K
 
 def error_of_member(code: int, message: str | None, group_id: str) -> KafkaError:
     """The error of a request by which a member joins its group, or stays in it. If another kind of
-    group has the id, it says what to do.
+    group has the id, the error says what to do.
     """
     error = error_on(code, message, "READ", f"group {group_id!r}")
     why = error.message.rstrip(".")

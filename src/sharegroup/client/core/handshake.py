@@ -37,7 +37,7 @@ from sharegroup.wire.schema import Message
 Versions = tuple[int, int]
 """The lowest and the highest version of an API."""
 
-_HANDSHAKE_VERSIONS: Final = (1, 1)  # with 0, what follows is not framed as requests
+_HANDSHAKE_VERSIONS: Final = (1, 1)  # after version 0, the login's bytes are not framed as requests
 _AUTHENTICATE_VERSIONS: Final = (0, 2)
 
 
@@ -158,7 +158,7 @@ def common_version(address: str, api: Api, ours: Versions, theirs: Versions | No
         theirs: None when the broker does not serve ``api``.
 
     Raises:
-        UnsupportedVersion: there is none.
+        UnsupportedVersion: they have none in common.
     """
     if theirs is None:
         raise UnsupportedVersion(f"the broker at {address} does not serve {api.name}")
@@ -174,8 +174,8 @@ def common_version(address: str, api: Api, ours: Versions, theirs: Versions | No
 def _agree_on_versions(address: str, ours: Versions) -> Handshake:
     response = yield from _ask_versions(ours[1])
     if response.error_code == UnsupportedVersion.code:
-        # The refusal says what the broker has instead. One from before Kafka 2.4 says nothing, and
-        # has version 0 (KIP-511).
+        # The refusal lists the versions that the broker has. A broker from before Kafka 2.4 lists
+        # none, and has version 0 (KIP-511).
         theirs = _served(response).versions.get(API_VERSIONS.key, (0, 0))
         response = yield from _ask_versions(common_version(address, API_VERSIONS, ours, theirs))
     if response.error_code:

@@ -64,14 +64,15 @@ class Iteration:
         self.hand_out(Records())
 
     def hand_out(self, records: Records[Any, Any]) -> None:
-        """Give these one by one."""
+        """Give these records to the loop, one by one."""
         self.records = records
         self.given = self.done = 0
         self._accepted = 0  # the first record of the first delivery that is not accepted whole
 
     @property
     def in_work(self) -> bool:
-        """A record was given and the next one not asked for. Always true in a loop over batches."""
+        """The loop was given a record and has not asked for the next one. Always true in a loop
+        over batches."""
         return not self.records or self.done < self.given
 
     def accept_first(self, count: int) -> None:
@@ -293,8 +294,8 @@ class Holdings:
             self._left_unanswered = True
 
     def accept_given(self, *, in_work: bool = True) -> None:
-        """Implicit mode: ACCEPT for every record that the application has been given; in a loop
-        with or without what is ``in_work``.
+        """Implicit mode: ACCEPT for every record that the application has been given. In a loop,
+        ``in_work`` says whether that includes the record in work.
         """
         iteration = self.iteration
         if iteration is not None and iteration.records:
@@ -332,8 +333,9 @@ class Holdings:
 
     def _obey_order(self, delivery: Delivery, offset: int) -> None:
         """The application has decided on this record. When it is released, the broker takes back
-        the later ones of its key. So those that the application was not given yet are passed over,
-        and released with it: behind a release of the same request that costs them no delivery."""
+        the later records of its key. So the later records that the application was not given yet
+        are passed over, and released in the same request, after this one: there a release costs
+        them no delivery."""
         key = (delivery.keys or {}).get(offset)
         if key is None:
             return
@@ -346,7 +348,8 @@ class Holdings:
         self._pass_over_in_hands(partition, key, offset)
 
     def _pass_over_in_buffer(self) -> None:
-        """All at once, when the releases are sent: many may fail together."""
+        """Pass over stale records in the buffer, once for all releases that are sent together: many
+        records may fail at a time."""
         self._released_more = False
         for delivery in self._buffer:
             for offset in self._drop_stale(delivery):
@@ -373,7 +376,8 @@ class Holdings:
             iteration.records[iteration.given :] = left
 
     def _drop_stale(self, delivery: Delivery) -> list[int]:
-        """The records here that the broker has taken back, or will: they are not given."""
+        """Keep from the application the records of this delivery that the broker has taken back, or
+        will take back. Returns their offsets."""
         if delivery.error is not None:
             return []
         stale = [
@@ -411,7 +415,7 @@ class Holdings:
             renewals.delivery.mark(*renewals.offsets, SENT)
 
     def undecided(self) -> list[tuple[TopicIdPartition, OffsetRange]]:
-        """All that is held under a lock and not finally decided, buffered records included."""
+        """All offsets held under a lock and not finally decided, buffered records included."""
         return [
             (delivery.partition, offsets)
             for delivery in (*self._hands, *self._buffer)
@@ -480,5 +484,5 @@ class Holdings:
 
 
 def _deliveries_of(records: Records) -> list[Delivery]:
-    """The deliveries that these records are of, in their order."""
+    """The deliveries that these records belong to, in the order of the records."""
     return list({id(one._delivery): one._delivery for one in records}.values())

@@ -8,7 +8,7 @@
 
 Records of one key in one partition run one after the other, in the order of :meth:`KeyLanes.add`.
 A record without a key has a lane of its own. Each step costs the same for any number of records,
-but for the stable offset: the logarithm of the done ranges behind it.
+but for the stable offset: the logarithm of the number of done ranges after it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 
 class _Partition(Generic[T]):
-    """What is held of one partition. ``count``: its records that are not done; ``running``: those
-    that run. ``gone``: it was forgotten, and late results do not count."""
+    """The state of one partition. ``count``: its records that are not done; ``running``: its
+    records that run. ``gone``: the partition was forgotten, and late results do not count."""
 
     __slots__ = ("closed", "committed", "count", "gone", "lanes", "next_offset", "running")
 
@@ -123,7 +123,7 @@ class KeyLanes(Generic[T]):
         while self._ready:
             lane = self._ready.popleft()
             if not lane.entries:
-                continue  # it was dropped
+                continue  # its records were dropped
             entry = lane.entries[0]
             lane.busy = entry.running = True
             lane.partition.running += 1
@@ -143,7 +143,7 @@ class KeyLanes(Generic[T]):
         return True
 
     def again(self, entry: Entry[T]) -> None:
-        """The record's rest is over. Nothing, if it was dropped meanwhile."""
+        """The record's rest is over. Does nothing if the record was dropped meanwhile."""
         lane = entry._lane
         if lane.entries and lane.entries[0] is entry and lane.busy and not entry.running:
             lane.busy = False
@@ -168,7 +168,7 @@ class KeyLanes(Generic[T]):
     # --- partitions -------------------------------------------------------------------------------
 
     def close(self, wheres: Iterable[TopicPartition]) -> None:
-        """Drop what waits or rests of these partitions; what runs may end."""
+        """Drop the records of these partitions that wait or rest; running records may end."""
         for where in wheres:
             partition = self._partitions.get(where)
             if partition is None:
@@ -181,7 +181,7 @@ class KeyLanes(Generic[T]):
                     self._forget_lane(lane)
 
     def forget(self, wheres: Iterable[TopicPartition]) -> None:
-        """Drop everything of these partitions; what runs has no result."""
+        """Drop all records of these partitions; the results of running records do not count."""
         for where in wheres:
             partition = self._partitions.pop(where, None)
             if partition is None:
@@ -197,8 +197,8 @@ class KeyLanes(Generic[T]):
         return sum(one.running for one in found if one is not None)
 
     def stable(self) -> dict[TopicPartition, int]:
-        """The first offset that is not done, of each partition with records that are not done, or
-        that is being closed."""
+        """For each partition that has records to do, or that is being closed: the first offset that
+        is not done."""
         return {
             where: one.committed.stable
             for where, one in self._partitions.items()
@@ -206,8 +206,8 @@ class KeyLanes(Generic[T]):
         }
 
     def ranges(self, where: TopicPartition) -> Intervals:
-        """The offsets behind the stable one that are done, both ends inclusive: what individual
-        commits may add to the stable offset (KIP-X)."""
+        """The ranges of done offsets after the stable offset, both ends included: individual
+        commits may add them to the stable offset (KIP-X)."""
         partition = self._partitions.get(where)
         return () if partition is None else partition.committed.ranges
 

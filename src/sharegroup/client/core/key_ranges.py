@@ -42,11 +42,11 @@ class KeyRange(NamedTuple):
 
 KeyRanges = tuple[KeyRange, ...]
 Assignment = Iterable[tuple[str, int]] | Mapping[TopicPartition, Sequence[KeyRange]]
-"""Whole partitions; or those of which some key ranges are read."""
+"""Whole partitions; or partition → the key ranges that are read of it (none given: all)."""
 
 
 def ranges_of(given: Iterable[tuple[int, int]]) -> KeyRanges:
-    """Any ranges as a set that ascends; empty: the whole partition.
+    """The ranges in ascending order, disjoint; empty: the whole partition.
 
     Raises:
         ValueError: one of them is no range, or there are more than KEY_RANGES_MAX.
@@ -61,7 +61,7 @@ def ranges_of(given: Iterable[tuple[int, int]]) -> KeyRanges:
 
 
 def ranges_given(partitions: Assignment) -> Mapping[tuple[str, int], KeyRanges]:
-    """What ``Consumer.assign`` takes, as partition → ranges.
+    """The argument of ``Consumer.assign``, as partition → ranges.
 
     Raises:
         ValueError: as :func:`ranges_of`.

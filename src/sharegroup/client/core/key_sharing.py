@@ -1,6 +1,6 @@
 """How the leader of a classic group shares out partitions by key: a wrapper around the ordinary
 assignors (KIP-X). Members that say that they take key ranges share the partitions of a topic when
-they outnumber them; the others keep what the assignor gave them.
+there are more such members than partitions; the other members keep what the assignor gave them.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from sharegroup.cooperative.intervals import Intervals
 from sharegroup.model.ids import TopicPartition
 
 Parts = Mapping[TopicPartition, Intervals]
-"""Partitions that a member has in part, and its part."""
+"""Partitions that a member has in part → the key ranges that it has."""
 
 
 def share(
     assignor: Assignor, members: Subscribers, partitions: Mapping[str, int]
 ) -> tuple[Assignment, dict[str, dict[TopicPartition, Intervals]]]:
-    """The partitions of all members, and the parts of those who share one.
+    """The partitions of all members, and the key ranges of members that share a partition.
 
     Args:
         partitions: topic → number of partitions.

@@ -84,7 +84,7 @@ class Membership:
         self._topics: tuple[str, ...] = ()
         self._topics_told = False
         self._known = False  # the group may know us: a join was sent
-        self._asked_to_leave = False  # by the request that was sent last
+        self._asked_to_leave = False  # the request that was sent last asked to leave
         self._epoch = JOIN_EPOCH
         self._due_ms = 0
         self._early_ms = EARLY_HEARTBEAT_MS
@@ -197,11 +197,11 @@ class Membership:
         self._due_ms = now_ms + pause if self._topics_told else now_ms
 
     def failed(self, error: KafkaError, now_ms: int, retry_after_ms: int) -> None:
-        """The heartbeat had this error; the next one comes after ``retry_after_ms`` where that
-        helps.
+        """The heartbeat had this error. If a retry may help, the next one comes after
+        ``retry_after_ms``.
         """
         if self._asked_to_leave:
-            self._left()  # if it did not: the session time-out will do it
+            self._left()  # if the group did not hear it, the session time-out removes the member
             return
         if self.state not in (MemberState.JOINING, MemberState.STABLE):
             return  # told to leave meanwhile, which is due now
@@ -217,7 +217,7 @@ class Membership:
 
     def _is_fenced(self, error: KafkaError) -> bool:
         if isinstance(error, GroupIdNotFound):
-            return self._epoch != JOIN_EPOCH  # deleted under us; joining makes it anew
+            return self._epoch != JOIN_EPOCH  # the group was deleted; joining makes it anew
         return isinstance(error, UnknownMemberId | FencedMemberEpoch)
 
     def _may_pass(self, error: KafkaError) -> bool:

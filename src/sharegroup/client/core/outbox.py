@@ -43,7 +43,7 @@ Headers = list[tuple[str, bytes | None]]
 
 
 class ProducerIdentity(NamedTuple):
-    """What InitProducerId gave."""
+    """The producer id and the epoch that InitProducerId returned."""
 
     producer_id: int
     epoch: int
@@ -58,8 +58,9 @@ class Batch:
         deadline_s: when it is given up.
         awaited: how many of its records somebody awaits, or has awaited.
         dropped: how many of its records nobody can await any more.
-        failures: is told when more are dropped; None until the batch has failed.
-        parts: what it was split into; then ``outcome`` says only that, and theirs are awaited.
+        failures: is told when more records are dropped; None until the batch has failed.
+        parts: the batches that it was split into. Its ``outcome`` then says only that it was split;
+            the outcomes of the parts are awaited.
     """
 
     __slots__ = (
@@ -146,8 +147,8 @@ class Outbox:
         make_outcome: a future for each new batch.
 
     Attributes:
-        identity: what to send under; None: :meth:`identify` must come first, with another one than
-            ``spent``.
+        identity: the identity to send under; None: :meth:`identify` must come first, with another
+            identity than ``spent``.
         not_before_s: a pause after a failure.
     """
 
@@ -246,7 +247,7 @@ class Outbox:
         return IN_FLIGHT_MAX if self._idempotent and known else 1
 
     def take(self) -> Batch:
-        """The next batch to send; the caller owes one of the three answers for it."""
+        """The next batch to send. The caller must report its answer: see "answers" below."""
         self._unanswered += 1
         if self._repeating:
             return self._sent[0]
@@ -260,12 +261,12 @@ class Outbox:
         return batch
 
     def renew(self) -> None:
-        """The producer has a new identity, which comes by :meth:`identify`. Nothing is sent now."""
+        """The producer has a new identity. Nothing is sent before it comes by :meth:`identify`."""
         assert not self._sent, "batches are under way"
         self.identity = self.spent = None
 
     def identify(self, identity: ProducerIdentity) -> None:
-        """Continue with this identity: sent batches that are left get new numbers."""
+        """Continue with this identity: batches that were sent and not accepted get new numbers."""
         self.identity = identity
         self._next_sequence = 0
         for batch in self._sent:
@@ -278,7 +279,7 @@ class Outbox:
     # --- answers ----------------------------------------------------------------------------------
 
     def succeeded(self, batch: Batch) -> None:
-        """It is in the log."""
+        """The batch is in the log."""
         self._answered(batch)
         self._remove(batch)
         if self.identity is not None:
@@ -288,8 +289,8 @@ class Outbox:
         """The batch has several records and is too large for the topic: its parts, which are sent
         in its place. Later batches are made no larger.
 
-        Half of its bytes at most are in a part, or one record: so a few rounds find a size that
-        fits, and it is never less than half of what the topic takes.
+        A part has at most half of the batch's bytes, or one record. So a few rounds find a size
+        that fits, and it is never less than half of the largest size that the topic takes.
         """
         self._answered(batch)
         self._repeating = True
@@ -323,8 +324,8 @@ class Outbox:
         self._repeating = True
 
     def out_of_order(self, batch: Batch) -> None:
-        """The broker misses earlier records. Behind another failure, that is expected; if no batch
-        is before this one, the broker has forgotten our producer id.
+        """The broker misses earlier records. After another batch's failure that is expected; if no
+        batch is before this one, the broker has forgotten our producer id.
         """
         if batch is self._sent[0]:
             self._lose_identity()
@@ -338,8 +339,8 @@ class Outbox:
         self._remove(batch)
 
     def expire(self, now_s: float) -> list[Batch]:
-        """Remove batches past their deadline, if none is under way. The caller completes them. At
-        infinity, these are all batches.
+        """Remove batches past their deadline, if no batch is under way. The caller completes them.
+        If ``now_s`` is infinity, all batches are past it.
         """
         if self._unanswered:
             return []
@@ -369,6 +370,6 @@ class Outbox:
 
 
 def _size(record: Any) -> int:
-    """About what it takes in a batch; never more than twice that."""
+    """About the bytes that the record takes in a batch; never more than twice as many."""
     own = len(record.key or b"") + len(record.value or b"")
     return _RECORD_BYTES + own + sum(len(n.encode()) + len(v or b"") for n, v in record.headers)

@@ -24,7 +24,7 @@ EARLIEST: Final = -2
 LATEST: Final = -1
 NO_EPOCH: Final = -1
 FIRST_TURN: Final = 1
-"""Records that a member was given in earlier turns, and that are not committed, go back."""
+"""Asking for this turn gives back the records of earlier turns that are not committed."""
 
 
 class Position(NamedTuple):
@@ -32,7 +32,7 @@ class Position(NamedTuple):
 
     offset: int
     leader_epoch: int = NO_EPOCH
-    """The epoch of the record before it; -1: not known."""
+    """The epoch of the record before the position; -1: not known."""
 
 
 class Step(Enum):
@@ -56,10 +56,12 @@ class Place:
         checked_epoch: the leader epoch under which the position is known to be in the log.
         key_ranges: only records of these are read; empty: all.
         turn: the number of the turn that is asked for next; 0: it is not read in turns.
-        shared: other members may commit offsets behind its committed offset (KIP-X).
-        begins: the group has committed nothing; where it begins is asked for, and committed.
-        lost_from: of a shared partition, the position that its log has lost; None: it has not.
-        done: the offsets behind its committed offset that are done with, by any member.
+        shared: other members may commit offsets after its committed offset (KIP-X).
+        begins: the group has committed nothing: the offset where it begins is looked up, and
+            committed.
+        lost_from: of a shared partition, the position that its log has lost; None: no position was
+            lost.
+        done: the offsets after its committed offset that any member is done with.
     """
 
     __slots__ = (
@@ -99,7 +101,7 @@ class Positions:
 
     Args:
         reset: where a partition without a position begins: EARLIEST, LATEST or a timestamp; None:
-            that is an error.
+            such a partition is an error.
     """
 
     def __init__(self, reset: int | None) -> None:
@@ -120,13 +122,14 @@ class Positions:
 
     @property
     def paused(self) -> frozenset[TopicPartition]:
-        """The paused ones."""
+        """The paused partitions."""
         return frozenset(where for where, place in self._places.items() if place.paused)
 
     # --- the assignment ---------------------------------------------------------------------------
 
     def add(self, wheres: Iterable[TopicPartition], *, from_group: bool) -> None:
-        """New partitions. ``from_group``: they begin at what the group has committed, if it has."""
+        """New partitions. ``from_group``: they begin at the group's committed offset, if there is
+        one."""
         for where in wheres:
             if where not in self._places:
                 place = Place(Step.COMMITTED, EARLIEST if self._reset is None else self._reset)
@@ -136,7 +139,7 @@ class Positions:
                     self.uncommitted([where])
 
     def share(self, wheres: Iterable[TopicPartition]) -> None:
-        """Other members may read other key ranges of these, and commit there."""
+        """Other members may read other key ranges of these partitions, and commit them."""
         for where in wheres:
             self._places[where].shared = True
 
@@ -146,7 +149,7 @@ class Positions:
         return place is not None and place.shared
 
     def remove(self, wheres: Iterable[TopicPartition]) -> None:
-        """They are not ours any more."""
+        """These partitions are not ours any more."""
         for where in wheres:
             self._places.pop(where, None)
 
@@ -157,7 +160,7 @@ class Positions:
         return self._places[where].position
 
     def seek(self, where: TopicPartition, position: Position) -> None:
-        """Go on there."""
+        """Go on at this position."""
         place = self._places[where]
         place.position = position
         place.step = Step.FETCHING if position.leader_epoch == NO_EPOCH else Step.CHECK
@@ -174,7 +177,7 @@ class Positions:
         place.version = self._next_version()
 
     def pause(self, wheres: Iterable[TopicPartition], paused: bool) -> None:
-        """Return no records of these; or return them again."""
+        """Return no records of these partitions; or, not ``paused``, return them again."""
         for where in wheres:
             self._places[where].paused = paused
 
@@ -186,7 +189,7 @@ class Positions:
             place.version = self._next_version()
 
     def read_in_turns(self, wheres: Iterable[TopicPartition]) -> None:
-        """Read records of these that no other member of the group has."""
+        """Read these partitions in turns: only records that no other member of the group has."""
         for where in wheres:
             self._places[where].turn = FIRST_TURN
 
@@ -196,13 +199,14 @@ class Positions:
         return 0 if place is None else place.turn
 
     def next_turn(self, where: TopicPartition, version: int) -> None:
-        """The answer to the turn that was asked for has arrived, with records."""
+        """The answer to the turn that was asked for has arrived, with records: ask for the next."""
         place = self._places.get(where)
         if place is not None and place.version == version:
             place.turn += 1
 
     def begin_turns_anew(self, where: TopicPartition) -> None:
-        """The broker does not know the turn, or forgets what it gave there."""
+        """Ask for the first turn again: the broker does not know the current one, or is to take
+        back its records."""
         self._places[where].turn = FIRST_TURN
 
     def key_ranges(self, where: TopicPartition) -> KeyRanges:
@@ -222,10 +226,10 @@ class Positions:
     def found(
         self, where: TopicPartition, version: int, position: Position, done: Intervals = ()
     ) -> None:
-        """This is where it goes on, unless it has jumped since ``version``.
+        """The partition goes on at this position, unless it has jumped since ``version``.
 
         Args:
-            done: the offsets behind it that are committed.
+            done: the offsets after the position that are committed.
         """
         place = self._places.get(where)
         if place is not None and place.version == version and place.step is not Step.FETCHING:
@@ -234,12 +238,12 @@ class Positions:
             place.version = self._next_version()
 
     def begins(self, where: TopicPartition) -> bool:
-        """A position that is found is where the group begins: it is committed, and looked up
-        again, because another member may have been first."""
+        """See :attr:`Place.begins`: the position that is found is where the group begins. It is
+        committed, and looked up again, because another member may have committed first."""
         return self._places[where].begins
 
     def look_up_committed(self, where: TopicPartition, version: int) -> None:
-        """Where the group begins is committed now: begin there."""
+        """The offset where the group begins is committed now: look it up."""
         place = self._places.get(where)
         if place is not None and place.version == version and place.step is Step.RESET:
             place.step, place.begins = Step.COMMITTED, False
@@ -255,8 +259,8 @@ class Positions:
             place.step, place.checked_epoch = Step.FETCHING, leader_epoch
 
     def uncommitted(self, wheres: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """The group has committed nothing for these. Returns those that cannot go on, because
-        there is no reset policy.
+        """The group has committed nothing for these partitions. Returns the partitions that cannot
+        go on, because there is no reset policy.
         """
         stuck = []
         for where in wheres:
@@ -271,7 +275,8 @@ class Positions:
         return stuck
 
     def out_of_range(self, where: TopicPartition, version: int) -> bool:
-        """The log has no such offset any more. False: there is no reset policy."""
+        """The position's offset is not in the log any more. Returns False if the partition cannot
+        go on, because there is no reset policy."""
         place = self._places.get(where)
         if place is None or place.version != version:
             return True
@@ -284,7 +289,7 @@ class Positions:
         return True
 
     def take_lost(self, where: TopicPartition) -> int | None:
-        """See :attr:`Place.lost_from`; it is told once."""
+        """See :attr:`Place.lost_from`; a lost position is returned once."""
         place = self._places.get(where)
         if place is None:
             return None
@@ -314,7 +319,7 @@ class Positions:
         }
 
     def is_current(self, where: TopicPartition, version: int) -> bool:
-        """What was fetched for ``version`` may be returned."""
+        """Records that were fetched for ``version`` may be returned."""
         place = self._places.get(where)
         return place is not None and place.version == version
 
@@ -364,20 +369,20 @@ class Positions:
 
 
 class Committed:
-    """What was committed last, so that nothing is committed twice by itself."""
+    """The positions committed last, so that automatic commits repeat none of them."""
 
     def __init__(self) -> None:
         self._committed: dict[TopicPartition, Position] = {}
 
     def missing(self, done: Mapping[TopicPartition, Position]) -> dict[TopicPartition, Position]:
-        """What of this is not committed."""
+        """The positions of ``done`` that are not committed."""
         return {w: at for w, at in done.items() if self._committed.get(w) != at}
 
     def note(self, positions: Mapping[TopicPartition, Position]) -> None:
-        """These are committed."""
+        """These positions are committed."""
         self._committed.update(positions)
 
     def remove(self, wheres: Iterable[TopicPartition]) -> None:
-        """These are not ours any more: others may commit."""
+        """These partitions are not ours any more: other members may commit them."""
         for where in wheres:
             self._committed.pop(where, None)

@@ -1,16 +1,17 @@
 """The Kafka protocol on one connection to one broker, without the socket.
 
 Requests and received bytes go in; bytes to send and answers come out. Framing, correlation,
-versions and errors are decided here, once. Two drivers move the bytes: ``client.connection`` on
-asyncio, and ``spark.task.blocking`` on a plain socket. It knows nothing of topics or groups.
+versions and errors are decided here, once. Two drivers move the bytes:
+``client.network.connection`` on asyncio, and ``spark.task.blocking`` on a plain socket. This module
+knows nothing of topics or groups.
 
 A driver sends what :meth:`ClientProtocol.start` returns and passes on each event of
 :meth:`ClientProtocol.receive` until :class:`Ready`. From then on it sends requests. When the
 connection ends for any reason, it calls :meth:`ClientProtocol.end` and fails the waiting callers.
 
-A login may hold for a time only (:attr:`ClientProtocol.login_due_s`). Before that is over
-the driver calls :meth:`ClientProtocol.log_in_again`. Requests sent meanwhile are kept, and go out
-with the next :class:`Ready`.
+A login may hold for a time only (:attr:`ClientProtocol.login_due_s`). Before that time is over the
+driver calls :meth:`ClientProtocol.log_in_again`. Requests sent meanwhile are kept, and go out with
+the next :class:`Ready`.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ LOGIN_S_MIN: Final = 1.0
 """Kafka's brokers refuse a login that comes sooner after the last."""
 LOGIN_S_MAX: Final = 86_400.0
 _REFUSED_VERSION: Final = UnsupportedVersion.code.to_bytes(2, "big")
-_TLS_ALERT: Final = b"\x15\x03"  # how a TLS server answers to what is not TLS; RFC 8446, 5.1
+_TLS_ALERT: Final = b"\x15\x03"  # how a TLS server answers bytes that are not TLS; RFC 8446, 5.1
 
 
 class Send(NamedTuple):
@@ -59,14 +60,14 @@ class Send(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """The handshake, or a login anew, is over: requests may be sent. ``chunks`` are those that
-    waited for it, to be sent now."""
+    """The handshake, or a login anew, is over: requests may be sent. ``chunks`` are the bytes of
+    requests that waited for it, to be sent now."""
 
     chunks: tuple[bytes, ...] = ()
 
 
 class Answer(NamedTuple, Generic[T]):
-    """The response to a request; ``caller`` is what came with it."""
+    """The response to a request; ``caller`` is the one that came with the request."""
 
     caller: T
     response: Message
@@ -120,9 +121,9 @@ class ClientProtocol(Generic[T]):
         self._at_start = True  # nothing was received
         self._served_once = False  # a request was answered
         self._begun = False  # the first handshake is over
-        self._held: list[tuple[_Waiting, list[bytes]]] = []  # until the login anew is over
+        self._held: list[tuple[_Waiting, list[bytes]]] = []  # they wait for the end of a new login
         self._served = Served({}, {}, {})
-        self._agreed: dict[int, int] = {}  # API key → version, of what was asked for already
+        self._agreed: dict[int, int] = {}  # API key → version, of the APIs that were used already
         self._splitter = FrameSplitter(HANDSHAKE_BYTES_MAX)
         self._waiting: deque[_Waiting] = deque()  # responses come in the order of requests
         self._correlation_id = 0
@@ -155,7 +156,7 @@ class ClientProtocol(Generic[T]):
 
     @property
     def login_due_s(self) -> float | None:
-        """In how many seconds from the last :class:`Ready` on to log in again; None: never."""
+        """How many seconds after the last :class:`Ready` to log in again; None: never."""
         lifetime_ms = self._served.session_lifetime_ms
         if lifetime_ms <= 0:
             return None
@@ -165,8 +166,8 @@ class ClientProtocol(Generic[T]):
     def wanted(self) -> int:
         """How many bytes are missing from the current length field or response.
 
-        A driver that gives :meth:`receive` exactly so many gets at most one event for them, and a
-        long response is not copied.
+        A driver that gives :meth:`receive` exactly so many bytes gets at most one event for them,
+        and a long response is not copied.
         """
         return self._splitter.wanted
 
@@ -189,7 +190,8 @@ class ClientProtocol(Generic[T]):
         return self._step(next(self._handshake)).chunks
 
     def log_in_again(self, login: Login) -> list[bytes]:
-        """The first bytes of a login on the open connection (KIP-368); not while one goes on.
+        """The first bytes of a login on the open connection (KIP-368). Not allowed while another
+        login goes on.
 
         Raises:
             NetworkException: the connection has ended.
@@ -203,8 +205,8 @@ class ClientProtocol(Generic[T]):
     def send(
         self, api: Api, request: Message, caller: T, version_max: int | None = None
     ) -> list[bytes]:
-        """The bytes of a request; its :class:`Answer` will name ``caller``. None while a login anew
-        goes on: :class:`Ready` has them then.
+        """The bytes of a request; its :class:`Answer` will name ``caller``. No bytes while a login
+        anew goes on: the next :class:`Ready` has them.
 
         Args:
             version_max: use no later version; None: the newest that both sides have.
@@ -295,7 +297,7 @@ class ClientProtocol(Generic[T]):
         return Ready(self._released())
 
     def _released(self) -> tuple[bytes, ...]:
-        """The requests that waited for the login, now under way."""
+        """The bytes of the requests that waited for the login; they count as under way now."""
         released: list[bytes] = []
         for waiting, chunks in self._held:
             self._waiting.append(waiting)

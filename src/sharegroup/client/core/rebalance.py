@@ -25,11 +25,12 @@ class Change(NamedTuple):
     revoked: Partitions = NO_PARTITIONS
     """To be given up: positions can still be committed."""
     lost: Partitions = NO_PARTITIONS
-    """Given up without being asked: others may have them by now, nothing can be committed."""
+    """Lost without being asked: other members may have them by now, no position can be
+    committed."""
     assigned: Partitions = NO_PARTITIONS
-    """New. A partition of which the member gets other key ranges is revoked and new."""
+    """New. A partition of which the member gets other key ranges is revoked and assigned."""
     parts: Parts = NO_PARTS
-    """The key ranges of those new ones that are shared with other members (KIP-X)."""
+    """The key ranges of the assigned partitions that are shared with other members (KIP-X)."""
 
 
 class MemberIdentity(NamedTuple):
@@ -68,7 +69,7 @@ class GroupMembership:
 
     Attributes:
         owned: the partitions that the application has.
-        parts: the key ranges of those that it shares with other members.
+        parts: the key ranges of owned partitions that it shares with other members.
         topics: the subscription.
         change: what the application must be told next; None: nothing. See :meth:`tell`.
         error: why the state is FAILED.
@@ -94,8 +95,8 @@ class GroupMembership:
         return self.change
 
     def _apply(self) -> None:
-        """The application has been told: what it has changes. If all was lost meanwhile, that is
-        the next change.
+        """The application has been told: change the partitions that it has. If the member lost all
+        partitions meanwhile, that is the next change.
         """
         told = self._telling
         assert told is not None, "nothing was told"
@@ -109,7 +110,8 @@ class GroupMembership:
             self._lose_all()
 
     def _lose_all(self) -> None:
-        """What the member has may be others' by now; so is what it is being told that it gets."""
+        """All partitions are lost: other members may have them by now, also those that the
+        application is just being told that it gets."""
         nothing = not self.owned and self._telling is None
         self.change = None if nothing else Change(lost=self.owned)
 

@@ -67,8 +67,8 @@ class ShareSession:
         acknowledgements: Acknowledgements,
         limits: FetchLimits,
     ) -> ShareFetchRequest:
-        """A fetch from exactly the partitions ``wanted``; ``acknowledgements`` are of these
-        only.
+        """A fetch from exactly the partitions ``wanted``; ``acknowledgements`` are for these
+        partitions only.
         """
         if acknowledgements and not self.open:
             raise AssertionError("a session begins without acknowledgements")
@@ -93,8 +93,8 @@ class ShareSession:
     def acknowledge_request(
         self, acknowledgements: Acknowledgements, *, final: bool = False
     ) -> ShareAcknowledgeRequest:
-        """Acknowledgements alone; ``final`` also ends the session, and the broker releases what is
-        left.
+        """Acknowledgements alone; ``final`` also ends the session, and the broker releases the
+        records that are left.
         """
         if not self.open:
             raise AssertionError("there is no session to acknowledge in")

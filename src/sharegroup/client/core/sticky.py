@@ -1,7 +1,7 @@
 """The sticky assignment: as balanced as the subscriptions allow, and close to what was before.
 
 Balanced means: nobody has two partitions more than a member who could take one of them. Partitions
-stay where they are, first; then those without an owner go to the member with the fewest; then
+stay where they are, first; then partitions without an owner go to the member with the fewest; then
 partitions move, one at a time, along chains from members with more to members with fewer, until no
 chain is left. Kafka's AbstractStickyAssignor has the same goal and other tie-breaks: all members
 get what their leader decides, so that members of both kinds share a group.
@@ -24,7 +24,7 @@ class Sharing(NamedTuple):
     partitions: Mapping[str, int]
     """Topic → number of partitions."""
     owners: Mapping[TopicPartition, str]
-    """Partition → who had it. Each may have it still."""
+    """Partition → the member that had it, and still may have it."""
 
 
 def assign_sticky(sharing: Sharing) -> dict[str, list[TopicPartition]]:
@@ -51,7 +51,7 @@ class _Table:
             self.given[member].add(where)
 
     def give_rest(self) -> None:
-        """Partitions that few may take come first."""
+        """Give away the partitions without an owner; first those that few members may take."""
         rest = [
             TopicPartition(topic, number)
             for topic, count in self._sharing.partitions.items()

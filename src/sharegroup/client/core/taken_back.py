@@ -1,8 +1,8 @@
 """Order per key (``share.ordering=key``): which fetched records the broker has taken back.
 
 When a record is released, the broker takes back the later ones of its key that the member holds. A
-fetch that was under way may still bring some of these. The numbers of the requests tell: what was
-fetched before the release took effect is *stale*.
+fetch that was under way may still bring some of these. The numbers of the requests tell which: a
+record that was fetched before the release took effect is *stale*.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ class TakenBack:
 
     def __init__(self) -> None:
         self._released: dict[tuple[TopicIdPartition, bytes], tuple[int, int | None]] = {}
-        """The record of this key that was released last, and the number of the request that the
-        broker has answered to; None: it has not yet."""
+        """By key: the offset of the record that was released last, and the number of the request
+        that released it; None: the broker has not answered to that request yet."""
         self._unanswered: dict[TopicIdPartition, dict[int, bytes]] = {}
-        """The releases that the broker has not answered to: the key, by offset."""
+        """The releases that the broker has not answered to: offset → key."""
 
     def __bool__(self) -> bool:
         return bool(self._released)
 
     def is_stale(self, partition: TopicIdPartition, key: bytes, offset: int, request: int) -> bool:
-        """Whether the broker has taken this record back, or will: it was fetched by this request,
-        before the release of an earlier one of its key took effect."""
+        """Whether the broker has taken this record back, or will take it back: this request fetched
+        it before the release of an earlier record of its key took effect."""
         released = self._released.get((partition, key))
         if released is None:
             return False
@@ -54,14 +54,14 @@ class TakenBack:
         return False
 
     def released(self, partition: TopicIdPartition, key: bytes, offset: int) -> None:
-        """This record is given back."""
+        """The application gives this record back."""
         if len(self._released) >= _RELEASES_MAX:
             self._released = {at: one for at, one in self._released.items() if one[1] is None}
         self._released[partition, key] = (offset, None)
         self._unanswered.setdefault(partition, {})[offset] = key
 
     def withdrawn(self, partition: TopicIdPartition, key: bytes, offset: int) -> None:
-        """It is not given back after all: the application has changed its mind in time."""
+        """The record is not given back after all: the application changed its mind in time."""
         if self._unanswered.get(partition, {}).pop(offset, None) is None:
             return
         if self._released.get((partition, key)) == (offset, None):

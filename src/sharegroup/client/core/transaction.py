@@ -9,7 +9,7 @@ TransactionManager).
 
 In transaction version 1 a partition is added to the transaction by a request of its own before the
 first record goes there. In version 2 the broker adds it with the first record, and each end of a
-transaction brings a new epoch, so that what is late belongs to no transaction.
+transaction brings a new epoch, so that a late record belongs to no transaction.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Transactions:
     """See the module.
 
     Attributes:
-        identity: the producer's; None before :meth:`identify`.
+        identity: the producer's; None: :meth:`identify` must come first.
         error: why the open transaction can only be aborted; or, when FENCED, why this producer
             cannot go on.
     """
@@ -57,7 +57,7 @@ class Transactions:
 
     @property
     def drops_records(self) -> bool:
-        """What is not sent yet is not sent any more: the transaction cannot be committed."""
+        """Records that are not sent yet will not be sent: the transaction cannot be committed."""
         return self.error is not None
 
     @property
@@ -72,7 +72,8 @@ class Transactions:
             self.state = TransactionState.IDLE
 
     def begin(self) -> None:
-        """Raises IllegalState: one is open. Or the error that fences this producer."""
+        """Begin a transaction. Raises IllegalState: one is open; or the error that fences this
+        producer."""
         self.check_not_fenced()
         if self.state is not TransactionState.IDLE:
             raise IllegalState("a transaction is open: end it first")
@@ -80,7 +81,8 @@ class Transactions:
         self._touched = False
 
     def check_open(self) -> None:
-        """Raises IllegalState: no transaction is open. Or why it can only be aborted."""
+        """Raises IllegalState: no transaction is open; or the error because of which it can only be
+        aborted."""
         self.check_not_fenced()
         if self.state is not TransactionState.OPEN:
             raise IllegalState(
@@ -98,7 +100,8 @@ class Transactions:
     # --- what belongs to it -----------------------------------------------------------------------
 
     def may_send(self, where: TopicPartition) -> bool:
-        """Records may go to this partition now; if not, it is one of those :meth:`to_add`."""
+        """Records may go to this partition now. If it must be added first, :meth:`to_add` has it
+        from now on."""
         if self.drops_records or self.identity is None:
             return False
         if not self.adds_by_request:
@@ -113,7 +116,7 @@ class Transactions:
         return frozenset(self._to_add)
 
     def added(self, wheres: frozenset[TopicPartition]) -> None:
-        """They belong to the transaction."""
+        """These partitions belong to the transaction now."""
         self._touched = True
         self._added |= wheres
         self._to_add -= wheres
@@ -130,7 +133,7 @@ class Transactions:
             self.error = error
 
     def refused(self, error: SharegroupError) -> None:
-        """It was not committed and can only be aborted, because of this error."""
+        """The transaction was not committed and can only be aborted, because of this error."""
         if self.state is TransactionState.ENDING:
             self.state = TransactionState.OPEN
         self.failed(error)
@@ -143,7 +146,8 @@ class Transactions:
         """End the transaction. Returns whether the coordinator must be told.
 
         Raises:
-            IllegalState: none is open; or, with ``commit``, it can only be aborted.
+            IllegalState: no transaction is open.
+            SharegroupError: with ``commit``, why the transaction can only be aborted.
         """
         self.check_not_fenced()
         if self.state is not TransactionState.OPEN:
@@ -154,11 +158,11 @@ class Transactions:
         return self._touched
 
     def ended(self, identity: ProducerIdentity | None, *, committed: bool) -> None:
-        """The coordinator has ended it.
+        """The coordinator has ended the transaction.
 
         Args:
-            identity: the next one; None: the same goes on. After an abort the sequence numbers are
-                not known any more, so that another one is needed.
+            identity: the producer's next identity; None: after a commit it keeps the one it has.
+                After an abort it needs another one, because the sequence numbers are not known.
         """
         if identity is not None:
             self.identity = identity
