@@ -125,7 +125,7 @@ def __getattr__(name: str) -> object:
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value  # the next use does not come here
+    globals()[name] = value  # the next use finds the name, and does not call this function
     return value
 
 

@@ -26,9 +26,7 @@ from sharegroup.model.ids import TopicPartition
 
 
 class BootstrapError(SharegroupError):
-    """None of the bootstrap servers answered; the text names each address and what was wrong with
-    it.
-    """
+    """None of the bootstrap servers answered; the text names each address, and why it failed."""
 
     source = ErrorSource.CONNECTION
 
@@ -75,7 +73,7 @@ class RecordDeserializationError(SharegroupError):
     raised.
 
     A share consumer's next poll releases the record, unless ``acknowledge_offset`` was called for
-    it before. A consumer stays at the record: seek behind it to go on.
+    it before. A consumer stays at the record: seek to the offset after it to go on.
 
     ``partition`` and ``offset`` say where the record is, ``key`` and ``value`` are its bytes, and
     ``origin`` says which of the two failed.
@@ -99,7 +97,7 @@ class RecordDeserializationError(SharegroupError):
 
 class NoOffsetForPartition(SharegroupError):
     """The group has committed nothing for these partitions, and ``auto_offset_reset`` is ``none``
-    (Java: NoOffsetForPartitionException). ``partitions`` says which: seek there.
+    (Java: NoOffsetForPartitionException). ``partitions`` names them: seek in each of them.
     """
 
     def __init__(self, partitions: Iterable[TopicPartition]) -> None:

@@ -1,4 +1,4 @@
-"""The background task of a group's member: sends what its machine says, when it says."""
+"""The background task of a group's member: sends the requests of its machine when they are due."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class MemberLoop(ABC):
 
     @abstractmethod
     async def _step(self) -> bool:
-        """Send what is due. False: nothing is."""
+        """Send the request that is due. Returns False if none is."""
 
     def start(self) -> None:
         """Begin; does nothing when it has begun."""
@@ -52,7 +52,7 @@ class MemberLoop(ABC):
         self._woken.set()
 
     def cut(self) -> list[asyncio.Task[Any]]:
-        """Stop sending. Returns the tasks that end now."""
+        """Stop sending. Returns the cancelled tasks, which are about to end."""
         task, self._task = self._task, None
         if task is None:
             return []

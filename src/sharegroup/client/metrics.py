@@ -52,7 +52,7 @@ class ReadingMetrics(ABC):
         self._poll_began = now
 
     def poll_ends(self) -> None:
-        """The application has its answer."""
+        """The application has got its records, or an error."""
         now = self._now()
         idle = now - (self._poll_began or now)
         whole = idle + self._poll_pause
@@ -64,7 +64,7 @@ class ReadingMetrics(ABC):
         self._heartbeat_sent = self._now()
 
     def heartbeat_answered(self) -> None:
-        """Its answer has come."""
+        """The heartbeat's answer has come."""
         now = self.answered_at = self._now()
         self._heartbeats.record((now - (self._heartbeat_sent or now)) * 1000, now)
 

@@ -22,7 +22,7 @@ class _Sample:
 
 
 class Sensor:
-    """Values recorded at times. ``count`` and ``total`` are since the beginning."""
+    """Values, each recorded at a time. ``count`` and ``total`` are of all values ever recorded."""
 
     __slots__ = ("_before", "_now", "count", "total")
 
@@ -46,13 +46,13 @@ class Sensor:
         self.total += value
 
     def average(self, now_s: float) -> float:
-        """The mean of the window; NaN when nothing was recorded."""
+        """The mean of the window's values; NaN when nothing was recorded."""
         samples = self._samples(now_s)
         count = sum(one.count for one in samples)
         return sum(one.total for one in samples) / count if count else math.nan
 
     def maximum(self, now_s: float) -> float:
-        """The largest of the window; NaN when nothing was recorded."""
+        """The largest of the window's values; NaN when nothing was recorded."""
         return max((one.maximum for one in self._samples(now_s)), default=math.nan)
 
     def rate(self, now_s: float) -> float:
@@ -63,7 +63,7 @@ class Sensor:
         return sum(one.total for one in samples) / max(WINDOW_S, now_s - samples[0].start)
 
     def count_rate(self, now_s: float) -> float:
-        """As :meth:`rate`, of the number of values."""
+        """The number of values per second, as :meth:`rate` computes their sum."""
         samples = self._samples(now_s)
         if not samples:
             return 0.0

@@ -1,4 +1,4 @@
-"""How ``wakeup()`` ends a wait without losing what the wait would have brought."""
+"""How ``wakeup()`` ends a wait without losing the records that the wait would have brought."""
 
 from __future__ import annotations
 

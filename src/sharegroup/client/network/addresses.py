@@ -1,4 +1,4 @@
-"""Bootstrap addresses as users write them: ``host:port,host:port``, a list of such,
+"""Bootstrap addresses as users write them: ``host:port,host:port``, a list of addresses,
 ``[::1]:9092``, ``SASL_SSL://host:port``.
 """
 
@@ -13,7 +13,7 @@ from sharegroup.model.errors import ConfigError
 
 DEFAULT_PORT: Final = 9092
 _PROTOCOL: Final = re.compile(r"^\w+://")
-"""As services show their addresses; Java's clients skip it, too."""
+"""Services show their addresses with a protocol before them; Java's clients skip it, too."""
 _NOT_IN_HOST: Final = re.compile(r"[\s/;@'\"\[\]]")
 
 
@@ -57,7 +57,7 @@ def _parse(text: str) -> Address:
 
 
 def _is_host(host: str) -> bool:
-    """Whether it can be a name or an address; whether there is one is another question."""
+    """Whether the text can be a host's name or address; whether that host exists is not asked."""
     try:
         if ":" in host:
             return bool(IPv6Address(host))

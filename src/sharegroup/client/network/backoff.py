@@ -32,5 +32,5 @@ class Backoff:
         return int(pause * self._jitter.uniform(1 - JITTER, 1 + JITTER))
 
     def reset(self) -> None:
-        """Note a success: the next failure is the first one again."""
+        """Note a success: the next failure counts as the first one."""
         self._failures = 0

@@ -54,7 +54,7 @@ log = logging.getLogger("sharegroup.client")
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
-"""What is coordinated: a group, or the transactions of a transactional id."""
+"""What a coordinator coordinates: a group, or the transactions of a transactional id."""
 _KINDS: Final = {GROUP: "group", TRANSACTION: "transactional id"}
 
 
@@ -62,16 +62,18 @@ class Cluster:
     """Connections and metadata of one Kafka cluster.
 
     Args:
-        bootstrap_servers: ``host:port,…`` or a list of such.
+        bootstrap_servers: ``host:port,…`` or a list of addresses.
         client_id: the name that brokers see and log.
         request_timeout_ms: how long one request may take.
         bootstrap_timeout_ms: how long :meth:`start` tries to reach any bootstrap server.
         retry_backoff_ms, retry_backoff_max_ms: the first and the longest pause between attempts at
             a request.
-        reconnect_backoff_ms, reconnect_backoff_max_ms: the same between attempts to connect.
+        reconnect_backoff_ms, reconnect_backoff_max_ms: the first and the longest pause between
+            attempts to connect.
         metadata_max_age_ms: topic metadata is refreshed after this time, to find new partitions.
         allow_auto_create_topics: asking about a topic may create it, if the broker allows that.
-        security: TLS and SASL, or Java's or librdkafka's properties of the same; None: PLAINTEXT.
+        security: the settings of TLS and SASL, or the properties of Java's clients or librdkafka
+            for them; None: PLAINTEXT.
         jitter: the source of all randomness here; a simulator gives a seeded one.
 
     Raises:
@@ -136,8 +138,9 @@ class Cluster:
         """Reach any bootstrap server and learn the cluster's nodes. A second call does nothing.
 
         Raises:
-            BootstrapError: none answered within ``bootstrap_timeout_ms``; the text names them all.
-            AuthenticationFailed: none let us in, and the settings are why.
+            BootstrapError: no server answered within ``bootstrap_timeout_ms``; the text names them
+                all.
+            AuthenticationFailed: no server let us in, because of the settings.
         """
         self._loop = loop = asyncio.get_running_loop()
         if self.metadata.nodes:
@@ -174,7 +177,8 @@ class Cluster:
         await asyncio.sleep(0)  # so that the transports are gone when this returns
 
     def cut(self) -> list[asyncio.Task[Any]]:
-        """Close all connections without waiting. Returns the tasks that end now."""
+        """Close all connections without waiting. Returns the cancelled tasks, which are
+        about to end."""
         ending: list[asyncio.Task[Any]] = []
         if self._refreshing is not None:
             self._refreshing.cancel()
@@ -184,8 +188,8 @@ class Cluster:
         return ending
 
     def forsake(self) -> None:
-        """Close all connections, from any thread, because nobody closed their client. On an event
-        loop that is closed, there is nothing left to do.
+        """Close all connections, from any thread, because nobody closed their client. If the event
+        loop is closed, there is nothing left to do.
         """
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self.cut)
@@ -198,8 +202,8 @@ class Cluster:
     # --- sending ----------------------------------------------------------------------------------
 
     async def connection(self, node_id: int, lane: str = "") -> Connection:
-        """The connection to a node. A connection answers in order, so what must not wait behind
-        other requests has a lane of its own: one more connection.
+        """The connection to a node. A connection answers in order, so requests that must not wait
+        for the answers of others have a lane of their own: one more connection.
 
         Raises:
             NetworkException: the node is unknown or cannot be reached.
@@ -341,7 +345,7 @@ class Cluster:
                 raise error_on(topic.error_code, f"the {name} is refused", "DESCRIBE", name)
 
     async def partition_counts(self, names: Iterable[str]) -> dict[str, int]:
-        """Topic → number of partitions, of those topics that exist.
+        """Topic → number of partitions, of the topics that exist.
 
         Raises:
             NetworkException: no broker can be reached.
@@ -357,7 +361,7 @@ class Cluster:
         return {name: len(topics[name].partitions) for name in wanted if name in topics}
 
     async def topics_by_id(self, ids: Iterable[UUID]) -> dict[UUID, str]:
-        """The names of topics, of those that exist. From now on they are refreshed."""
+        """Topic id → name, of the topics that exist. From now on they are refreshed."""
         response = await self._describe(
             [MetadataRequestTopic(topic_id=one, name=None) for one in ids]
         )
@@ -473,8 +477,9 @@ class Cluster:
         last.
 
         Raises:
-            AuthenticationFailed: a node does not let us in. If only a bootstrap address that is no
-                node's does not, the cluster may be back later.
+            AuthenticationFailed: a node does not let us in. A refusal by a bootstrap address that
+                is no node's is raised only if no link failed in another way: otherwise the cluster
+                may be back later.
         """
         nodes = dict.fromkeys(node.address for node in self.metadata.nodes.values())
         links = [self._link(address) for address in dict.fromkeys([*nodes, *self.bootstrap])]

@@ -3,7 +3,7 @@
 ``client.core.protocol`` decides what the bytes mean; this class moves them, through TLS where the
 broker wants it. However a connection ends, every waiting request fails with the same error.
 
-A login that holds for a time is done anew before that is over (KIP-368).
+A login that holds for a time only is done anew before that time is over (KIP-368).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("sharegroup.client")
 
 PREPARE_S: Final = TOKEN_S
-"""How long, in seconds, a token may take, and so the files of certificates."""
+"""How long, in seconds, to wait for a token, and for the files of certificates to be read."""
 
 
 class Connection(asyncio.Protocol):
@@ -79,8 +79,8 @@ class Connection(asyncio.Protocol):
 
         Raises:
             NetworkException: the address cannot be reached, is not a Kafka broker, or does not
-                answer within ``timeout_ms``. Or no token was given, or a file not read, in that
-                time or PREPARE_S.
+                answer within ``timeout_ms``. Or there was no token, or a file was not read, within
+                ``timeout_ms`` or PREPARE_S.
             AuthenticationFailed: TLS or the login failed, and would fail again.
             ConfigError: a file of certificates cannot be read.
             KafkaError: the broker refuses the handshake.
@@ -183,7 +183,7 @@ class Connection(asyncio.Protocol):
                 if not isinstance(event, Send):
                     self._logged_in()
         except KafkaError as error:
-            if self._ready.done():  # before that, open() raises it
+            if self._ready.done():  # otherwise open() raises the error
                 log.error("%s", error)
             self._lose(error)
 
@@ -252,7 +252,7 @@ class Connection(asyncio.Protocol):
 
 
 async def _prepared(access: Access, limit_s: float) -> Secured:
-    """What a new connection is secured with."""
+    """The TLS context and the login of a new connection."""
     context = None
     if access.security.encrypted:
         try:

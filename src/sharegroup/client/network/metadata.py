@@ -28,12 +28,13 @@ class Node(NamedTuple):
 
     @property
     def address(self) -> Address:
-        """Where it listens."""
+        """Where the broker listens."""
         return Address(self.host, self.port)
 
 
 class PartitionInfo(NamedTuple):
-    """One partition: its leader's node id (-1: none now), its replicas and those in sync."""
+    """One partition: its leader's node id (-1: it has none now), its replicas, and which of these
+    are in sync."""
 
     partition: int
     leader: int
@@ -53,7 +54,7 @@ class TopicInfo:
 
 
 class PartitionNames:
-    """Names of partitions: of those that something was fetched from, and from the metadata."""
+    """Names of partitions: of those that were fetched from, and of those in the metadata."""
 
     def __init__(self, metadata: MetadataImage) -> None:
         self._metadata = metadata
@@ -120,7 +121,7 @@ class MetadataImage:
             self._names.pop(old.topic_id, None)
 
     def forget_missing(self, asked: Iterable[str]) -> None:
-        """Drop topics that nobody asks for any more."""
+        """Drop the topics that are not in ``asked``: nobody asks for them any more."""
         for name in self.topics.keys() - set(asked):
             self._forget(name)
 

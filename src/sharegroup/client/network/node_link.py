@@ -17,7 +17,7 @@ from sharegroup.model.errors import AuthenticationFailed, NetworkException
 class NodeLink:
     """One broker's address and at most one connection to it.
 
-    Callers that come while it is being opened share that attempt's outcome.
+    Callers that come while the connection is being opened share that attempt's outcome.
     """
 
     def __init__(
@@ -62,7 +62,8 @@ class NodeLink:
         return await asyncio.shield(self._opening)
 
     def close(self) -> list[asyncio.Task[Any]]:
-        """Close the connection, or stop opening one. Returns the tasks that end now."""
+        """Close the connection, or stop opening one. Returns the cancelled tasks, which
+        are about to end."""
         if self._connection is not None:
             self._connection.close()
         if self._opening is None:

@@ -18,8 +18,8 @@ async def retrying(
     timeout_ms: int,
     worth: Callable[[KafkaError], bool] = lambda error: error.retriable,
 ) -> T:
-    """The result of ``attempt``: retried until success, an error that is not ``worth`` a retry, or
-    the time-out. With pauses that grow.
+    """The result of ``attempt``: retried, with growing pauses, until it succeeds, or fails with an
+    error that is not ``worth`` a retry, or the time-out is over.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_ms / 1000

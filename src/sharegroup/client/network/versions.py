@@ -1,8 +1,9 @@
 """Which versions of each API the client can speak; a connection uses the highest that the broker
 has as well.
 
-Produce and Fetch stop before 13, where topics are told by id: a producer knows its topics by name.
-So do OffsetCommit and OffsetFetch, before 10. AddPartitionsToTxn is for brokers from 4 on.
+Produce and Fetch stop before 13, where topics are named by id: a producer knows its topics by name.
+OffsetCommit and OffsetFetch stop before 10 for the same reason. The versions of AddPartitionsToTxn
+from 4 on are for brokers only.
 """
 
 from __future__ import annotations

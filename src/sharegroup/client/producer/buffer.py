@@ -1,7 +1,7 @@
 """The producer's buffer: a queue of records that wait for room, topics whose partitions are being
 looked up, and the outbox of each partition.
 
-A record passes them in this order; most records only need the outbox.
+A record passes these three in this order; most records only need the outbox.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ log = logging.getLogger("sharegroup.client")
 
 UNKNOWN_TOPIC_S: Final = 5.0
 """How long a topic may be unknown before its records fail. A topic that is being created, by our
-request or by another client, is known by then.
+request or by another client, is known after this time.
 """
 
 
@@ -52,7 +52,7 @@ class _Waiting(NamedTuple):
 class _Topic:
     """A topic that is produced to: its outboxes by partition, and its sticky partition.
 
-    ``waiting`` are the records that came before its partitions were known; then it is None.
+    ``waiting`` are the records that came before its partitions were known; None: they are known.
     """
 
     __slots__ = ("learning", "outboxes", "sticky", "waiting")
@@ -85,9 +85,10 @@ class ProduceBuffer:
         connect: called for each new topic, before its look-up; set once, by the producer.
         sender: takes batches from the outboxes; set once, by the producer.
         failures: failed batches with records that nobody has awaited.
-        crowded: a batch is full; a caller that sends many lets the event loop run, and unsets it.
+        crowded: a batch is full; a caller that sends many records lets the event loop run, and
+            unsets this.
         size: bytes that wait to be sent.
-        loop: the event loop of the records; None: none has been handed over.
+        loop: the event loop of the records; None: no record has been handed over.
     """
 
     connect: Callable[[], Awaitable[None]]
@@ -110,7 +111,7 @@ class ProduceBuffer:
         return found + [d for topic in self._topics.values() for _, d in topic.waiting or ()]
 
     def outboxes(self) -> list[Outbox]:
-        """Of all topics."""
+        """The outboxes of all topics."""
         return [outbox for topic in self._topics.values() for outbox in topic.outboxes]
 
     async def close(self, error: SharegroupError) -> None:
@@ -151,7 +152,7 @@ class ProduceBuffer:
         return delivery
 
     def _enter(self, record: OutgoingRecord, delivery: Delivery) -> None:
-        """The buffer has room for it."""
+        """Put a record for which there is room into its batch, or let it wait for its topic."""
         topic = self._topics.get(record.topic)
         if topic is None:
             topic = self._begin_topic(record.topic)
@@ -181,7 +182,7 @@ class ProduceBuffer:
             self.crowded = self.crowded or outbox.backlog
 
     def _outbox(self, topic: _Topic, record: OutgoingRecord) -> Outbox | None:
-        """Where the record goes; None: there is no such partition."""
+        """The outbox that the record goes to; None: its partition does not exist."""
         outboxes = topic.outboxes
         info = self._cluster.metadata.topics.get(record.topic)
         if info is not None and len(info.partitions) > len(outboxes):
@@ -263,7 +264,7 @@ class ProduceBuffer:
                 self._leave_line(waiting, error)
 
     def withdraw(self, delivery: Delivery) -> None:
-        """The caller that waited for room was cancelled."""
+        """Take the record out of the queue: the caller that waited for room was cancelled."""
         for waiting in list(self._line):
             if waiting.delivery is delivery:
                 self._line.remove(waiting)

@@ -1,5 +1,5 @@
-"""What becomes of records that were handed to a producer: a delivery for each, and the failures
-that nobody has asked for.
+"""What becomes of records that were handed to a producer: a delivery for each record, and the
+failures of records that nobody has awaited.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _KEPT_FAILURES_MAX: Final = 1_000
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record went. ``timestamp`` (ms) is the broker's under LogAppendTime, else the
-    record's own.
+    """Where a record went. ``timestamp`` (ms) is the broker's time if the topic has LogAppendTime,
+    else the record's own.
     """
 
     topic: str
@@ -84,7 +84,7 @@ class Delivery:
                 batch.failures.dropped(batch)
 
     def _follow(self) -> None:
-        """If its batch was split: it is in a part of that."""
+        """If the record's batch was split, go on to the part that has the record."""
         while self._batch is not None and self._batch.parts:
             part, self._index = self._batch.part_of(self._index)
             self._batch.awaited -= self._awaited
@@ -100,7 +100,7 @@ class Delivery:
     # --- for the producer -------------------------------------------------------------------------
 
     def enter(self, batch: Batch, index: int) -> None:
-        """It is in a batch, or refused: then in one of its own, which has failed."""
+        """The record is in this batch. A refused record has a batch of its own, which fails."""
         self._batch = batch
         self._index = index
         if self._awaited:
@@ -110,11 +110,11 @@ class Delivery:
 
     @property
     def has_entered(self) -> bool:
-        """It is in a batch."""
+        """The record is in a batch."""
         return self._batch is not None
 
     def entered(self) -> asyncio.Future[None]:
-        """Done when it is in a batch. Shared: shield it."""
+        """Done when the record is in a batch. The future is shared: shield it."""
         if self._entered is None:
             self._entered = asyncio.get_running_loop().create_future()
             if self._batch is not None:
@@ -141,7 +141,7 @@ class Failures:
             self.dropped(batch)
 
     def succeeded(self) -> None:
-        """A batch is through: what fails next is news."""
+        """A batch was delivered: the next failure is logged again."""
         self._logged = False
 
     def dropped(self, batch: Batch) -> None:
@@ -157,7 +157,8 @@ class Failures:
         )
 
     def take(self) -> SharegroupError | None:
-        """The first error that nobody has seen; its note says of how many records. Forgets them."""
+        """The first error that nobody has seen; its note says how many records failed unseen.
+        Forgets these failures."""
         left = [(batch, error) for batch, error in self._batches if batch.awaited < batch.count]
         self._batches.clear()
         self._logged = False

@@ -56,7 +56,7 @@ class Producer:
         bootstrap_servers: ``host:port,…`` or a list.
         enable_idempotence: no duplicates and no reordering when requests are sent again.
         transactional_id: for :meth:`transaction`; a name that outlives the process. A new producer
-            with the same one fences the older.
+            with the same name fences the older one.
         transaction_timeout_ms: the broker aborts a transaction that is open for longer.
         acks: ``"all"`` or 1; which replicas have the records before the broker answers.
         compression: ``none``, ``gzip``, ``snappy``, ``lz4`` or ``zstd``, per batch.
@@ -67,11 +67,11 @@ class Producer:
         buffer_memory: bytes that may wait to be sent.
         max_block_ms: how long a record waits for room in the buffer, or for the leaders of its
             topic. A topic that does not exist is an error after 5 s.
-        max_request_size: the most bytes of one request, and of one record.
+        max_request_size: the most bytes that one request may have, and one record.
         delivery_timeout_ms: a record that is not confirmed within this time fails.
         clock_ms: the wall clock, for records without a timestamp.
-        security: TLS and SASL: a :class:`~sharegroup.client.Security`, or Java's or librdkafka's
-            properties of the same; None: PLAINTEXT.
+        security: TLS and SASL: a :class:`~sharegroup.client.Security`, or the properties of Java's
+            clients or librdkafka for them; None: PLAINTEXT.
         cluster: connections to share with other clients; :meth:`close` does not close them.
     """
 
@@ -176,7 +176,7 @@ class Producer:
                 try:
                     await asyncio.wait([closing])
                 except asyncio.CancelledError:
-                    continue  # already under way; it takes a few turns of the event loop
+                    continue  # the stop is under way; it takes a few turns of the event loop
             if not closing.cancelled() and (error := closing.exception()) is not None:
                 log.error("records were not delivered: %s", error)
             raise
@@ -251,11 +251,12 @@ class Producer:
 
     @property
     def _loop(self) -> asyncio.AbstractEventLoop | None:
-        """The event loop that it is used on; None: it was not used."""
+        """The event loop that the producer is used on; None: it was not used."""
         return self._starting.loop or self._buffer.loop
 
     def _stopping(self, error: KafkaError) -> Callable[[], Coroutine[Any, Any, None]]:
-        """Stops all parts; records not confirmed by then fail. Does not hold the producer."""
+        """A function that stops all parts of the producer; records not confirmed by then fail. It
+        holds no reference to the producer."""
         starting, buffer, sender = self._starting, self._buffer, self._sender
         cluster = self._cluster if self._owns_cluster else None
 
@@ -385,20 +386,20 @@ class Producer:
     # --- transactions -----------------------------------------------------------------------------
 
     def transaction(self) -> Transaction:
-        """All records that are sent in the block, and offsets of :meth:`send_offsets`, or none::
+        """A block whose records, and offsets of :meth:`send_offsets`, all take effect, or none::
 
             async with producer.transaction():
                 await producer.enqueue("orders", b"...")
 
         The end of the block waits until all records are durable, and commits. An exception in the
-        block aborts, and goes on. One transaction at a time is open.
+        block aborts the transaction, and is raised. One transaction at a time is open.
 
         Raises:
             IllegalState: the producer has no ``transactional_id``, or a transaction is open.
             ProducerFenced: a newer producer with the same ``transactional_id`` runs.
-            KafkaError: a record, or the commit, was refused: the transaction was aborted. When the
-                time ran out during the commit, its outcome is not known; this producer cannot go
-                on then.
+            KafkaError: a record, or the commit, was refused: the transaction was aborted. If the
+                time ran out during the commit, its outcome is not known, and this producer cannot
+                go on.
         """
         self._check_open()
         self._own_transactions()
@@ -416,8 +417,8 @@ class Producer:
 
         Raises:
             IllegalState: no transaction is open.
-            KafkaError: the member has lost its partitions, or another refusal; the transaction can
-                only be aborted.
+            KafkaError: the member has lost its partitions, or the offsets were refused for another
+                reason; the transaction can only be aborted.
         """
         self._check_open()
         await self._own_transactions().send_offsets(as_commit(offsets), member)
@@ -481,7 +482,7 @@ class Producer:
 def _check(
     compression: str, acks: object, enable_idempotence: bool, transactional_id: str | None
 ) -> None:
-    """Raises ConfigError: an argument is wrong, or they contradict each other."""
+    """Raises ConfigError: an argument is wrong, or two contradict each other."""
     if compression not in CODECS:
         raise ConfigError(f"compression is {compression!r}: write one of {', '.join(CODECS)}")
     if acks not in ("all", 1):

@@ -82,7 +82,7 @@ class ProduceSender:
         self._linger_s = linger_s
         self._max_request_size = max_request_size
         self._on_done = on_done
-        self._outboxes: dict[Outbox, None] = {}  # those with something in them, in turn
+        self._outboxes: dict[Outbox, None] = {}  # outboxes with batches, in turn
         self._backoffs: dict[Outbox, Backoff] = {}
         self._under_way: Counter[int] = Counter()
         self._requests: set[asyncio.Task[None]] = set()
@@ -91,7 +91,7 @@ class ProduceSender:
         self._woken = asyncio.Event()
         self.flushing = 0
         self.pressed = False
-        self._reasons: dict[Outbox, KafkaError] = {}  # why they pause
+        self._reasons: dict[Outbox, KafkaError] = {}  # why an outbox pauses
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -116,7 +116,7 @@ class ProduceSender:
         self._woken.set()
 
     def press(self) -> None:
-        """Records wait for room: send what lingers."""
+        """Records wait for room: send the batches that linger."""
         self.pressed = True
         self._woken.set()
 
@@ -161,7 +161,7 @@ class ProduceSender:
                 continue
             node_id = self._ready_node(outbox)
             if node_id is None:
-                later.append(now_s + 1.0)  # expire it, should nothing else wake us
+                later.append(now_s + 1.0)  # look for expired batches, should nothing else wake us
                 continue
             batch = outbox.take()
             if sizes[node_id] and sizes[node_id] + batch.size > self._max_request_size:
@@ -169,13 +169,14 @@ class ProduceSender:
                 sizes[node_id] = 0
             sizes[node_id] += batch.size
             requests.setdefault(node_id, []).append((outbox, batch))
-            self._woken.set()  # it may have another batch
+            self._woken.set()  # the outbox may have another batch
         for node_id, batches in requests.items():
             self._send(node_id, batches)
         return min(later, default=None)
 
     def _ready_node(self, outbox: Outbox) -> int | None:
-        """The leader, if a request can be sent there now; otherwise, start what is missing."""
+        """The leader's node id, if a request can be sent there now. None: something is missing
+        (an identity, the leader), and was asked for."""
         if self._transactions is not None and not self._belongs(self._transactions, outbox):
             return None
         if outbox.needs_identity:
@@ -202,7 +203,7 @@ class ProduceSender:
     # --- transactions -----------------------------------------------------------------------------
 
     def _belongs(self, transactions: TransactionCoordinator, outbox: Outbox) -> bool:
-        """The outbox's partition is part of the open transaction, and may be sent to."""
+        """Records may be sent to the outbox's partition: it is part of the open transaction."""
         machine = transactions.machine
         self._identity = machine.identity
         if machine.may_send(outbox.where):
@@ -221,7 +222,7 @@ class ProduceSender:
             self._woken.set()
 
     def _drop_refused(self, outbox: Outbox) -> None:
-        """A transaction that cannot be committed takes its records with it."""
+        """Fail the batches of a transaction that cannot be committed."""
         if self._transactions is None or not self._transactions.machine.drops_records:
             return
         error = self._transactions.machine.error
@@ -288,7 +289,7 @@ class ProduceSender:
                 self.complete(batch, None, answer.base_offset, answer.log_append_time_ms)
 
     def _failed(self, outbox: Outbox, batch: Batch, error: KafkaError) -> None:
-        if isinstance(error, DuplicateSequenceNumber):  # in the log; its offset is forgotten
+        if isinstance(error, DuplicateSequenceNumber):  # in the log; the broker forgot its offset
             outbox.succeeded(batch)
             self.complete(batch, None)
         elif isinstance(error, _LOST_PLACE) and self._transactions is None:
@@ -309,7 +310,7 @@ class ProduceSender:
         parts = outbox.split(batch)
         log.info("sending a batch again in %d parts: %s", len(parts), error)
         batch.release()
-        batch.outcome.set_result(None)  # those who await a record go on to its part
+        batch.outcome.set_result(None)  # deliveries that are awaited go on to their parts
 
     def complete(
         self,
@@ -327,7 +328,7 @@ class ProduceSender:
                 batch.outcome.set_result((base_offset, append_time_ms))
             else:
                 batch.outcome.set_exception(error)
-                batch.outcome.exception()  # told by flush() when nobody awaits it
+                batch.outcome.exception()  # flush() raises the error if nobody awaits it
         self._on_done(batch, error)
 
     def _pause(self, outbox: Outbox, error: KafkaError) -> None:
@@ -358,8 +359,8 @@ class ProduceSender:
     # --- identity ---------------------------------------------------------------------------------
 
     def _identify(self, outbox: Outbox) -> None:
-        """Give the outbox the producer's identity; ask for another one when it has spent that,
-        or there is none.
+        """Give the outbox the producer's identity. If there is none yet, or the outbox has spent
+        it, ask for a new one.
         """
         if self._identity is not None and self._identity != outbox.spent:
             outbox.identify(self._identity)
@@ -403,7 +404,7 @@ class ProduceSender:
 
 
 def _too_large(batch: Batch, error: KafkaError) -> KafkaError:
-    """The error of a batch of one record, which says what record that is."""
+    """The error of a batch of one record; its text names the record by its key."""
     key = batch.records()[0].key
     named = "without a key" if key is None else f"with the key {key[:_KEY_SHOWN_MAX]!r}"
     text = f"the record for {batch.where} {named} is too large, even alone: {error}"

@@ -13,11 +13,11 @@ from sharegroup.client.producer.transactions import TransactionCoordinator
 class ProducerStart:
     """Connects, identifies the producer, and starts its sender.
 
-    It does not know the producer: one that nobody holds any more must be seen as such at once, and
-    not when Python next looks for cycles.
+    It holds no reference to the producer: a producer that nobody holds any more must be noticed at
+    once, and not when Python next looks for cycles.
 
     Attributes:
-        loop: the event loop that it began on.
+        loop: the event loop on which the start began.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class ProducerStart:
         self._task: asyncio.Task[None] | None = None
 
     async def done(self) -> None:
-        """Begin, if it has not begun, and wait for the end.
+        """Begin the start, if it has not begun, and wait for its end.
 
         Raises:
             BootstrapError: no broker could be reached; the next call tries again.
@@ -45,7 +45,7 @@ class ProducerStart:
         await asyncio.shield(self._task)
 
     def cut(self) -> list[asyncio.Task[Any]]:
-        """Stop it. Returns the tasks that end now."""
+        """Stop the start. Returns the cancelled tasks, which are about to end."""
         task = self._task
         if task is None:
             return []

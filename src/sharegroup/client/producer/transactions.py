@@ -57,7 +57,7 @@ FEATURE: Final = "transaction.version"
 END_TXN_V1: Final = 4
 TXN_OFFSET_COMMIT_V1: Final = 4
 PRODUCE_V1: Final = 11
-"""The last versions of transaction version 1 (KIP-890)."""
+"""The last versions of these three requests that belong to transaction version 1 (KIP-890)."""
 _FENCING = (ProducerFenced, InvalidProducerEpoch)
 _FATAL = (*_FENCING, InvalidTxnState, TransactionalIdAuthorizationFailed)
 
@@ -86,7 +86,8 @@ class TransactionCoordinator:
 
     @property
     def produce_version_max(self) -> int | None:
-        """Later versions of Produce add partitions by themselves; None: any."""
+        """The newest version of Produce to use, because later ones add partitions to a transaction
+        by themselves; None: any."""
         return PRODUCE_V1 if self.machine.adds_by_request else None
 
     async def identify(self) -> None:
@@ -105,7 +106,7 @@ class TransactionCoordinator:
         machine.identify(identity, 2 if connection.finalized.get(FEATURE, 0) >= 2 else 1)
 
     async def add_partitions(self) -> None:
-        """AddPartitionsToTxn, for those that wait for it."""
+        """AddPartitionsToTxn, for the partitions that must be added."""
         wheres = self.machine.to_add()
         topics = [AddPartitionsToTxnTopic(name, own) for name, own in by_topic(wheres).items()]
 
@@ -124,7 +125,7 @@ class TransactionCoordinator:
     async def send_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], member: MemberIdentity
     ) -> None:
-        """AddOffsetsToTxn where it is needed, and TxnOffsetCommit."""
+        """AddOffsetsToTxn if the transaction's version needs it, and TxnOffsetCommit."""
         machine = self.machine
         machine.check_open()
         machine.touch()
@@ -183,7 +184,7 @@ class TransactionCoordinator:
         if not tell or identity is not None or commit:
             machine.ended(identity or machine.identity, committed=commit)
             return
-        await self.identify()  # version 1: its next epoch, since sequence numbers are not known now
+        await self.identify()  # version 1: a new epoch, as sequence numbers are unknown now
         machine.ended(machine.identity, committed=commit)
 
     # --- inside -----------------------------------------------------------------------------------
@@ -200,7 +201,7 @@ class TransactionCoordinator:
         *,
         version_max: int | None = None,
     ) -> Any:
-        """The coordinator's answer. Errors that pass are retried."""
+        """The coordinator's answer. Transient errors are retried."""
 
         async def attempt() -> Any:
             response = await self._cluster.send_to_coordinator(
@@ -225,7 +226,7 @@ class TransactionCoordinator:
             raise
         except KafkaError as error:
             if machine.state is TransactionState.ENDING:
-                machine.fenced(error)  # whether it was committed is not known
+                machine.fenced(error)  # whether the transaction was committed is not known
             else:
                 machine.failed(error)
             raise
@@ -267,14 +268,14 @@ class Transaction:
         try:
             await _to_its_end(self.abort())
         except ProducerFenced as fenced:
-            if isinstance(error, InvalidProducerEpoch):  # what a partition's leader says of it
+            if isinstance(error, InvalidProducerEpoch):  # how a partition's leader says it
                 raise fenced from error
             log.error("the transaction was aborted for this producer: %s", fenced)
         except SharegroupError as failure:
             log.error("the transaction was not aborted, the broker will do it: %s", failure)
 
     async def begin(self) -> None:
-        """Open it."""
+        """Open the transaction."""
         producer, machine = self._producer, self._coordinator.machine
         await producer._starting.done()
         machine.begin()
@@ -295,7 +296,7 @@ class Transaction:
             raise
 
     async def abort(self) -> None:
-        """What is not sent yet is dropped, what is under way is waited for."""
+        """Drop the records that are not sent yet, wait for those under way, and abort."""
         machine = self._coordinator.machine
         if machine.state is not TransactionState.OPEN:
             return
@@ -310,8 +311,8 @@ class Transaction:
 
 
 async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
-    """Await the end of a transaction. A caller that is cancelled is told of that afterwards: an end
-    that is given up halfway would leave the outcome open.
+    """Await the end of a transaction. If the caller is cancelled, the cancellation is raised only
+    afterwards: an end given up halfway would leave the outcome open.
     """
     ending = asyncio.create_task(work, name="end-transaction")
     try:

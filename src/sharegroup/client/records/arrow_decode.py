@@ -3,7 +3,7 @@
 What :mod:`sharegroup.client.records.decode` does record by record happens here column by column:
 one :class:`~sharegroup.client.core.delivery.Delivery` for each record batch, with one byte per
 offset between its first and its last record. Gaps, damaged batches and missing records get the same
-acknowledgement types as there.
+acknowledgement types in both modules.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ArrowDecoding(NamedTuple):
 
     @property
     def rows_max(self) -> int:
-        """No record batch has more rows."""
+        """The most rows of a record batch."""
         return self.rows_wanted * 5 // 4
 
 
@@ -101,7 +101,7 @@ def _decode(fetched: FetchedPartition, decoding: ArrowDecoding) -> list[ArrowDel
 def _pieces(
     fetched: FetchedPartition, ranges: Ints, data: memoryview, decoding: ArrowDecoding
 ) -> tuple[list[_Piece], int]:
-    """All pieces, ascending, and the offset after the last whole batch."""
+    """The pieces of all batches, ascending, and the offset after the last whole batch."""
     builder = RowBuilder(
         decoding.columns,
         fetched.topic,
@@ -111,7 +111,7 @@ def _pieces(
     )
     try:
         pieces = list(_rows(builder, data, decoding))
-        return pieces, end_offset(data) or -1  # the offsets ascend, or it had raised
+        return pieces, end_offset(data) or -1  # offsets ascend: otherwise rows() would have raised
     except CorruptMessage:
         return _one_by_one(builder, fetched, ranges, data, decoding)
 
@@ -133,7 +133,7 @@ def _one_by_one(
     data: memoryview,
     decoding: ArrowDecoding,
 ) -> tuple[list[_Piece], int]:
-    """Read each batch by itself, because something is damaged."""
+    """Read each batch by itself, because some batch is damaged."""
     where = TopicPartition(fetched.topic, fetched.partition)
     last_wanted = int(ranges[-1, 1])
 
@@ -178,7 +178,8 @@ def _mark(types: Bytes, first: int, pieces: Sequence[_Piece]) -> None:
 
 
 def _release_missing(types: Bytes, first: int, end: int, fetched: FetchedPartition) -> None:
-    """Release offsets that were acquired but not sent to us; as gaps, they would be lost."""
+    """Release offsets that were acquired and not sent to us; acknowledged as gaps, their records
+    would be lost."""
     missing = types[max(end - first, 0) :]
     if len(missing):
         log.warning(
@@ -195,7 +196,7 @@ def _delivery(fetched: FetchedPartition, first: int, types: Bytes, piece: _Piece
         TopicIdPartition(fetched.topic_id, fetched.partition),
         TopicPartition(fetched.topic, fetched.partition),
         OffsetRange(first, first + len(types) - 1),
-        0,  # the rows have it
+        0,  # the rows have the delivery count
         fetched.lease,
         fetched.lock_deadline,
     )

@@ -32,7 +32,7 @@ from sharegroup.records.batches import Bounds, Placed, place
 log = logging.getLogger("sharegroup.client")
 
 Deserializer = Callable[[bytes], Any]
-"""Not called for null: null stays None."""
+"""Makes an object of a key's or a value's bytes. Not called for null: null stays None."""
 
 
 class Decoding(NamedTuple):
@@ -60,7 +60,7 @@ AS_BYTES: Final = Decoding()
 
 @contextmanager
 def not_collecting() -> Iterator[None]:
-    """The garbage collector is off meanwhile."""
+    """Turns the garbage collector off for a block."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -248,7 +248,8 @@ def _part_of(delivery: Delivery, first: int, last: int) -> Delivery:
 
 
 def _release_missing(deliveries: list[Delivery], end: int) -> None:
-    """Release offsets that were acquired but not sent to us; as gaps, they would be lost."""
+    """Release offsets that were acquired and not sent to us; acknowledged as gaps, their records
+    would be lost."""
     missing = [one for one in deliveries if one.last >= end]
     if missing:
         where = ", ".join(f"{one.first}-{one.last} of {one.partition}" for one in missing)

@@ -14,8 +14,8 @@ from sharegroup.wire.markers import aborted_ranges
 def hidden_ranges(
     data: bytes, aborted: Sequence[AbortedTransaction], check_crcs: bool
 ) -> tuple[list[tuple[int, int]], bytes]:
-    """The offsets of aborted transactions, both ends included, and the bytes for which that is
-    known: all, unless a batch is damaged. What lies behind that one is to be fetched again.
+    """The offsets of aborted transactions, both ends included, and the bytes for which these are
+    known: all bytes, unless a batch is damaged. The batches after it are to be fetched again.
     """
     if not aborted:
         return [], data
@@ -29,7 +29,7 @@ def hidden_ranges(
                 check_crc(one.batch)
             end = damaged_end
     except CorruptMessage:
-        # Where no batch can be found behind the last good one, its reader says so.
+        # Bytes after the last good batch that are no batch are kept: their reader reports them.
         known = damaged_end if damaged_end > end or end else len(data)
         return aborted_ranges(whole[:end], aborted), data[:known]
     return aborted_ranges(whole[:end], aborted), data[:end]

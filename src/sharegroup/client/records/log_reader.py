@@ -59,7 +59,7 @@ class LogRecord(NamedTuple):
     value: bytes | None
     headers: Headers
     delivery_count: None = None
-    """Nobody delivered it."""
+    """No group delivered the record."""
 
 
 class LogReader:
@@ -67,11 +67,11 @@ class LogReader:
 
     Args:
         cluster: started, and closed by the caller.
-        spans: partition → (first offset, end); the record at ``end`` is not read, and None reads
-            on for ever.
-        key_ranges: read only records of these; empty: all.
-        committed: leave out records of aborted transactions, and wait at the first record of one
-            that is open.
+        spans: partition → (first offset, end); the record at ``end`` is not read, and with None
+            the reader reads on for ever.
+        key_ranges: read only records whose keys are in these ranges; empty: all records.
+        committed: leave out records of aborted transactions, and wait at the first record of an
+            open transaction.
     """
 
     def __init__(
@@ -86,12 +86,12 @@ class LogReader:
         self._key_ranges = [Range(*each) for each in key_ranges]
         self._cluster = cluster
         self._next = {where: first for where, (first, _) in spans.items()}
-        self._lost: dict[TopicPartition, int] = {}  # where a hole begins that is being crossed
+        self._lost: dict[TopicPartition, int] = {}  # where the hole begins that we cross
         self._ends = {where: ENDLESS if end is None else end for where, (_, end) in spans.items()}
 
     async def records(self) -> AsyncIterator[list[LogRecord]]:
-        """The records of each step, perhaps none: a broker waits for records for half a second.
-        Ends when all is read.
+        """The records of each step. There may be none: a broker waits for records for half a
+        second. Ends when all partitions are read to their ends.
 
         Raises:
             KafkaError: a partition cannot be read. A transient error is raised after
@@ -179,10 +179,11 @@ class LogReader:
     async def _taken(
         self, where: TopicPartition, answer: PartitionData, *, nothing: bool
     ) -> list[LogRecord]:
-        """The wanted records of one partition. Moves the position behind them.
+        """The wanted records of one partition. Moves the position past them.
 
         Args:
-            nothing: the broker returned no bytes of any partition, so none used up another's room.
+            nothing: the broker returned no bytes of any partition. So an empty answer for this one
+                does not mean that other partitions used up the room of the response.
         """
         offset = self._next[where]
         if answer.error_code == OffsetOutOfRange.code:

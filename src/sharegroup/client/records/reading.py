@@ -27,7 +27,7 @@ from sharegroup.wire.batch import (
 )
 
 _ATTRIBUTES_AT: Final = 22
-"""The low byte of the batch's attributes."""
+"""The place of the low byte of a batch's attributes."""
 
 
 def pieces_of(
@@ -37,8 +37,8 @@ def pieces_of(
     usual case. None: the caller must read each batch by itself.
 
     Args:
-        wanted: whether an offset between two offsets, both included, is wanted; if not, the piece
-            is empty.
+        wanted: says whether any offset from a first to a last one, both included, is wanted; if
+            not, the batch's piece is empty.
     """
     if not walk.run_is_plain(data):
         return None
@@ -60,7 +60,8 @@ def pieces_of(
 
 
 def records_of(batch: memoryview, check_crcs: bool) -> list[Any] | None:
-    """All records of one whole batch, or none if any part is damaged. None: a control batch.
+    """All records of one whole batch; None: it is a control batch. If any part of the batch is
+    damaged, none of its records is returned.
 
     Raises:
         KafkaError: CorruptMessage and others: the batch is damaged.
@@ -86,8 +87,9 @@ def records_of(batch: memoryview, check_crcs: bool) -> list[Any] | None:
 
 
 def _lenient(header: BatchHeader, data: bytes) -> Iterator[PlainFields]:
-    """As aiokafka, but header keys need not be UTF-8: as in Java, invalid ones get replacement
-    characters, so that they do not cost the whole batch. ``data`` was checked before."""
+    """The records, as aiokafka reads them, except that header keys need not be UTF-8: as in Java,
+    invalid bytes become replacement characters, so that one key does not cost the whole batch.
+    ``data`` was checked before."""
     position, size = HEADER_BYTES, len(data)
     append_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME else None
     for _ in range(header.record_count):

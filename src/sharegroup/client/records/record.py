@@ -67,7 +67,7 @@ class ReadRecord(Generic[O_co, K, V]):
     """One record as it was read.
 
     It is two pointers, so that half a million records a second are cheap to make: one to the
-    decoder's fields, one to where they come from.
+    decoder's fields, one to the batch or delivery that they come from.
     """
 
     __slots__ = ("_fields", "_origin")
@@ -98,7 +98,7 @@ class ReadRecord(Generic[O_co, K, V]):
 
     @property
     def timestamp(self) -> int:
-        """Milliseconds since 1970; -1: none."""
+        """Milliseconds since 1970; -1: the record has no timestamp."""
         return self._fields.timestamp
 
     @property
@@ -106,8 +106,8 @@ class ReadRecord(Generic[O_co, K, V]):
         """The timestamp, in UTC.
 
         Raises:
-            ValueError: the record has none, or no date can hold it: whoever wrote it used another
-                unit.
+            ValueError: the record has no timestamp, or no date can hold it: whoever wrote the
+                record used another unit.
         """
         timestamp = self._fields.timestamp
         if timestamp == NO_TIMESTAMP:
@@ -153,7 +153,7 @@ class Record(ReadRecord["Delivery", K, V], Generic[K, V]):
 
     @property
     def _delivery(self) -> Delivery:
-        """It knows the acknowledgements of its records."""
+        """The delivery of the record, which knows the acknowledgements of its records."""
         return self._origin
 
     @property
@@ -181,7 +181,7 @@ class ConsumerRecord(ReadRecord[Span, K, V], Generic[K, V]):
 
     @property
     def leader_epoch(self) -> int:
-        """The epoch of the leader that took it; -1: not known."""
+        """The epoch of the leader that appended the record; -1: not known."""
         return self._origin.leader_epoch
 
     def __repr__(self) -> str:

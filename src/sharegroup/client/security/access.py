@@ -1,7 +1,7 @@
-"""What a connection is secured with, made anew for each: a TLS context and a login.
+"""What a connection is secured with: a TLS context and a login, made anew for each connection.
 
-Files, tokens and functions of users are read and called here, which may block: the asyncio driver
-does it off the event loop's thread.
+Files are read here, and functions of users are called, which may block: the asyncio driver does it
+off the event loop's thread.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NONCE_BYTES = 24  # 192 bits; RFC 5802 leaves the length open, Kafka's clients 
 
 
 class Secured(NamedTuple):
-    """For one connection. None: it goes without."""
+    """The TLS context and the login of one connection; None: it does without."""
 
     context: ssl.SSLContext | None
     login: Login | None
@@ -36,7 +36,7 @@ PLAIN_ACCESS = Secured(None, None)
 
 
 class Access:
-    """Makes what the connections of one client are secured with.
+    """Makes the TLS contexts and the logins of one client's connections.
 
     Args:
         security: the settings.
@@ -54,13 +54,12 @@ class Access:
         self._stamp: object = None
 
     def prepare(self, limit_s: float = TOKEN_S) -> Secured:
-        """For a new connection: :meth:`tls` and :meth:`login` where they are wanted."""
+        """:meth:`tls` and :meth:`login` for a new connection, as far as the settings want them."""
         context = self.tls() if self.security.encrypted else None
         return Secured(context, self.login(limit_s) if self.security.authenticated else None)
 
     def login(self, limit_s: float = TOKEN_S) -> Login:
-        """For a login, also one anew on an open connection. Waits up to ``limit_s`` seconds for a
-        token.
+        """A login, for a new or an open connection. Waits up to ``limit_s`` seconds for a token.
 
         Raises:
             SaslAuthenticationFailed: there is no token.
@@ -77,11 +76,11 @@ class Access:
         return ScramLogin(mechanism, username, password, nonce)
 
     def tls(self) -> ssl.SSLContext:
-        """The context; the last one while the files that it was made from are the same.
+        """The TLS context. While the files that it was made from are the same, so is the context.
 
         Raises:
-            ConfigError: a file cannot be read, or is not what it should be. If it could be read
-                before, it is logged and what was read then goes on.
+            ConfigError: a file cannot be read, or is not what it should be. If there is a context
+                from before, the error is logged instead and that context stays in use.
         """
         security = self.security
         stamp = files_stamp(security.trust_store, security.key_store)
@@ -119,8 +118,8 @@ _accesses: dict[Security, Access] = {}
 
 
 def shared_access(security: Security) -> Access | None:
-    """The same for each caller in this process, so that tokens and contexts are made once; None:
-    connections go without.
+    """One :class:`Access` for all callers in this process with these settings, so that tokens and
+    contexts are made once; None: connections need none.
     """
     if security.protocol == PLAINTEXT:
         return None

@@ -10,9 +10,9 @@ from sharegroup.model.errors import ConfigError, SaslAuthenticationFailed
 
 def msk_token() -> tuple[str, float]:
     """A token signed with the credentials that boto3 finds (variables, profile, role of the
-    machine), for the region that it finds; and when it expires, in seconds since 1970. Give it as
-    ``token_provider``, with the mechanism OAUTHBEARER. For another region or role, write a function
-    around ``MSKAuthTokenProvider`` likewise.
+    machine), for the region that boto3 finds; and when the token expires, in seconds since 1970.
+    Give this function as ``token_provider``, with the mechanism OAUTHBEARER. For another region or
+    role, write a function of your own around ``MSKAuthTokenProvider``.
 
     Raises:
         ConfigError: ``sharegroup[aws]`` is not installed, or no region is set.

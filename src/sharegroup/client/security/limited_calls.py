@@ -1,5 +1,5 @@
-"""Calls that may never return: they run in threads that no program waits for, and who asks for
-their results says how long to wait.
+"""Calls that may never return: they run in threads that do not keep a program from ending, and who
+asks for a result says how long to wait for it.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class _Call(Generic[T]):
 
 
 class LimitedCalls(Generic[T]):
-    """The calls of one function, from any thread. Who comes while one is under way shares it, and
-    waits no longer than until its limit.
+    """The calls of one function, from any thread. Who asks while a call is under way shares that
+    call, and waits no longer than until its limit.
 
     Args:
-        work: gets the limit in seconds, and may pass it.
+        work: the function. It gets the limit in seconds, and may take longer.
     """
 
     def __init__(self, work: Callable[[float], T]) -> None:
@@ -55,8 +55,8 @@ class LimitedCalls(Generic[T]):
         """What the function returns or raises. Blocks for up to ``limit_s`` seconds.
 
         Raises:
-            Overdue: it did not return in time. It goes on, and what it returns is lost unless it
-                keeps it itself.
+            Overdue: the function did not return in time. It goes on, and its result is lost unless
+                it keeps it itself.
         """
         call = self._call(limit_s)
         wait_s = min(limit_s, call.left_s)
@@ -66,8 +66,8 @@ class LimitedCalls(Generic[T]):
         return call.future.result()
 
     def _call(self, limit_s: float) -> _Call[T]:
-        """The call under way; if there is none, or its limit is over, a new one. When as many hang
-        as may, the last of them.
+        """The call under way; if there is none, or its limit is over, a new one. If HUNG_MAX calls
+        hang, the last of them.
         """
         with self._lock:
             last = self._last
@@ -84,11 +84,11 @@ class LimitedCalls(Generic[T]):
 
 
 def in_thread(work: Callable[[], T]) -> Future[T]:
-    """Begin ``work`` in a thread of its own. It is a daemon: an executor's thread is joined when
-    the program ends, so that a work that hangs would keep it from ending.
+    """Begin ``work`` in a thread of its own. The thread is a daemon: a program waits for the
+    threads of an executor when it ends, so work that hangs would keep it from ending.
     """
     future: Future[T] = Future()
-    future.set_running_or_notify_cancel()  # who stops waiting does not stop the work
+    future.set_running_or_notify_cancel()  # a caller that stops waiting does not stop the work
 
     def run() -> None:
         try:

@@ -21,7 +21,7 @@ from sharegroup.sasl.mechanisms import OAUTHBEARER, PLAIN
 from sharegroup.tls.stores import PEM, PKCS12, KeyStore, TrustStore, check_type
 
 SecuritySettings = Security | Mapping[str, str] | None
-"""What a client takes for ``security``."""
+"""The forms in which a client takes its argument ``security``."""
 
 _PREFIXES: Final = ("security.", "sasl.", "ssl.", "enable.ssl.", "enable.sasl.", "https.ca.")
 
@@ -45,7 +45,7 @@ _TEXTS: Final = {
     "ssl.key.pem": "key_text",
     "ssl.keystore.key": "key_text",
 }
-"""Property → the field that its text is for."""
+"""Property → the field that gets its text."""
 
 _SHOWN: Final = {
     "mechanism": "sasl.mechanism",
@@ -61,10 +61,10 @@ _SHOWN: Final = {
     "urlencode_client": "sasl.oauthbearer.header.urlencode",
     **{name: prop for prop, name in reversed(_TEXTS.items())},
 }
-"""Field → the property that a sentence names instead, where none was given."""
+"""Field → the property that an error names in its place, if the user gave no property for it."""
 
 _SYSTEMS_OWN: Final = ("ssl.ca.location", "probe")
-"""How librdkafka writes the authorities of the system, which is what nothing means here."""
+"""How librdkafka writes "the authorities of the system"; here, a missing property means that."""
 
 _WITHOUT_EFFECT: Final = frozenset(
     (
@@ -90,7 +90,7 @@ _WITHOUT_EFFECT: Final = frozenset(
         "security.providers",
     )
 )
-"""Java's own affairs: accepted, since files of Java's clients have them."""
+"""Properties that only Java's clients need: accepted, since files for Java's clients have them."""
 
 _OAUTH_HANDLER: Final = "OAuthBearerLoginCallbackHandler"
 _RETRIEVERS: Final = ("DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "FileJwtRetriever")
@@ -106,10 +106,10 @@ _MSK: Final = (
 
 
 def as_security(settings: SecuritySettings) -> Security:
-    """Settings in any form as one.
+    """Settings in any form as a :class:`Security`.
 
     Raises:
-        ConfigError: they are wrong; one sentence.
+        ConfigError: the settings are wrong; the text is one sentence.
     """
     if settings is None:
         return NO_SECURITY
@@ -123,7 +123,7 @@ def as_security(settings: SecuritySettings) -> Security:
 
 
 def is_security_property(name: str) -> bool:
-    """Whether the name is one of TLS or SASL, known or not."""
+    """Whether this is a name of a property of TLS or SASL, known or not."""
     return name.startswith(_PREFIXES)
 
 
@@ -155,13 +155,13 @@ def _text(name: object, value: object) -> str:
 
 @dataclass(slots=True)
 class _Given:
-    """Fields and what is not one yet, and the property that each came from."""
+    """The values given: fields, and parts of fields to come; and the property of each."""
 
     fields: dict[str, Any] = field(default_factory=dict, repr=False)
     origin: dict[str, str] = field(default_factory=dict)
 
     def put(self, name: str, value: object, by: str) -> None:
-        """Keep a value. Raises ConfigError: another property says something else."""
+        """Keep a value. Raises ConfigError: another property gave the field another value."""
         if name in self.fields and self.fields[name] != value:
             raise ConfigError(f"{self.origin[name]} and {by} contradict each other: leave one out")
         self.fields[name] = value
@@ -172,7 +172,7 @@ class _Given:
         return self.fields.pop(name, default)
 
     def in_properties(self, sentence: str) -> str:
-        """The sentence with properties instead of fields."""
+        """The sentence with the names of properties instead of fields."""
         return _FIELDS.sub(
             lambda found: self.origin.get(found[0]) or _SHOWN.get(found[0], found[0]), sentence
         )
@@ -352,7 +352,7 @@ def _ciphers(given: _Given, name: str, text: str) -> None:
 
 
 def _keep(to: str) -> Callable[[_Given, str, str], None]:
-    """A property that is a part of a store, for :func:`_stores`."""
+    """Reads a property by keeping its text under this name, such as for :func:`_stores`."""
 
     def read(given: _Given, name: str, text: str) -> None:
         if text.strip():
@@ -393,7 +393,7 @@ _READERS: Final[Mapping[str, Callable[[_Given, str, str], None]]] = {
 
 
 def _stores(given: _Given) -> None:
-    """Locations, types and passwords of stores as the stores."""
+    """Put the locations, types and passwords of stores together: a key store, a trust store."""
     kind = _type_of(given, "keystore")
     location, password = given.pop("keystore location"), given.pop("keystore password")
     if location:
@@ -419,7 +419,7 @@ def _stores(given: _Given) -> None:
 
 
 def _type_of(given: _Given, store: str) -> str:
-    """The type that is said, or the one that the file's name says."""
+    """The store's type: as its property says, or else as the file's name says."""
     name = f"ssl.{store}.type"
     said: str | None = given.pop(f"{store} type")
     location = given.fields.get(f"{store} location")
@@ -435,7 +435,7 @@ def _type_of(given: _Given, store: str) -> str:
 
 
 def _scram(given: _Given) -> None:
-    """What the login module of SCRAM says of the mechanism."""
+    """Check that the mechanism fits, if ``sasl.jaas.config`` names the login module of SCRAM."""
     if not given.pop("scram", False):
         return
     mechanism = given.fields.get("mechanism")

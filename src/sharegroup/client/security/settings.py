@@ -72,14 +72,14 @@ class Security:
         protocol: ``PLAINTEXT``, ``SSL``, ``SASL_PLAINTEXT`` or ``SASL_SSL``.
         mechanism: ``PLAIN``, ``SCRAM-SHA-256``, ``SCRAM-SHA-512`` or ``OAUTHBEARER``.
         username, password: for PLAIN and SCRAM.
-        token: for OAUTHBEARER: a token that stays the same.
+        token: a token that stays the same, for OAUTHBEARER.
         token_provider: a function, or its dotted name (``package.module:function``), that returns a
             token, or a token and when it expires (seconds since 1970). It is called before a
             connection is made, when the last token is about to expire, in a thread of its own: it
             may block. An ``async`` function runs there on an event loop of its own. A client waits
             six seconds for it, or its ``request_timeout_ms`` if that is less.
         token_location: a file with a token, for OAUTHBEARER.
-        token_endpoint_url: where a token is asked for with ``client_id``, ``client_secret`` and
+        token_endpoint_url: the URL to ask for a token, with ``client_id``, ``client_secret`` and
             ``scope`` (OAuth 2.0, client credentials).
         urlencode_client: the id and the secret are URL-encoded before they are sent, as RFC 6749
             says. Kafka's clients send them as they are, and so does this one by default.
@@ -90,10 +90,11 @@ class Security:
         certificate_location, certificate_text, key_location, key_text: this client's certificate
             (with its chain) and private key. A file of the certificate may have the key, too.
         key_password: of an encrypted key.
-        keystore, truststore: the same as stores, for PKCS#12 files.
+        keystore, truststore: this client's key and certificate, and the authorities, as stores:
+            PKCS#12 files.
         check_host: the broker's certificate must be for the name that the client connects to.
-        verify: the broker's certificate must be signed by a known authority. Without this, anybody
-            on the way can pretend to be the broker.
+        verify: the broker's certificate must be signed by a known authority. If False, anybody
+            between client and broker can pretend to be the broker.
         tls_protocols: ``TLSv1.2``, ``TLSv1.3``; empty: both.
         ciphers: as OpenSSL writes them, for TLS 1.2.
 
@@ -168,7 +169,7 @@ class Security:
         )
 
     def _check_fit(self) -> None:
-        """What is set belongs to the protocol."""
+        """Check that the settings fit the protocol."""
         for names, fits, protocols in (
             (_TLS_FIELDS, self.encrypted, "SSL or SASL_SSL"),
             (_SASL_FIELDS, self.authenticated, "SASL_SSL or SASL_PLAINTEXT"),
@@ -181,7 +182,8 @@ class Security:
                 )
 
     def _check_text(self) -> None:
-        """Names and secrets can be sent. Variables and files in another encoding cannot."""
+        """Check that names and secrets can be sent. From variables and files in another encoding,
+        they cannot."""
         for name in _SENT:
             text = getattr(self, name) or ""
             if "\0" in text or any("\ud800" <= one <= "\udfff" for one in text):
@@ -272,7 +274,7 @@ def _is_url(text: str) -> bool:
 
 
 def check_mechanism(mechanism: str) -> None:
-    """Raises ConfigError: it is none that this client speaks."""
+    """Raises ConfigError: this client does not speak the mechanism."""
     if mechanism == "GSSAPI":
         raise ConfigError(
             "SASL mechanism GSSAPI (Kerberos) is not available here: use a listener with "

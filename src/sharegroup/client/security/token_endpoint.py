@@ -30,18 +30,18 @@ _LATER: Final = frozenset((408, 425, 429, 500, 502, 503, 504))
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """A redirect would send the client's secret to somewhere else."""
+    """Refuses redirects: one would send the client's secret to another server."""
 
     def redirect_request(self, *arguments: object) -> None:
         """None: the redirect is an error."""
 
 
 def ask_for_token(security: Security) -> tuple[str, float | None]:
-    """A token, and for how many seconds it is good, if the endpoint says so. Blocks.
+    """A token, and for how many seconds it is valid, if the endpoint says so. Blocks.
 
     Raises:
-        SaslAuthenticationFailed: the endpoint refuses, or answers with something else.
-        NetworkException: it cannot be reached, or says that it has none now.
+        SaslAuthenticationFailed: the endpoint refuses, or its answer has no token.
+        NetworkException: the endpoint cannot be reached, or says that it has no token now.
     """
     url = security.token_endpoint_url or ""
     shown = shown_url(url)
@@ -69,7 +69,7 @@ def shown_url(url: str) -> str:
 
 
 def _body(response: Any) -> bytes:
-    """All of an answer, which must not come for longer than TIMEOUT_S either."""
+    """All bytes of an answer, which must end within TIMEOUT_S."""
     body, until_ms = bytearray(), wall_ms() + 1000 * TIMEOUT_S
     while len(body) < TOKEN_RESPONSE_BYTES_MAX and (part := response.read1(1 << 16)):
         body += part
@@ -79,7 +79,7 @@ def _body(response: Any) -> bytes:
 
 
 def _refusal(shown: str, error: HTTPError) -> KafkaError:
-    """The error for an answer that is none."""
+    """Our error for an answer that is an HTTP error."""
     with error:
         if error.code in _LATER:
             return NetworkException(
@@ -94,8 +94,8 @@ def _refusal(shown: str, error: HTTPError) -> KafkaError:
 
 
 def _request(url: str, security: Security) -> Request:
-    """Client id and secret go into the header, as Kafka's clients send them (class
-    HttpJwtRetriever): URL-encoded only if that is asked for.
+    """The request. Client id and secret go into the header, as Kafka's clients send them (class
+    HttpJwtRetriever): URL-encoded only if ``urlencode_client`` is set.
     """
     names = (security.client_id or "", security.client_secret or "")
     pair = ":".join(map(quote_plus, names) if security.urlencode_client else names)

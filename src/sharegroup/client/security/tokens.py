@@ -1,4 +1,4 @@
-"""Bearer tokens: one that was given, from a function, or from a token endpoint; kept while good."""
+"""Bearer tokens: fixed, from a file, from a function, or from a token endpoint; kept while good."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ class _Kept(NamedTuple):
 
 
 class TokenSource:
-    """The token of each login. It asks for a new one when the last has lived for most of its life,
-    or when it does not say how long it lives. If there is no new one, the last one is used for as
-    long as it lives. Any thread may ask: those that do at the same time share a token.
+    """The token of each login. It gets a new token when the last one has lived for most of its
+    life, or does not say how long it lives. If there is no new token, the last one is used for as
+    long as it lives. Any thread may ask: threads that ask at the same time share a token.
 
     Args:
         now_ms: the wall clock.
 
     Raises:
-        ConfigError: there is no such function.
+        ConfigError: the function that ``token_provider`` names does not exist.
     """
 
     def __init__(self, security: Security, now_ms: Callable[[], int] = wall_ms) -> None:
@@ -69,8 +69,8 @@ class TokenSource:
         """A token; may block for ``limit_s`` seconds.
 
         Raises:
-            SaslAuthenticationFailed: the function, the file or the endpoint gives none.
-            NetworkException: likewise, and it may later; or it did not in time.
+            SaslAuthenticationFailed: the function, the file or the endpoint gives no token.
+            NetworkException: there was no token in time, or there is none now and may be later.
         """
         if self._security.token is not None:
             return self._security.token
@@ -109,7 +109,7 @@ class TokenSource:
         return NetworkException(f"the token function {name_of(self._provider)} {error}")
 
     def _new(self, limit_s: float) -> str:
-        """A new token, which is kept, also if nobody waits for it any more."""
+        """A new token. It is kept, even if nobody waits for it any more."""
         security, now_ms = self._security, self._now_ms()
         if security.token_location is not None:
             token = _in_file(security.token_location)
@@ -127,12 +127,12 @@ class TokenSource:
         if expires_ms is None:
             expires_ms = _expiry_ms(token)
         ends_ms = now_ms if expires_ms is None else expires_ms
-        if self._kept is None or ends_ms >= self._kept.expires_ms:  # not one that came late
+        if self._kept is None or ends_ms >= self._kept.expires_ms:  # not one of a late call
             self._kept = _Kept(token, now_ms + _GOOD_PART * (ends_ms - now_ms), ends_ms)
         return token
 
     def _provided(self, limit_s: float) -> tuple[str, float | None]:
-        """What the function returns: a token, and when it expires, if that was said."""
+        """The token that the user's function returns, and when it expires, if it says so."""
         assert self._provider is not None
         try:
             given = self._provider()
@@ -145,7 +145,7 @@ class TokenSource:
                 raise
             raise self._failed(f"there is no token: {error}", lasting=True) from None
         except Exception as error:  # noqa: BLE001  whatever a user's function raises
-            # Its text may have the secret that it was made with.
+            # The error's text is left out: it may have the secret that the token was made with.
             said = f"the token provider raised {type(error).__name__}"
             raise self._failed(said, lasting=not isinstance(error, OSError)) from None
         token, expires_s = given if isinstance(given, tuple) else (given, None)
@@ -156,8 +156,8 @@ class TokenSource:
         return token, None if expires_s is None else float(expires_s) * 1000
 
     def _failed(self, sentence: str, *, lasting: bool) -> KafkaError:
-        """The error for a function without a token. One that has given a token before may give one
-        again, whatever it raised."""
+        """The error if the function gives no token. A function that has given a token before may
+        give one again, whatever it raised now."""
         if lasting and self._kept is None:
             return SaslAuthenticationFailed(sentence)
         return NetworkException(sentence)
@@ -171,10 +171,10 @@ def _in_file(location: str) -> str:
 
 
 async def _awaited(given: Awaitable[Any], limit_s: float) -> Any:
-    """What an asynchronous function returns. One that hangs is cancelled, so that its thread ends.
+    """The result of an asynchronous function. If it hangs it is cancelled, so that its thread ends.
 
     Raises:
-        Overdue: it did not return in time.
+        Overdue: the function did not return in time.
     """
     try:
         async with asyncio.timeout(limit_s) as limit:
@@ -186,7 +186,7 @@ async def _awaited(given: Awaitable[Any], limit_s: float) -> Any:
 
 
 def name_of(provider: Callable[..., Any]) -> str:
-    """A function's name as one imports it; of an object, that of its class."""
+    """A function's full name, as in an import; for another object, the name of its class."""
     if isinstance(provider, partial):
         return name_of(provider.func)
     named = provider if hasattr(provider, "__qualname__") else type(provider)
@@ -197,7 +197,7 @@ def token_function(provider: Callable[[], Any] | str) -> Callable[[], Any]:
     """The function of a dotted name: ``package.module:function`` or ``package.module.function``.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is no such function.
     """
     if not isinstance(provider, str):
         return provider
@@ -215,7 +215,7 @@ def token_function(provider: Callable[[], Any] | str) -> Callable[[], Any]:
 
 
 def _expiry_ms(token: str) -> float | None:
-    """When a JSON Web Token expires, by its own words; None: it does not say, or is none."""
+    """When a JSON Web Token says that it expires; None: it does not say, or is no such token."""
     parts = token.split(".")
     if len(parts) != 3:
         return None
