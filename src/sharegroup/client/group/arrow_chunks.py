@@ -1,4 +1,4 @@
-"""What one fetch brought of one partition, as Arrow record batches. Needs NumPy and PyArrow
+"""The records of one partition that one fetch brought, as Arrow batches. Needs NumPy and PyArrow
 (``pip install 'sharegroup[arrow]'``).
 """
 
@@ -54,7 +54,7 @@ class ArrowChunk:
     """Rows that wait for the application; as :class:`~sharegroup.client.group.chunks.Chunk`.
 
     Attributes:
-        holes: as there.
+        holes: as ``Chunk.holes``.
     """
 
     def __init__(self, fetched: Fetched, form: ArrowForm) -> None:
@@ -89,11 +89,11 @@ class ArrowChunk:
 
     @property
     def empty(self) -> bool:
-        """No rows are left; perhaps the error is."""
+        """No rows are left. The error may be left."""
         return not self._rows
 
     def take(self) -> tuple[RecordBatch | None, Position]:
-        """The next rows, and the position behind them."""
+        """The next rows, and the position after them."""
         if not self._rows:
             return None, self.end
         rows = self._rows.popleft()
@@ -105,7 +105,7 @@ class ArrowChunk:
         return rows, Position(rows.column("offset")[-1].as_py() + 1, self.end.leader_epoch)
 
     def _behind(self, fetched: Fetched, data: bytes) -> int:
-        """The least offset behind the fetch, if all of it was read."""
+        """The least offset after the fetch; -1 if not all of it was read."""
         return fetched.behind if self.error is None and len(data) == len(fetched.data) else -1
 
     def _read(self, fetched: Fetched, builder: RowBuilder, data: memoryview) -> None:
@@ -134,7 +134,7 @@ class ArrowChunk:
 
 
 def _others(first: int, hidden: Sequence[tuple[int, int]], last: int) -> list[tuple[int, int, int]]:
-    """The ranges from ``first`` to ``last`` without the hidden, as the row builder takes them."""
+    """The ranges from ``first`` to ``last`` without the ``hidden`` ones, for a RowBuilder."""
     found = []
     for begin, end in sorted(hidden):
         if first < begin:

@@ -38,7 +38,7 @@ class Asking(OffsetCalls, Generic[K, V]):
 
     _alive_at: float = 0.0
     _clock: Callable[[], float] = float
-    """The event loop's, once started."""
+    """The event loop's clock, once the consumer is started."""
     _decoding: Decoding
     _fetcher: Fetcher
     _form: str | None = None
@@ -54,7 +54,7 @@ class Asking(OffsetCalls, Generic[K, V]):
     @property
     @abstractmethod
     def closed(self) -> bool:
-        """It has been closed, or is being closed."""
+        """The consumer has been closed, or is being closed."""
 
     def by_key(
         self,
@@ -68,20 +68,20 @@ class Asking(OffsetCalls, Generic[K, V]):
         drain_s: float = 30.0,
     ) -> KeyPool[K, V]:
         """A pool that handles up to ``workers`` keys at once, each key's records one after the
-        other; records without a key in any order. What is done is committed, also without
-        ``enable_auto_commit``.
+        other; records without a key in any order. The pool commits the records that are done,
+        even without ``enable_auto_commit``.
 
         Args:
-            max_in_flight: the most records that are held; None: ten for each worker. When they are
-                reached, none is taken until half of them are done.
+            max_in_flight: the most records that the pool holds; None: ten for each worker. When it
+                holds as many, it takes no more until half of them are done.
             retry: the pauses after a failure, and how often a record is tried; ``attempts=None``
-                is five times. Only its own key waits.
+                is five times. During a pause only the record's own key waits.
             fatal: exceptions after which a record is not tried again, as after ``Reject``.
             on_failure: called with a record that is given up and its error; when it returns, the
                 record is done. None: the run ends with :class:`HandlerFailed`.
             commit_interval_s: the seconds between commits.
-            drain_s: how many seconds handlers that run may take when their partitions go, and at
-                the end. Then their records come again.
+            drain_s: how many seconds running handlers may take when their partitions are given up,
+                and at the end. After that time their records come again.
 
         Raises:
             ConfigError: an argument is invalid.
@@ -114,7 +114,7 @@ class Asking(OffsetCalls, Generic[K, V]):
         for the next one.
 
         Args:
-            max_records: no batch has more rows.
+            max_records: the most rows of a batch.
             idle_timeout_ms: end after this long without records, counted from the first assignment
                 of partitions; None: never.
 
@@ -128,7 +128,7 @@ class Asking(OffsetCalls, Generic[K, V]):
     async def _poll(self, wait_s: float) -> ConsumerRecords[K, V]:
         reader = self._reader
         reader.asked()
-        if reader.coming:  # a loop was left before it had given them out
+        if reader.coming:  # a loop was left before it had given out these records
             coming = [reader.coming.popleft() for _ in range(len(reader.coming))]
             reader.gave(coming)
             return ConsumerRecords(coming)
@@ -138,7 +138,8 @@ class Asking(OffsetCalls, Generic[K, V]):
         return ConsumerRecords(found)
 
     def _record_at_hand(self) -> ConsumerRecord[K, V] | None:
-        """The next record of a loop, if it has come, and nothing else must run before it."""
+        """The next record of a loop, if it has come and nothing else must run before it; else
+        None."""
         reader = self._reader
         if not reader.coming or self.closed or self._must_give_way():
             return None
@@ -186,13 +187,15 @@ class Asking(OffsetCalls, Generic[K, V]):
         return found
 
     def _give(self, form: str) -> None:
-        """Fix the form of records: what was fetched ahead is either records or Arrow batches."""
+        """Fix the form of this consumer's records: it gives either records or Arrow batches,
+        because records that were fetched ahead are decoded in one form."""
         if self._form not in (None, form):
             raise IllegalState(f"this consumer gives {self._form}: make another one for {form}")
         self._form = form
 
     async def _next_arrow(self, form: ArrowForm, wait_s: float) -> RecordBatch | None:
-        """The next Arrow batch of a loop; None: none within ``wait_s``, or it is closed."""
+        """The next Arrow batch of a loop; None: there was none within ``wait_s``, or the consumer
+        is closed."""
         self._give(form.name)
         self._reader.asked()
         make = arrow(ARROW_CHUNKS).ArrowChunk
@@ -204,7 +207,8 @@ class Asking(OffsetCalls, Generic[K, V]):
         return batch
 
     async def _wait(self, wait_s: float, take: Callable[[], T]) -> T | None:
-        """What ``take`` takes; None after ``wait_s``, or when the consumer is closed."""
+        """The result of ``take``, when it has one; an empty one after ``wait_s``; None if the
+        consumer is closed."""
         self._check_usable()
         if self._polling:
             raise IllegalState("another poll is running: a consumer is for one task at a time")
@@ -225,13 +229,15 @@ class Asking(OffsetCalls, Generic[K, V]):
 
     async def _taken_until(self, deadline: float, take: Callable[[], T]) -> T | None:
         while not self.closed:
-            self._news.clear()
+            self._news.clear()  # first, so that news of the steps below end the wait
             if self._member.runs:
+                # Before the take: partitions that go give no more records, and on_assigned may
+                # seek before new ones give any.
                 await self._rebalancing.apply()
             self._raise_error()
             self._lookup.begin()
             found = take()
-            self._fetcher.begin()
+            self._fetcher.begin()  # after the take, which empties buffers: these are fetched anew
             remaining = deadline - self._now()
             if found or remaining <= 0:
                 return found
@@ -239,7 +245,7 @@ class Asking(OffsetCalls, Generic[K, V]):
                 async with asyncio.timeout(remaining):
                     await self._news.wait()
             except TimeoutError:
-                continue
+                continue  # a last look
         return None
 
     def _raise_error(self) -> None:

@@ -1,7 +1,8 @@
-"""What one fetch brought of one partition, as records.
+"""The records of one partition that one fetch brought.
 
-Nothing in it is trusted: batches are checked as a share consumer checks them. A damaged batch ends
-the chunk with an error; the records before it come first, and those behind it are fetched again.
+The bytes are not trusted: batches are checked as a share consumer checks them. A damaged batch ends
+the chunk with an error; the records before it come first, and the batches after it are fetched
+again.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _EPOCH_END: Final = 16
 class Fetched(NamedTuple):
     """The bytes of one partition in a Fetch response.
 
-    ``version`` is that of the position that was asked for.
+    ``version``: the version of the position that was asked for.
     """
 
     where: TopicPartition
@@ -42,17 +43,17 @@ class Fetched(NamedTuple):
     data: bytes
     aborted: Sequence[AbortedTransaction]
     read_up_to: int = -1
-    """With key ranges, where the next fetch begins."""
+    """With key ranges, the offset where the next fetch begins."""
     holes: Intervals = ()
     """With key ranges, the offsets that no record has."""
     done: Intervals = ()
     """The offsets that the group is done with: their records are left out."""
     given: Intervals = ()
-    """Of a turn: the offsets that this member has got. The others are among ``done``."""
+    """In a turn, the offsets that this member has got; all others are in ``done``."""
 
     @property
     def behind(self) -> int:
-        """The least offset that is behind all of it."""
+        """The least offset after everything that the fetch covers."""
         return min(self.read_up_to, self.high_watermark)
 
 
@@ -60,11 +61,12 @@ class Chunk:
     """Records that wait for the application.
 
     Attributes:
-        records: those that are left, ascending in offset.
-        end: the position behind them all.
+        records: the records, ascending in offset.
+        end: the position after all of them.
         error: raised when all records have been taken; None: nothing is wrong.
-        holes: the offsets that are passed over: no record has them, or it cannot be read, or its
-            transaction was aborted. With key ranges; without, all that are no records'.
+        holes: with key ranges, the offsets that are passed over: no record has them, or their
+            record cannot be read, or its transaction was aborted. Without key ranges this is not
+            complete: every offset before ``end`` without a record here is passed over.
     """
 
     __slots__ = ("_at", "end", "error", "holes", "records", "version", "where")
@@ -85,7 +87,7 @@ class Chunk:
         self._at = 0
 
     def take(self, count: int) -> tuple[list[ConsumerRecord[Any, Any]], Position]:
-        """The next records, at most ``count``, and the position behind them."""
+        """The next records, at most ``count``, and the position after them."""
         taken = self.records[self._at : self._at + count]
         self._at += len(taken)
         if self.empty or not taken:
@@ -94,7 +96,7 @@ class Chunk:
 
     @property
     def empty(self) -> bool:
-        """No records are left; perhaps the error is."""
+        """No records are left. The error may be left."""
         return self._at >= len(self.records)
 
 
@@ -144,7 +146,7 @@ def _with_holes(chunk: Chunk, fetched: Fetched, hidden: Iterable[Interval]) -> C
 
 
 def passed_over(fetched: Fetched, hidden: Iterable[Interval], end: Position) -> Intervals:
-    """With key ranges, the offsets before ``end`` that no record has, or only one that is
+    """With key ranges, the offsets before ``end`` that no record has, or whose record is
     ``hidden``."""
     if end.offset <= fetched.position.offset:
         return ()
@@ -158,7 +160,7 @@ def _add(
     span: Span,
     decoding: Decoding,
 ) -> RecordDeserializationError | None:
-    """Add these records, up to the first that a deserializer refuses."""
+    """Add these records, up to the first one that a deserializer refuses. Returns its error."""
     if decoding.plain:
         records += map(ConsumerRecord, fields, repeat(span))
         return None
@@ -174,7 +176,8 @@ def _add(
 def _read(
     data: bytes, fetched: Fetched, hidden: Sequence[tuple[int, int]], check_crcs: bool
 ) -> Placed[list[Any] | None]:
-    """The batches. No checksum covers a base offset: it must ascend, and lie in the log."""
+    """Read the batches. No checksum covers a base offset, so base offsets are checked here: they
+    must ascend, and lie in the log."""
     first_wanted, last = fetched.position.offset, fetched.high_watermark - 1
 
     def wanted(first: int, last: int) -> bool:
@@ -193,8 +196,8 @@ def _read(
 
 
 def past_damage(last: int, fetched: Fetched) -> int:
-    """The offset behind a damaged batch. What the batch itself claims is bounded by what the broker
-    says the log has.
+    """The offset after a damaged batch. The batch's own claim counts only up to the end of the log,
+    as the broker gives it.
     """
     return max(fetched.position.offset + 1, min(last + 1, fetched.high_watermark))
 
@@ -206,5 +209,5 @@ def epochs_of(data: bytes) -> dict[int, int]:
         for one in bounds_of(memoryview(data)):
             found[one.first] = int.from_bytes(one.batch[_EPOCH_AT:_EPOCH_END], "big", signed=True)
     except CorruptMessage:
-        return found  # the decoder says what is wrong
+        return found  # the decoder reports the damage
     return found

@@ -1,4 +1,4 @@
-"""Commits offsets: when the application says so, and by itself what is done."""
+"""Commits offsets: when the application asks for it, and by itself for records that are done."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 def _worth_another_try(error: KafkaError) -> bool:
-    """A stale epoch is over when the next heartbeat has been answered."""
+    """Whether a retry may help. A stale epoch is over when the next heartbeat has been answered."""
     return error.retriable or isinstance(error, StaleMemberEpoch)
 
 
@@ -46,7 +46,7 @@ class Progress(Protocol):
     """How far the application is with its records."""
 
     def done(self) -> Mapping[TopicPartition, Position]:
-        """The positions behind all that it is done with."""
+        """The positions after the records that it is done with."""
         ...
 
     def committed(self, positions: Mapping[TopicPartition, Position]) -> None:
@@ -60,8 +60,8 @@ class Committer:
     Args:
         identity: who commits.
         progress: how far the application is.
-        covered: what is committed by ranges.
-        ranges_max: more ranges than these are committed without waiting for the interval.
+        covered: the offsets to commit by ranges, in shared partitions.
+        ranges_max: if there are more ranges, they are committed without waiting for the interval.
     """
 
     def __init__(
@@ -85,14 +85,14 @@ class Committer:
         self._auto: asyncio.Task[None] | None = None
 
     def follow(self, progress: Progress) -> None:
-        """From now on, what is done is what ``progress`` says."""
+        """From now on, ``progress`` says which records are done."""
         self._progress = progress
 
     async def commit(self, offsets: Offsets, timeout_ms: int | None = None) -> None:
-        """Commit; retries transient errors.
+        """Commit these offsets; retries transient errors.
 
         Raises:
-            KafkaError: it was refused. Nothing, or a part of it, is committed.
+            KafkaError: the commit was refused. No offset, or only some, are committed.
         """
         async with self._lock:
             await self._commit(offsets, timeout_ms)
@@ -103,7 +103,7 @@ class Committer:
         """Commit single records of shared partitions, and the offsets there that no record has.
 
         Raises:
-            KafkaError: it was refused. A part of it may be committed.
+            KafkaError: the commit was refused. Some of the records may be committed.
         """
         async with self._lock:
             ranges = {w: self.covered.with_holes(w, own) for w, own in offsets.items()}
@@ -115,17 +115,18 @@ class Committer:
             )
 
     async def commit_done(self, timeout_ms: int | None = None) -> None:
-        """Commit what is done. A failure is logged: the records come again to whoever gets the
-        partitions next.
+        """Commit the records that are done. A failure is logged: the records come again to the
+        member that gets the partitions next.
         """
-        async with self._lock:  # what is done is asked when no other commit is under way
+        async with self._lock:  # ask what is done only when no other commit is under way
             try:
                 await self._commit(as_offsets(self._missing()), timeout_ms)
             except KafkaError as error:
                 log.warning("offsets could not be committed: %s", error)
 
     def _missing(self) -> dict[TopicPartition, Position]:
-        """What is done, and not committed. With turns, more may be done at the same position."""
+        """The positions to commit. If a partition is read in turns, more records may be done though
+        its position is the same."""
         done, covered = self._progress.done(), self.covered
         missing = self.committed.missing(done)
         return missing | {
@@ -161,7 +162,7 @@ class Committer:
         self._progress.committed(positions)
 
     async def _commit_ranges(self, ranges: Mapping[TopicPartition, Intervals]) -> None:
-        """Commit ranges of shared partitions, as many in a request as the group takes at once."""
+        """Commit ranges of shared partitions, in requests of as many ranges as the group takes."""
         for where, own in ranges.items():
             for at in range(0, len(own), RANGES_PER_REQUEST):
                 some = own[at : at + RANGES_PER_REQUEST]
@@ -174,12 +175,12 @@ class Committer:
             self._many.set()
 
     def start(self, interval_ms: int) -> None:
-        """Commit what is done every ``interval_ms`` from now on."""
+        """Commit the records that are done every ``interval_ms`` from now on."""
         if self._auto is None:
             self._auto = asyncio.create_task(self._run(interval_ms / 1000), name="auto-commit")
 
     def cut(self) -> list[asyncio.Task[Any]]:
-        """Stop. Returns the tasks that end now."""
+        """Stop. Returns the cancelled tasks, which are about to end."""
         task, self._auto = self._auto, None
         if task is None:
             return []

@@ -6,9 +6,10 @@
         async for record in consumer:
             print(record.partition, record.offset, record.value)
 
-A group shares out the partitions among its members and remembers how far it has come with each:
-the committed offset. A record counts as done when the application asks for the next one. What is
-done is committed every five seconds, when partitions are given up, and at the end.
+A group shares out the partitions among its members and remembers how far it has come with each
+partition: the committed offset. A record counts as done when the application asks for the next one.
+Records that are done are committed every five seconds, when partitions are given up, and at the
+end.
 """
 
 from __future__ import annotations
@@ -58,25 +59,26 @@ class Consumer(Asking[K, V], Generic[K, V]):
             nothing is committed.
         bootstrap_servers: ``host:port,…`` or a list.
         group_protocol: ``consumer`` (KIP-848; the broker shares out the partitions) or
-            ``classic``. A broker without the first gets the second, which the log says.
+            ``classic``. If the broker does not have ``consumer``, the consumer falls back to
+            ``classic``, and logs that.
         group_instance_id: a static member's name (KIP-345): closed and started again within the
             session time-out, it keeps its partitions.
         group_remote_assignor: for ``consumer``: ``uniform`` or ``range``; None: the broker's own.
         partition_assignment_strategy: for ``classic``: any of ``range``, ``roundrobin``,
             ``sticky`` and ``cooperative-sticky``, the best first. All members must have one in
             common.
-        auto_offset_reset: where a partition begins without a committed offset, or whose offset the
-            log does not have any more: ``earliest``, ``latest``, ``by_duration:PT1H``, or ``none``
-            for an error.
-        enable_auto_commit: commit what is done every ``auto_commit_interval_ms``.
+        auto_offset_reset: where to begin in a partition that has no committed offset, or whose log
+            does not have that offset any more: ``earliest``, ``latest``, ``by_duration:PT1H``, or
+            ``none`` for an error.
+        enable_auto_commit: commit the records that are done every ``auto_commit_interval_ms``.
         isolation_level: ``read_committed`` leaves out the records of aborted transactions, and
-            those of transactions under way.
+            of transactions under way.
         max_poll_records: the most records that a poll returns.
         max_poll_interval_ms: the member leaves the group when the application does not ask for
             records for this long.
-        session_timeout_ms, heartbeat_interval_ms: for ``classic``; the broker has its own for
-            ``consumer``.
-        fetch_min_bytes, fetch_max_wait_ms: how long a broker waits, for how much.
+        session_timeout_ms, heartbeat_interval_ms: for ``classic``; with ``consumer``, the broker's
+            settings apply.
+        fetch_min_bytes, fetch_max_wait_ms: how many bytes a broker waits for, and how long.
         max_partition_fetch_bytes: the most bytes of one partition in a fetch.
         metadata_max_age_ms: how often new partitions, and topics of a pattern, are looked for.
         key_ranges: share a partition with other members of the group by the keys of its records
@@ -85,11 +87,12 @@ class Consumer(Asking[K, V], Generic[K, V]):
             `sharegroup serve`, and the topic must have ``accept.range.fetch``.
         cooperative: share a partition with other members, whatever the keys: the broker gives each
             record to one of them (KIP-X). Needs what ``key_ranges`` needs, and ``consumer``.
-        max_num_ranges_to_commit: with one of these, commit when there are more ranges.
+        max_num_ranges_to_commit: with ``key_ranges`` or ``cooperative``, commit as soon as more
+            ranges than these are to be committed.
         key_deserializer, value_deserializer: turn bytes into the application's objects; null stays
             None.
-        security: TLS and SASL: a :class:`~sharegroup.client.Security`, or Java's or librdkafka's
-            properties of the same; None: PLAINTEXT.
+        security: TLS and SASL: a :class:`~sharegroup.client.Security`, or the properties of Java's
+            clients or librdkafka for them; None: PLAINTEXT.
         cluster: connections to share with other clients; :meth:`close` does not close them.
     """
 
@@ -215,9 +218,10 @@ class Consumer(Asking[K, V], Generic[K, V]):
             self._committer.start(self._auto_commit_ms)
 
     async def close(self, *, timeout_ms: int = 30_000) -> None:
-        """Commit what was returned, if commits are automatic, give up the partitions (which calls
-        ``on_revoked``), leave the group and disconnect, in at most ``timeout_ms``. A second call
-        does nothing. After an exception in ``async with``, the record in work is not committed.
+        """Commit the records that were returned, if commits are automatic; give up the partitions
+        (which calls ``on_revoked``), leave the group and disconnect; all in at most ``timeout_ms``.
+        A second call does nothing. After an exception in ``async with``, the record in work is not
+        committed.
 
         If the caller is cancelled, the close has two more seconds; then the cancellation goes on.
         """
@@ -229,7 +233,7 @@ class Consumer(Asking[K, V], Generic[K, V]):
         if self._closing is None:
             closing = self._close(timeout_ms)
             self._closing = asyncio.create_task(closing, name="consumer-close")
-            self._closing.add_done_callback(lambda _: self._cut())  # it may not even have begun
+            self._closing.add_done_callback(lambda _: self._cut())  # the close may not have begun
             self._news.set()
         elif self._closing.done():
             return
@@ -262,7 +266,8 @@ class Consumer(Asking[K, V], Generic[K, V]):
                 await self._member.leave(timeout_ms)
 
     def _cut(self) -> list[asyncio.Task[Any]]:
-        """Abort everything without telling the group. Returns the tasks that end now."""
+        """Abort everything without telling the group. Returns the cancelled tasks, which are about
+        to end."""
         ending = self._parts.cut()
         if self._owns_cluster:
             ending += self._cluster.cut()
@@ -307,7 +312,7 @@ class Consumer(Asking[K, V], Generic[K, V]):
 
     @property
     def closed(self) -> bool:
-        """It has been closed, or is being closed."""
+        """The consumer has been closed, or is being closed."""
         return self._closing is not None
 
     # --- what to read -----------------------------------------------------------------------------
@@ -326,12 +331,12 @@ class Consumer(Asking[K, V], Generic[K, V]):
             pattern: all topics whose whole name matches. Text goes to the broker, where it is an
                 expression of RE2 (with the classic protocol it is compared here); a compiled
                 pattern is compared with all topics here.
-            on_assigned: called within :meth:`poll` with new partitions, before they are read:
-                :meth:`seek` there is in time.
+            on_assigned: called within :meth:`poll` with new partitions, before they are read: it
+                is in time to :meth:`seek`.
             on_revoked: called within :meth:`poll` and :meth:`close` before partitions are given
-                up: :meth:`commit` is in time.
-            on_lost: called instead of ``on_revoked`` when others may have them already; None:
-                ``on_revoked`` is called.
+                up: it is in time to :meth:`commit`.
+            on_lost: called instead of ``on_revoked`` when other members may have the partitions
+                already; None: ``on_revoked`` is called.
 
         Raises:
             IllegalState: there is no group, or partitions were assigned by :meth:`assign`.
@@ -353,9 +358,9 @@ class Consumer(Asking[K, V], Generic[K, V]):
             self._member.subscribe(topics, pattern)
 
     def assign(self, partitions: Assignment) -> None:
-        """Read exactly these partitions, or of each the given :class:`KeyRange`s, without the
-        group's assigning. With a ``group_id`` they begin at its committed offsets, which
-        :meth:`commit` moves.
+        """Read exactly these partitions, or only the given :class:`KeyRange`s of each, instead of
+        those that the group would assign. With a ``group_id``, reading begins at the group's
+        committed offsets, which :meth:`commit` moves.
 
         Raises:
             IllegalState: there is a subscription.
@@ -382,16 +387,16 @@ class Consumer(Asking[K, V], Generic[K, V]):
 
     @property
     def subscription(self) -> tuple[str, ...]:
-        """The topics; without those of a pattern."""
+        """The subscribed topics; without the topics that match a pattern."""
         return tuple(self._topics)
 
     @property
     def group_protocol(self) -> str:
-        """``consumer`` or ``classic``: what is spoken with the broker."""
+        """The protocol that this member uses: ``consumer`` or ``classic``."""
         return self._member.protocol
 
     def group_metadata(self) -> MemberIdentity:
-        """Who this member is now, for ``Producer.send_offsets``.
+        """This member's identity now, for ``Producer.send_offsets``.
 
         Raises:
             IllegalState: there is no group.
@@ -409,16 +414,16 @@ class Consumer(Asking[K, V], Generic[K, V]):
     async def poll(self, timeout_ms: int = 1_000) -> ConsumerRecords[K, V]:
         """The next records; empty when there were none within ``timeout_ms``.
 
-        Records of one partition ascend in offset. What the poll before returned is done now.
-        Callbacks of :meth:`subscribe` run in here, for as long as they take. Cancelling a poll
+        Records of one partition ascend in offset. The records of the previous poll count as done
+        now. Callbacks of :meth:`subscribe` run in here, for as long as they take. Cancelling a poll
         loses nothing.
 
         Raises:
             IllegalState: nothing is subscribed or assigned; or another poll is running.
             NoOffsetForPartition, OffsetOutOfRange: ``auto_offset_reset`` is ``none``.
-            CorruptRecordBatch: a batch is damaged. The next poll goes on behind it.
+            CorruptRecordBatch: a batch is damaged. The next poll goes on after it.
             RecordDeserializationError: a deserializer failed. The next poll raises it again, unless
-                :meth:`seek` goes behind the record.
+                :meth:`seek` goes to an offset after the record.
             Wakeup: :meth:`wakeup` was called.
             KafkaError: the group or the broker refuses for good.
         """

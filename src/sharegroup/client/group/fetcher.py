@@ -1,10 +1,10 @@
-"""Fetches records ahead: one request at a time to each broker, for the partitions of which nothing
-waits for the application.
+"""Fetches records ahead: one request at a time to each broker, for the partitions of which no
+records wait for the application.
 
-A request for partitions that have been read to their ends waits at the broker, and holds up what
-will be asked for soon: the partitions whose records the application is taking now. So it is sent
-without a wait while there are such partitions, and not more often than it would have waited
-(Kafka's consumer sends none then, KAFKA-17182).
+A request for partitions that have been read to their ends waits at the broker. Meanwhile no fetch
+can be sent for partitions whose records the application is taking now, and they are needed soon. So
+while there are such partitions, the request is sent without a wait, and not more often than it
+would have waited (Kafka's consumer sends no request then, KAFKA-17182).
 """
 
 from __future__ import annotations
@@ -68,20 +68,22 @@ MEMBERSHIP_CHANGES = (
     StaleMemberEpoch,
     UnknownMemberId,
 )
-"""What a fetch in turns is told while its member gets a new epoch, or after the broker has lost the
-turns. Only the latter makes the member begin anew: that gives back what it works on."""
+"""Errors of a fetch in turns while its member gets a new epoch, or, InvalidFetchSessionEpoch, after
+the broker has lost the turns. Only this last one makes the member begin its turns anew: that gives
+back the records that it works on."""
 
 
 class Fetcher:
     """See the module.
 
     Args:
-        identity: who fetches in turns.
-        on_news: called when something was fetched, or has failed.
+        identity: the member that fetches in turns.
+        on_news: called when a fetch was answered, or has failed.
 
     Attributes:
-        arrived: what was fetched and not taken yet, in order; partly decoded.
-        errors: for the application.
+        arrived: the fetched partitions that the application has not taken yet, in order; some of
+            them decoded.
+        errors: errors that the next poll raises.
     """
 
     def __init__(
@@ -128,6 +130,7 @@ class Fetcher:
         for node_id, wanted in by_node.items():
             max_wait_ms = self._settings.max_wait_ms
             now = asyncio.get_running_loop().time()
+            # Otherwise a fetch that waits for new records would delay the next one to this node.
             if node_id in taken_from and self._read_to_the_end(wanted):
                 if now < self._began.get(node_id, now) + max_wait_ms / 1000:
                     continue
@@ -138,12 +141,13 @@ class Fetcher:
             self._under_way[node_id] = asyncio.create_task(fetch, name=f"fetch {node_id}")
 
     def _nodes_of(self, buffered: set[TopicPartition]) -> set[int]:
-        """The leaders of those that will be asked for when the application has taken what came."""
+        """The leaders of the buffered partitions that will be fetched again as soon as the
+        application has taken their records."""
         soon = self._positions.fetchable(()).keys() & buffered
         return {info.leader for info in map(self.leader_of, soon) if info is not None}
 
     def _read_to_the_end(self, wanted: Wanted) -> bool:
-        """Whether nothing is known to be left in any of them."""
+        """Whether all these partitions are read to their known ends."""
         for where, (_, position) in wanted.items():
             end = self._positions.end(where)
             if end is None or position.offset < end or self._positions.turn(where):
@@ -151,7 +155,7 @@ class Fetcher:
         return True
 
     def cut(self) -> list[asyncio.Task[Any]]:
-        """Stop. Returns the tasks that end now."""
+        """Stop. Returns the cancelled tasks, which are about to end."""
         tasks: list[asyncio.Task[Any]] = list(self._under_way.values())
         if self._refreshing is not None:
             tasks.append(self._refreshing)
@@ -160,7 +164,7 @@ class Fetcher:
         return tasks
 
     def leader_of(self, where: TopicPartition) -> PartitionInfo | None:
-        """The partition, if it has a leader that is known."""
+        """The partition's metadata; None: it has no leader, or the leader is not known."""
         topic = self._cluster.metadata.topics.get(where.topic)
         if topic is None or where.partition >= len(topic.partitions):
             return None
@@ -275,16 +279,17 @@ class Fetcher:
                 self._covered.read(where, (), holes)
                 self._positions.advance(where, version, Position(behind, position.leader_epoch))
         if answer.records and answer.high_watermark > position.offset:
-            # Kafka looks at the high watermark first and reads then, so records may be newer than
-            # it. They come again with the next fetch.
+            # Kafka looks at the high watermark first and reads afterwards, so some records may lie
+            # at or after it. They come again with the next fetch.
             fetched = _fetched(where, version, position, answer)
             self.arrived.append(fetched._replace(read_up_to=answer.read_up_to, holes=holes))
 
     def _answered_turn(
         self, where: TopicPartition, answer: PartitionData, version: int, position: Position
     ) -> None:
-        """The offsets of turns do not ascend: what was given back comes again. The position does,
-        so that all before it is done when nothing is in work.
+        """Take the answer to a turn. The offsets of turns do not ascend, because records that were
+        given back come again. The position ascends nevertheless, so that all records before it are
+        done when none is in work.
         """
         holes = normal((one.first, one.last) for one in answer.without_records)
         if not answer.given:
@@ -315,7 +320,7 @@ class Fetcher:
         elif self._positions.turn(where) and isinstance(error, MEMBERSHIP_CHANGES):
             if isinstance(error, InvalidFetchSessionEpoch):
                 self._positions.begin_turns_anew(where)
-            self.refresh()  # the next heartbeat says what to do; the turn is asked for again
+            self.refresh()  # a pause: the next heartbeat says what to do; the turn is asked again
         elif isinstance(error, CorruptMessage):
             self.errors.append(CorruptRecordBatch(where, position.offset, error.message))
             behind = Position(position.offset + 1, position.leader_epoch)

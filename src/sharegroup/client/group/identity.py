@@ -1,4 +1,4 @@
-"""Who a consumer is to the coordinator of its group."""
+"""The identity that a consumer has for the coordinator of its group."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Identity:
         self._member = member
 
     def known(self) -> MemberIdentity:
-        """The member, or only the group while partitions come from ``assign``.
+        """The member's identity; or only the group's, while partitions come from ``assign``.
 
         Raises:
             IllegalState: there is no group.
@@ -30,11 +30,11 @@ class Identity:
         return self._member.identity if self._member.runs else MemberIdentity(self._group_id)
 
     def committing(self) -> MemberIdentity:
-        """Who commits.
+        """The identity to commit with.
 
         Raises:
             IllegalState: there is no group.
-            RebalanceInProgress: a member without partitions; others may have them.
+            RebalanceInProgress: this consumer is no member now; others may have its partitions.
         """
         identity = self.known()
         if self._member.runs and identity.generation_id < 0:

@@ -5,8 +5,8 @@
     async with consumer.by_key(workers=100) as pool:
         await pool.run(handle)
 
-The group commits offsets. A pool commits the first offset of each partition that is not done, so
-what was done behind it comes again after a crash: each record is handled at least once.
+The group commits offsets. A pool commits, for each partition, the first offset that is not done. So
+records after it that were done come again after a crash: each record is handled at least once.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _TURN_S: Final = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSettings:
-    """The arguments of ``Consumer.by_key``; their meaning stands there.
+    """The arguments of ``Consumer.by_key``, which explains them.
 
     Raises:
-        ConfigError: one of them cannot be.
+        ConfigError: an argument is invalid.
     """
 
     workers: int
@@ -86,7 +86,7 @@ class PoolSettings:
 
     @property
     def room(self) -> int:
-        """The most records that are held."""
+        """The most records that the pool holds."""
         if self.max_in_flight is not None:
             return self.max_in_flight
         return min(10 * self.workers, POOL_RECORDS_MAX)
@@ -134,7 +134,7 @@ class KeyPool(Generic[K, V]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """The consumer is as before; it goes on at the first records that are not done."""
+        """Hand the reading back to the consumer: it goes on at the first records not done."""
         consumer = self._consumer
         stable = self._lanes.stable()
         consumer._rebalancing.follow(None)
@@ -152,13 +152,13 @@ class KeyPool(Generic[K, V]):
         *,
         signals: Sequence[signal.Signals] = (signal.SIGTERM, signal.SIGINT),
     ) -> None:
-        """Call ``handler`` with each record until :meth:`stop`, or one of ``signals``. What runs
-        then may end within ``drain_s``; what is done is committed.
+        """Call ``handler`` with each record until :meth:`stop`, or one of ``signals``. Handlers
+        that run then have ``drain_s`` to end; the records that are done are committed.
 
         Raises:
             HandlerFailed: a record is given up, and there is no ``on_failure``.
-            IllegalState: it has run before; or the consumer reads key ranges that were assigned by
-                hand: an offset that it left out would be committed as done.
+            IllegalState: the pool has run before; or the consumer reads key ranges that were
+                assigned by hand: the offsets that it leaves out would be committed as done.
             KafkaError, SharegroupError: as ``Consumer.poll``.
         """
         if self._handler is not None:
@@ -219,11 +219,11 @@ class KeyPool(Generic[K, V]):
         consumer._give("records")
         while True:
             await consumer._wait(_POLL_S, self._take)
-            await asyncio.sleep(0)  # records may always be at hand
+            await asyncio.sleep(0)  # if records are always at hand, the wait above does not yield
 
     def _take(self) -> int:
-        """Take as many records as there is room for: how many it took. What is not taken stays in
-        the fetcher, which asks no broker for more of that partition."""
+        """Take as many records as there is room for. Returns how many. The others stay in the
+        fetcher, which meanwhile fetches no more of their partitions."""
         if self._full or self._closing:
             return 0
         room = self._settings.room - self._lanes.count
@@ -240,14 +240,14 @@ class KeyPool(Generic[K, V]):
         return len(found)
 
     def _give_back(self, records: Sequence[ConsumerRecord[Any, Any]]) -> None:
-        """Go on there, so that nothing behind what is done counts as returned."""
+        """Seek back to these records, so that they do not count as returned."""
         for record in reversed(records):
             self._consumer.seek(record.topic, record.partition, record.offset)
 
     # --- records run ------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        """As many tasks as there are records that may run, at most ``workers``."""
+        """Start a task for each record that may run, up to ``workers`` tasks."""
         while not self._closing and len(self._tasks) < self._settings.workers:
             entry = self._lanes.take()
             if entry is None:
@@ -332,14 +332,14 @@ class KeyPool(Generic[K, V]):
     # --- what is done -----------------------------------------------------------------------------
 
     def done(self) -> Mapping[TopicPartition, Position]:
-        """The positions behind all that is done. Ranges of single commits (KIP-X) would ride along
-        here: ``KeyLanes.ranges`` has them."""
+        """The positions to commit: all records before them are done. Commits of single records
+        (KIP-X) would need the ranges as well: ``KeyLanes.ranges`` has them."""
         found = self._consumer._reader.returned()
         stable = self._lanes.stable()
         return found | {w: Position(at) for w, at in stable.items() if w in found}
 
     def committed(self, positions: Mapping[TopicPartition, Position]) -> None:
-        """What is committed changes nothing here."""
+        """A commit changes nothing here."""
 
     async def _commit_often(self) -> None:
         while True:
@@ -349,7 +349,7 @@ class KeyPool(Generic[K, V]):
     # --- partitions go ----------------------------------------------------------------------------
 
     async def drain(self, wheres: Iterable[TopicPartition]) -> None:
-        """Let what runs of these partitions end, within ``drain_s``, and commit what is done."""
+        """Let the running handlers of these partitions end, within ``drain_s``, and commit."""
         going = list(wheres)
         self._lanes.close(going)
         try:
@@ -368,14 +368,14 @@ class KeyPool(Generic[K, V]):
         await self._consumer._committer.commit_done()
 
     def _cancel(self, wheres: Iterable[TopicPartition]) -> None:
-        """End the handlers of these partitions: others may have their keys soon."""
+        """Cancel the handlers of these partitions: other members may have their keys soon."""
         gone = set(wheres)
         for task, entry in self._tasks.items():
             if entry.item.topic_partition in gone:
                 task.cancel()
 
     def forget(self, wheres: Iterable[TopicPartition]) -> None:
-        """These are not ours any more: late results do not count."""
+        """These partitions are not ours any more: late results do not count."""
         gone = list(wheres)
         self._lanes.forget(gone)
         self._cancel(gone)

@@ -1,4 +1,4 @@
-"""Looks positions up: what the group has committed, where a log begins and ends, and whether a
+"""Looks positions up: the group's committed offsets, where a log begins and ends, and whether a
 position is still in the log after its leader has changed.
 """
 
@@ -30,19 +30,19 @@ from sharegroup.model.ids import TopicPartition
 log = logging.getLogger("sharegroup.client")
 
 _MEMBERSHIP_CHANGES = (FencedMemberEpoch, StaleMemberEpoch, UnknownMemberId)
-"""The heartbeats find that out too, and deal with it."""
+"""Errors that heartbeats get too, and deal with: the look-up only tries again."""
 
 
 class PositionLookup:
     """See the module.
 
     Args:
-        identity: who asks the group's coordinator; None: there is no group.
-        committed: readers of committed records end at the last stable offset.
-        on_news: called when something was found, or has failed.
+        identity: the member that asks the group's coordinator; None: there is no group.
+        committed: take the last stable offset for a log's end (read_committed).
+        on_news: called when a look-up has ended.
 
     Attributes:
-        errors: for the application.
+        errors: errors that the next poll raises.
     """
 
     def __init__(
@@ -67,12 +67,12 @@ class PositionLookup:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Look up what waits, in the background."""
+        """Look up the positions that wait for it, in the background."""
         if self._task is None and self._waits():
             self._task = asyncio.create_task(self._run(), name="consumer-positions")
 
     def cut(self) -> list[asyncio.Task[Any]]:
-        """Stop. Returns the tasks that end now."""
+        """Stop. Returns the cancelled tasks, which are about to end."""
         if self._task is None:
             return []
         self._task.cancel()
@@ -130,7 +130,7 @@ class PositionLookup:
         for timestamp, wheres in by_time.items():
             found = await list_offsets(self._cluster, wheres, timestamp, committed=self._committed)
             behind = [where for where, one in found.items() if one.offset < 0]
-            if behind:  # no record is as new as that
+            if behind:  # no record of these partitions is as new as the timestamp
                 found |= await list_offsets(
                     self._cluster, behind, LATEST, committed=self._committed
                 )
@@ -140,7 +140,7 @@ class PositionLookup:
                 await commit_ranges(self._cluster, self._identity(), {}, begins)
             for where, one in found.items():
                 lost = self._positions.take_lost(where)
-                if lost is not None and lost < one.offset:  # nobody can read these any more
+                if lost is not None and lost < one.offset:  # nobody can read these offsets now
                     self._covered.read(where, (), [(lost, one.offset - 1)])
                 if where in begins:
                     self._positions.look_up_committed(where, wanted[where])
@@ -151,7 +151,8 @@ class PositionLookup:
         return where in self._positions and self._positions.begins(where)
 
     async def _check(self, wanted: dict[TopicPartition, int]) -> None:
-        """KIP-320: an unclean change of leader may have cut the log short."""
+        """Check that positions are still in the log: an unclean change of leader may have cut it
+        short (KIP-320)."""
         by_node: dict[int, dict[TopicPartition, tuple[Position, int]]] = {}
         for where, version in wanted.items():
             info, position = self._fetcher.leader_of(where), self._positions.position(where)

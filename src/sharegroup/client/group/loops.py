@@ -1,6 +1,6 @@
 """The loops over a consumer: ``async for`` over records, batches and Arrow batches.
 
-They are objects, not generators: a loop that is left keeps nothing open.
+The loops are objects, not generators: a loop that is left keeps nothing open.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class BatchLoop(Generic[K, V]):
 
 
 class ArrowLoop:
-    """Arrow batches, until none has come for ``wait_s``, or the consumer is closed."""
+    """Arrow batches, until no batch has come for ``wait_s``, or the consumer is closed."""
 
     def __init__(
         self,

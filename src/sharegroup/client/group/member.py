@@ -1,4 +1,4 @@
-"""A member of a consumer group: the machine of its protocol, and the requests that it asks for."""
+"""A member of a consumer group: the machine of its protocol, and a task that sends its requests."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ from sharegroup.wire.messages.sync_group import SyncGroupRequest
 log = logging.getLogger("sharegroup.client")
 
 JOIN_LANE: Final = "join"
-"""A join is answered when all members have joined. Commits and heartbeats do not wait behind it."""
+"""The lane of joins. A join is answered only when all members have joined; on a lane of its own,
+commits and heartbeats need not wait for that."""
 _JOIN_GRACE_MS: Final = 5_000
 _LOOK_UP_AGAIN_MS: Final = 500
 _APIS: Final = {
@@ -58,7 +59,7 @@ class GroupMember(MemberLoop):
 
     Attributes:
         machine: decides; after a call on it, :meth:`wake` this task.
-        runs: it is in the group, or on its way there.
+        runs: the member is in the group, or on its way there.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class GroupMember(MemberLoop):
 
     @property
     def identity(self) -> MemberIdentity:
-        """Who this member is now."""
+        """This member's identity now."""
         return self.machine.identity
 
     @property
@@ -126,7 +127,7 @@ class GroupMember(MemberLoop):
     # --- the consumer's calls ---------------------------------------------------------------------
 
     async def choose_protocol(self) -> None:
-        """Fall back to the classic protocol if the coordinator has no other.
+        """Fall back to the classic protocol if the coordinator does not have ``consumer``.
 
         Raises:
             UnsupportedVersion: this member shares partitions, and the coordinator cannot do that.
@@ -183,7 +184,7 @@ class GroupMember(MemberLoop):
         self.wake()
 
     async def leave(self, timeout_ms: int) -> None:
-        """Leave the group, if it can be told within ``timeout_ms``. Ends this task."""
+        """Leave the group, if the group can be told within ``timeout_ms``. Ends this task."""
         self.runs = False
         for task in self.cut():
             await asyncio.wait([task])
@@ -222,7 +223,7 @@ class GroupMember(MemberLoop):
         return True
 
     async def _chores(self) -> bool:
-        """What the machine needs to know of topics. Returns whether something was done."""
+        """Look up what the machine needs to know of topics. Returns whether it did anything."""
         machine, cluster = self.machine, self._cluster
         if self._matches_here and now_ms() >= (self._match_due_ms() or 0):
             await self._match_topics()
@@ -253,7 +254,7 @@ class GroupMember(MemberLoop):
 
     @property
     def _matches_here(self) -> bool:
-        """The broker does not know this pattern: it is compared with the topics here."""
+        """The pattern is compared with the topics here, because the broker cannot do it."""
         if self._pattern is None:
             return False
         modern = isinstance(self.machine, ConsumerMembership)
@@ -302,7 +303,7 @@ class GroupMember(MemberLoop):
         except KafkaError as failure:
             error = failure
             machine.failed(error, now_ms(), self._backoff.next_ms())
-        if error is not None and not isinstance(error, MemberIdRequired):  # that is no problem
+        if error is not None and not isinstance(error, MemberIdRequired):  # a step of joining
             self._note(error, api.name)
         if machine.change is not None or machine.error is not None:
             self._on_news()
@@ -313,7 +314,7 @@ class GroupMember(MemberLoop):
         group_id, machine = self._settings.group_id, self.machine
         if isinstance(error, NotCoordinator | CoordinatorNotAvailable):
             self._cluster.forget_coordinator(group_id)
-        gone = isinstance(error, NetworkException | RequestTimedOut)  # which is said elsewhere
+        gone = isinstance(error, NetworkException | RequestTimedOut)  # logged elsewhere
         level = logging.DEBUG if gone else logging.INFO
         log.log(level, "%s of %s in %s: %s", name, machine.identity.member_id, group_id, error)
         if isinstance(error, UnsupportedVersion) and isinstance(machine, ConsumerMembership):

@@ -19,7 +19,7 @@ class ConsumerMetrics(ReadingMetrics):
     """See the module, and :class:`ReadingMetrics`.
 
     Args:
-        lags: the partitions that are read, and how far each is from its end; None: not known.
+        lags: partition → how many offsets its position is from its end; None: not known.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class ConsumerMetrics(ReadingMetrics):
         self._records.record(records, self._now())
 
     def committed(self, began: float) -> None:
-        """A commit that began then has succeeded."""
+        """A commit that began at this time has succeeded."""
         now = self._now()
         self._commits.record((now - began) * 1000, now)
 

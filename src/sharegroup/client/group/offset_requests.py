@@ -46,7 +46,7 @@ from sharegroup.wire.messages.offset_for_leader_epoch import (
 from sharegroup.wire.messages.ranges import Range
 
 LANE: Final = "group"
-"""Requests to the coordinator have their own connection: a fetch waits for records on the other."""
+"""The lane of requests to the coordinator: on the usual one they would wait for fetches."""
 CONSUMER: Final = -1
 
 
@@ -57,7 +57,7 @@ class OffsetAndMetadata(NamedTuple):
     leader_epoch: int = NO_EPOCH
     metadata: str = ""
     ranges: Intervals = ()
-    """What is committed behind it, both ends included (KIP-X)."""
+    """The ranges committed after the offset, both ends included (KIP-X)."""
 
 
 def raise_coordinator_error(cluster: Cluster, group_id: str, code: int) -> None:
@@ -106,12 +106,12 @@ async def commit_ranges(
     """OffsetCommit with ranges of offsets (KIP-X). Returns the stable offsets.
 
     Args:
-        ranges: what to commit.
-        begins: where the group begins, in partitions of which it has committed nothing.
+        ranges: the ranges to commit.
+        begins: where the group begins, in partitions where it has committed nothing.
 
     Raises:
-        UnsupportedVersion: the coordinator cannot do it.
-        KafkaError: it refuses. Ranges that are committed already are none of these.
+        UnsupportedVersion: the coordinator does not know ranges.
+        KafkaError: the coordinator refuses. Ranges that are committed already are no error.
     """
     starts = begins or {}
     topics = [
@@ -148,15 +148,15 @@ async def commit_ranges(
 async def check_commits_ranges(
     cluster: Cluster, group_id: str, level: int = COMMITS_RANGES
 ) -> None:
-    """Check that a group's coordinator knows ranges of offsets. Another one would take the request
-    for a commit of a plain offset.
+    """Check that a group's coordinator knows ranges of offsets. A coordinator that does not would
+    take the request for a commit of a plain offset.
 
     Args:
-        level: of the feature.
+        level: the level of the feature that the coordinator must have.
 
     Raises:
-        UnsupportedVersion: it does not.
-        KafkaError: it cannot be reached.
+        UnsupportedVersion: the coordinator does not have it.
+        KafkaError: the coordinator cannot be reached.
     """
     connection = await cluster.connection(await cluster.coordinator(group_id), LANE)
     if connection.features.get(FEATURE, (0, 0))[1] < level:
@@ -186,12 +186,14 @@ async def committed_offsets(
     require_stable: bool = True,
     with_ranges: bool = False,
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """OffsetFetch: of those partitions that have a committed offset; None: of all.
+    """OffsetFetch of these partitions (None: of all). Partitions without a committed offset are
+    left out.
 
     Args:
-        require_stable: offsets of transactions that are under way are waited for
-            (UnstableOffsetCommit, which is transient).
-        with_ranges: what is committed behind the offsets, too, if the broker knows (KIP-X).
+        require_stable: while a transaction with offsets of the group is under way, raise
+            UnstableOffsetCommit, which is transient.
+        with_ranges: ask for the ranges committed after the offsets, too, if the broker knows
+            ranges (KIP-X).
     """
     group_id = identity.group_id
     wanted = None if wheres is None else by_topic(wheres).items()

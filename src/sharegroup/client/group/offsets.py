@@ -1,4 +1,4 @@
-"""The consumer's calls about offsets: its positions, what is committed, and what a log has."""
+"""The consumer's calls about offsets: its positions, committed offsets, and offsets in a log."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def as_partition(where: tuple[str, int]) -> TopicPartition:
     """A partition as the application names it: a TopicPartition, or any (topic, number).
 
     Raises:
-        TypeError: it is something else.
+        TypeError: ``where`` is something else.
         ValueError: the number is negative.
     """
     match where:
@@ -59,7 +59,7 @@ def as_commit(
     """Offsets as the application gives them.
 
     Raises:
-        TypeError: it is no mapping of partitions.
+        TypeError: ``offsets`` is no mapping of partitions.
         ValueError: an offset is negative.
     """
     if not isinstance(offsets, Mapping):
@@ -74,7 +74,8 @@ def as_commit(
 
 
 def _worth_another_try(error: KafkaError) -> bool:
-    """A topic that exists and has no such partition will not have it soon."""
+    """Whether a retry may help. If a topic exists and has no such partition, it will not have it
+    soon."""
     missing = isinstance(error, UnknownTopicOrPartition) and error.source == ErrorSource.LOCAL
     return error.retriable and not missing
 
@@ -98,7 +99,7 @@ class OffsetCalls(ABC):
 
     @property
     def key_ranges(self) -> dict[TopicPartition, KeyRanges]:
-        """The partitions of which only some key ranges are read, and those; without the others."""
+        """Partition → the key ranges that are read of it; without partitions read whole."""
         found = {where: self._positions.key_ranges(where) for where in self.assignment}
         return {where: own for where, own in found.items() if own}
 
@@ -108,7 +109,7 @@ class OffsetCalls(ABC):
 
     @abstractmethod
     def group_metadata(self) -> MemberIdentity:
-        """Who this member is now."""
+        """This member's identity now."""
 
     @abstractmethod
     def _check_usable(self) -> None:
@@ -116,7 +117,7 @@ class OffsetCalls(ABC):
 
     @abstractmethod
     def _raise_error(self) -> None:
-        """Raise what the background has for the application."""
+        """Raise an error of the background tasks, if there is one."""
 
     # --- positions --------------------------------------------------------------------------------
 
@@ -133,12 +134,12 @@ class OffsetCalls(ABC):
         self._positions.seek(TopicPartition(topic, partition), Position(offset))
 
     def seek_to_beginning(self, *partitions: tuple[str, int]) -> None:
-        """Go on at the first record of these partitions; without arguments, of all."""
+        """Go on at the first record of these partitions; without arguments, of all partitions."""
         for where in self._jump(partitions or self._positions.assigned):
             self._positions.seek_to(where, EARLIEST)
 
     def seek_to_end(self, *partitions: tuple[str, int]) -> None:
-        """Go on behind the last record of these partitions; without arguments, of all."""
+        """Go on after the last record of these partitions; without arguments, of all partitions."""
         for where in self._jump(partitions or self._positions.assigned):
             self._positions.seek_to(where, LATEST)
 
@@ -147,7 +148,7 @@ class OffsetCalls(ABC):
 
         Raises:
             IllegalState: the partition is not assigned.
-            RequestTimedOut: it is not known after ``request_timeout_ms``.
+            RequestTimedOut: the offset is not known after ``request_timeout_ms``.
         """
         where = self._jump([(topic, partition)], moves=False)[0]
         await self.start()
@@ -217,19 +218,19 @@ class OffsetCalls(ABC):
         *,
         timeout_ms: int | None = None,
     ) -> None:
-        """Commit, and wait until the group has it.
+        """Commit, and wait until the group has the offsets.
 
         Args:
-            offsets: by partition; or, with ``key_ranges=True`` or ``cooperative=True``, a record or
-                several, in any order. None: the positions behind all records that were returned; in
-                a loop's body, that includes the record in work.
+            offsets: offsets by partition; or, with ``key_ranges=True`` or ``cooperative=True``, one
+                or several records, in any order. None: the positions after all records that were
+                returned; in a loop's body, that includes the record in work.
 
         Raises:
-            IllegalState: single records are committed with ``key_ranges=True`` or
-                ``cooperative=True`` only, and with the latter no offsets by partition.
+            IllegalState: single records were given without ``key_ranges=True`` or
+                ``cooperative=True``; or offsets by partition with ``cooperative=True``.
             RebalanceInProgress, IllegalGeneration, UnknownMemberId, FencedMemberEpoch: this member
-                has lost its partitions, or must give them up: whoever gets them begins at the
-                offset that was committed before.
+                has lost its partitions, or must give them up: the members that get them begin at
+                the offsets that were committed before.
             KafkaError: the broker refuses, or could not be reached within ``timeout_ms``.
         """
         self._check_usable()
@@ -263,8 +264,8 @@ class OffsetCalls(ABC):
     async def committed(
         self, *partitions: tuple[str, int]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed for these partitions, single records behind the offset among
-        it (``ranges``); None: nothing.
+        """The group's committed offset in each of these partitions, with the single records that
+        are committed after it (``ranges``); None: the group has committed nothing there.
         """
         self._check_usable()
         await self.start()
@@ -284,7 +285,7 @@ class OffsetCalls(ABC):
         self, times: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, ListedOffset | None]:
         """The first record of each partition that is not older than this time (ms since 1970);
-        None: there is none.
+        None: there is no such record.
 
         Raises:
             ValueError: a time is negative.
@@ -302,7 +303,8 @@ class OffsetCalls(ABC):
         return found
 
     async def beginning_offsets(self, *partitions: tuple[str, int]) -> dict[TopicPartition, int]:
-        """The offset of each partition's first record; without arguments, of all assigned ones.
+        """The offset of each partition's first record; without arguments, of all assigned
+        partitions.
 
         Raises:
             UnknownTopicOrPartition: there is no such partition.
@@ -311,9 +313,9 @@ class OffsetCalls(ABC):
         return {where: one.offset for where, one in listed.items()}
 
     async def end_offsets(self, *partitions: tuple[str, int]) -> dict[TopicPartition, int]:
-        """The offset behind each partition's last record that may be read: with
-        ``read_committed``, that is before the first transaction under way. Without arguments, of
-        all assigned partitions.
+        """The offset after each partition's last record that may be read: with
+        ``read_committed``, the last one before the first transaction under way. Without arguments,
+        of all assigned partitions.
 
         Raises:
             UnknownTopicOrPartition: there is no such partition.

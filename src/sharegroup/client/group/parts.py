@@ -1,7 +1,7 @@
-"""What a consumer is made of, plugged together.
+"""The parts of a consumer, plugged together.
 
-No part holds the consumer: their tasks run until they are cut, and a consumer that its application
-has dropped must be found although they do.
+No part holds a reference to the consumer: the tasks of the parts run until they are cut, and a
+consumer that its application has dropped must be noticed all the same.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Parts:
 
     Args:
         group_id: None: there is no group.
-        commits: what is done is committed by itself.
+        commits: records that are done are committed automatically.
     """
 
     def __init__(
@@ -78,6 +78,6 @@ class Parts:
         )
 
     def cut(self) -> list[asyncio.Task[Any]]:
-        """Stop all tasks. Returns those that end now."""
+        """Stop all tasks. Returns the cancelled tasks, which are about to end."""
         parts = (self.committer, self.rebalancing, self.lookup, self.fetcher, self.member)
         return [task for part in parts for task in part.cut()]

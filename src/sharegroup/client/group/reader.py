@@ -25,8 +25,8 @@ AnyRecord = ConsumerRecord[Any, Any]
 class Reader:
     """See the module.
 
-    What the application is done with is what it had before it asked for more. A loop over records
-    asks with each record; a poll asks for all at once.
+    When the application asks for more, it is done with the records that it had. A loop over records
+    asks for each record; a poll asks for many at once.
 
     Attributes:
         coming: records of the last poll that a loop has not given out yet.
@@ -48,11 +48,12 @@ class Reader:
         """The next records, at most ``count``.
 
         Args:
-            in_turn: what is left of a partition's records waits behind those of the others.
+            in_turn: the records that are left of a partition wait until the other partitions had
+                their turn.
 
         Raises:
-            CorruptRecordBatch, RecordDeserializationError: the next cannot be read. Earlier calls
-                have returned what was before it.
+            CorruptRecordBatch, RecordDeserializationError: the next record cannot be read. Earlier
+                calls have returned the records before it.
         """
         found: list[AnyRecord] = []
         self._first_taken = {}
@@ -73,7 +74,7 @@ class Reader:
         """The next Arrow batch, of one partition; None: there is none.
 
         Args:
-            make: decodes what was fetched.
+            make: decodes fetched bytes.
 
         Raises:
             CorruptRecordBatch: as :meth:`take`.
@@ -94,7 +95,7 @@ class Reader:
         return None
 
     def _made(self, fetched: Fetched, make: Callable[[Fetched], ArrowChunk]) -> ArrowChunk:
-        """The rows, without those that the group is done with."""
+        """The rows, without the records that the group is done with."""
         where = fetched.where
         if where not in self._covered:
             return make(fetched)
@@ -108,15 +109,15 @@ class Reader:
         return chunk
 
     def _cover(self, fetched: Fetched, mine: Intervals, holes: Intervals, end: Position) -> None:
-        """Note what was read of a shared partition: these records, and what no record has."""
+        """Note the offsets that were read of a shared partition: of our records, and holes."""
         where, first = fetched.where, fetched.position.offset
-        if fetched.read_up_to < 0:  # nobody else reads it: what is no record of ours is none
+        if fetched.read_up_to < 0:  # we read the whole partition: other offsets have no records
             holes = minus(((first, end.offset - 1),), mine) if first < end.offset else ()
         self._covered.read(where, mine, minus(holes, self._positions.done(where)))
 
     def _cover_turn(self, fetched: Fetched, chunk: Chunk | ArrowChunk, mine: Intervals) -> None:
-        """Note what was read of a turn: these records, and what no record has. What cannot be read
-        is passed over, once its error was raised: no seek leads past it.
+        """Note the offsets that were read of a turn: of our records, and holes. A record that
+        cannot be read is passed over once its error was raised, because no seek can go past it.
         """
         where, first, end = fetched.where, fetched.position.offset, chunk.end.offset
         read = common(fetched.given, ((first, end - 1),)) if first < end else ()
@@ -134,7 +135,7 @@ class Reader:
             chunk.end = Position(max(fetched.read_up_to, end), chunk.end.leader_epoch)
 
     def _next(self) -> Iterator[Fetched | Chunk | ArrowChunk]:
-        """What has arrived, in turn, and may be returned; it is taken out."""
+        """Take out of the buffer, in order, the chunks that may be returned now."""
         waiting = self._fetcher.arrived
         for _ in range(len(waiting)):
             one = waiting.popleft()
@@ -146,7 +147,7 @@ class Reader:
             yield one
 
     def _decoded(self, fetched: Fetched) -> Chunk:
-        """The records, without those that the group is done with."""
+        """The records, without the ones that the group is done with."""
         chunk, where = decode_chunk(fetched, self._decoding), fetched.where
         if where not in self._covered:
             return chunk
@@ -179,25 +180,25 @@ class Reader:
     # --- how far the application is ---------------------------------------------------------------
 
     def asked(self) -> None:
-        """The application asks for more: it is done with what it had."""
+        """The application asks for more: it is done with the records that it had."""
         self._one_in_work = None
         if self._in_work:
             self._in_work = {}
 
     def gave_taken(self) -> None:
-        """The application has all that the last :meth:`take` took."""
+        """The application has all records that the last :meth:`take` took."""
         self._in_work, self._first_taken = self._first_taken, {}
 
     def gave(self, records: Iterable[AnyRecord]) -> None:
-        """The application has these now, in this order."""
+        """The application has these records now, in this order."""
         self._in_work = _firsts(records)
 
     def gave_one(self, record: AnyRecord) -> None:
-        """A loop has given out this one; the application is done with those before."""
+        """A loop has given out this record; the application is done with the ones before."""
         self._one_in_work = record
 
     def lags(self) -> dict[TopicPartition, int | None]:
-        """How far each partition is from its end; None: not known."""
+        """How many offsets each partition's position is from its end; None: not known."""
         found: dict[TopicPartition, int | None] = dict.fromkeys(self._positions.assigned)
         for where, position in self.returned().items():
             end = self._positions.end(where)
@@ -205,11 +206,11 @@ class Reader:
         return found
 
     def returned(self) -> dict[TopicPartition, Position]:
-        """The positions behind all that the application has been given."""
+        """The positions after all records that the application has been given."""
         return self._before(self.coming)
 
     def done(self) -> dict[TopicPartition, Position]:
-        """The positions behind all that the application is done with."""
+        """The positions after all records that the application is done with."""
         found = self._before(self.coming)
         work = self._in_work
         if self._one_in_work is not None:
@@ -217,8 +218,8 @@ class Reader:
         return found | {where: at for where, at in work.items() if where in found}
 
     def committed(self, positions: Mapping[TopicPartition, Position]) -> None:
-        """The application has committed up to here: it is done with that of its records in work.
-        What is committed by itself later must not lie before it.
+        """The application has committed up to these positions: it is done with its records in work
+        that lie before them. A later automatic commit must not lie before these positions.
         """
         work = self._in_work
         if self._one_in_work is not None:
@@ -232,7 +233,7 @@ class Reader:
         return found | {where: at for where, at in _firsts(records).items() if where in found}
 
     def forget(self, wheres: Iterable[TopicPartition]) -> None:
-        """Drop everything of these partitions: they jump, or go."""
+        """Drop everything of these partitions: their positions jump, or they are given up."""
         gone = set(wheres)
         self._covered.forget(gone)
         self._in_work = {w: at for w, at in self._in_work.items() if w not in gone}

@@ -1,4 +1,6 @@
-"""Tells the application what its member gets and gives up, and lets the positions follow."""
+"""Tells the application which partitions its member gets and gives up, and changes the positions
+with them.
+"""
 
 from __future__ import annotations
 
@@ -20,21 +22,21 @@ RebalanceCallback = Callable[[list[TopicPartition]], object]
 
 
 async def call_here(callback: RebalanceCallback, wheres: list[TopicPartition]) -> None:
-    """Call it on the event loop."""
+    """Call the application's function on the event loop."""
     answer = callback(wheres)
     if inspect.isawaitable(answer):
         await answer
 
 
 class Handling(Protocol):
-    """Whoever handles records while the consumer polls."""
+    """A pool that handles records while the consumer polls."""
 
     async def drain(self, wheres: Iterable[TopicPartition]) -> None:
-        """Finish what runs of these partitions, and commit it."""
+        """Let the running handlers of these partitions end, and commit their records."""
         ...
 
     def forget(self, wheres: Iterable[TopicPartition]) -> None:
-        """Drop all of these partitions: others may have them."""
+        """Drop all records of these partitions: other members may have them."""
         ...
 
 
@@ -42,14 +44,14 @@ class Rebalancing:
     """See the module.
 
     Args:
-        commits: what is done is committed before partitions are given up.
+        commits: records that are done are committed before partitions are given up.
         shares: partitions may be shared with other members (KIP-X).
-        cooperative: they are read in turns with these, not by key.
+        cooperative: shared partitions are read in turns, not by key.
 
     Attributes:
-        on_assigned, on_revoked, on_lost: the application's; None: it need not know. Without
-            ``on_lost``, ``on_revoked`` is called.
-        call: how to call them.
+        on_assigned, on_revoked, on_lost: the application's functions; None: it need not know.
+            Without ``on_lost``, ``on_revoked`` is called.
+        call: calls one of these functions.
     """
 
     def __init__(
@@ -81,15 +83,16 @@ class Rebalancing:
         self._handling: Handling | None = None
 
     def follow(self, handling: Handling | None) -> None:
-        """Tell it of partitions that go, before the application; None: nobody."""
+        """From now on, tell ``handling`` of partitions that are given up, before the application is
+        told; None: tell the application only."""
         self._handling = handling
 
     async def apply(self) -> None:
-        """Tell the application of all changes. A caller that is cancelled does not stop it: the
-        next call goes on with it.
+        """Tell the application of all changes. If the caller is cancelled, the telling goes on: the
+        next call waits for its end.
 
         Raises:
-            Exception: the first that a callback raised. The change holds nevertheless.
+            Exception: the first one that a callback raised. The change holds nevertheless.
         """
         if self._task is None and self._member.machine.change is None:
             return
@@ -102,7 +105,7 @@ class Rebalancing:
             raise error
 
     async def give_up(self, *, lost: bool = False) -> None:
-        """Tell the application that all its partitions go, because it leaves."""
+        """Tell the application that all its partitions are given up, because it leaves."""
         wheres = self._positions.assigned
         await self._apply(Change(lost=wheres) if lost else Change(revoked=wheres))
         error, self._error = self._error, None
@@ -118,7 +121,7 @@ class Rebalancing:
         self._committer.covered.remove(gone)
 
     def cut(self) -> list[asyncio.Task[Any]]:
-        """Stop. Returns the tasks that end now."""
+        """Stop. Returns the cancelled tasks, which are about to end."""
         if self._task is None:
             return []
         self._task.cancel()
@@ -133,12 +136,13 @@ class Rebalancing:
     async def _apply(self, change: Change) -> None:
         handling = self._handling
         if change.lost and handling is not None:
-            handling.forget(change.lost)
+            handling.forget(change.lost)  # at once: other members may have these keys already
         if change.revoked:
             if handling is not None:
                 await handling.drain(change.revoked)
             if self._commits:
                 await self._committer.commit_done()
+            # Before the positions are dropped: the callback may still commit.
             await self._tell(self.on_revoked, change.revoked)
         if change.lost:
             await self._tell(self.on_lost or self.on_revoked, change.lost)
@@ -147,11 +151,11 @@ class Rebalancing:
             handling.forget(gone)
         self.drop(gone)
         if change.assigned:
-            self._begin(change)
+            self._begin(change)  # first, so that the callback can seek
             await self._tell(self.on_assigned, change.assigned)
 
     def _begin(self, change: Change) -> None:
-        """Read what the member gets."""
+        """Begin to read the partitions that the member gets."""
         self._positions.add(change.assigned, from_group=True)
         if self._shares:
             self._positions.share(change.assigned)

@@ -19,7 +19,7 @@ ISOLATION_LEVELS: Final = ("read_uncommitted", "read_committed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberSettings:
-    """Of a member, by either protocol; names as ``Consumer``'s arguments."""
+    """The settings of a member, by either protocol; named as ``Consumer``'s arguments."""
 
     group_id: str
     protocol: str
@@ -42,7 +42,7 @@ class MemberSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadSettings:
-    """Of what is fetched; names as ``Consumer``'s arguments.
+    """The settings of fetches; named as ``Consumer``'s arguments.
 
     Raises:
         ConfigError: a number is too small.
@@ -76,12 +76,12 @@ def member_settings(
     """Checked settings.
 
     Args:
-        times_ms: the session, between heartbeats, between polls.
-        sharing: whether partitions are shared by key, and whether in turns; and how many ranges are
-            kept uncommitted.
+        times_ms: the session's time-out, the time between heartbeats, the most time between polls.
+        sharing: whether partitions are shared by key; whether they are shared in turns; and how
+            many ranges may be uncommitted.
 
     Raises:
-        ConfigError: one is wrong.
+        ConfigError: a setting is wrong.
     """
     session, heartbeat, poll = times_ms
     key_ranges, cooperative, ranges_max = sharing
@@ -125,8 +125,8 @@ def _check_cooperative(group_id: str, protocol: str, *, key_ranges: bool) -> Non
 
 
 def _eager_ones(assignors: Sequence[Assignor]) -> Sequence[Assignor]:
-    """Those under which members give up all before they join: nobody has a key twice. Raises
-    ConfigError: there is none."""
+    """The eager assignors. With them, members give up all partitions before they join, so that no
+    key has two owners. Raises ConfigError: there is no eager one."""
     found = [one for one in assignors if one.protocol is RebalanceProtocol.EAGER]
     if not found:
         raise ConfigError(
@@ -137,12 +137,12 @@ def _eager_ones(assignors: Sequence[Assignor]) -> Sequence[Assignor]:
 
 
 def is_committed(isolation_level: str) -> bool:
-    """Whether it is ``read_committed``. Raises ConfigError: there is no such level."""
+    """Whether the level is ``read_committed``. Raises ConfigError: there is no such level."""
     return one_of("isolation_level", isolation_level, ISOLATION_LEVELS) == "read_committed"
 
 
 def one_of(name: str, value: str, allowed: Iterable[str]) -> str:
-    """The value. Raises ConfigError: it is none of ``allowed``."""
+    """The value. Raises ConfigError: it is not among ``allowed``."""
     known = list(allowed)
     if value not in known:
         raise ConfigError(f"{name} is {value!r}: write one of {', '.join(known)}")
@@ -150,7 +150,7 @@ def one_of(name: str, value: str, allowed: Iterable[str]) -> str:
 
 
 def assignors_of(names: Sequence[str]) -> list[Assignor]:
-    """The assignors of these names. Raises ConfigError: there is no such one, or none at all."""
+    """The assignors of these names. Raises ConfigError: a name is unknown, or there is no name."""
     if not names:
         raise ConfigError("partition_assignment_strategy is empty: name an assignor")
     if isinstance(names, str):
@@ -164,7 +164,7 @@ def reset_timestamp(text: str) -> int | None:
     None: an error. A duration counts back from now.
 
     Raises:
-        ConfigError: it is no such setting.
+        ConfigError: the text is no such setting.
     """
     if text == "none":
         return None
