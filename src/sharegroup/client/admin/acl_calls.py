@@ -30,13 +30,13 @@ class AclCalls(ABC):
 
         Raises:
             SecurityDisabled: the brokers keep no ACLs.
-            ClusterAuthorizationFailed: it needs ALTER on the cluster.
-            InvalidRequest: one of them makes no sense; those before and after it are made.
+            ClusterAuthorizationFailed: the call needs ALTER on the cluster.
+            InvalidRequest: one of the ACLs makes no sense; the ones before and after it are made.
         """
         await self._trying(lambda: requests.create_acls(self._cluster, acls))
 
     async def describe_acls(self, wanted: AclFilter = EVERY_ACL) -> list[Acl]:
-        """The ACLs in force that the filter takes; by default all. Needs DESCRIBE on the cluster.
+        """The ACLs in force that match the filter; by default all. Needs DESCRIBE on the cluster.
 
         Raises:
             SecurityDisabled: no ACLs are in force.
@@ -44,10 +44,10 @@ class AclCalls(ABC):
         return await self._trying(lambda: requests.describe_acls(self._cluster, wanted))
 
     async def delete_acls(self, *filters: AclFilter) -> dict[Acl, KafkaError | None]:
-        """Delete the ACLs that one of the filters takes. Needs ALTER on the cluster.
+        """Delete the ACLs that match one of the filters. Needs ALTER on the cluster.
 
-        Returns each ACL's error; None is success. One of a broker's ACL file has an error: it stays
-        in force.
+        Returns each ACL's error; None is success. An ACL of a broker's ACL file has an error: it
+        stays in force.
 
         Raises:
             SecurityDisabled: the brokers keep no ACLs.

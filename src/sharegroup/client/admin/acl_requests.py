@@ -75,7 +75,7 @@ async def delete_acls(
 
 
 def _filter(wanted: AclFilter) -> tuple[Any, ...]:
-    """The fields of DescribeAcls and DeleteAcls, which have them in the same order."""
+    """The filter's fields, in the order that DescribeAcls and DeleteAcls have in common."""
     return (
         EVERY if wanted.resource is None else wanted.resource.value,
         wanted.name,

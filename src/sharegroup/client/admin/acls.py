@@ -25,7 +25,7 @@ class Acl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclFilter:
-    """Which ACLs are meant; None takes all."""
+    """Which ACLs are meant; a field that is None matches all ACLs."""
 
     principal: str | None = None
     operation: AclOperation | None = None

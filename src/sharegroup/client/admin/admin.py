@@ -63,8 +63,8 @@ class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls, Transactio
 
     Args:
         bootstrap_servers: ``host:port,…`` or a list.
-        security: TLS and SASL: a :class:`~sharegroup.client.Security`, or Java's or librdkafka's
-            properties of the same; None: PLAINTEXT.
+        security: TLS and SASL: a :class:`~sharegroup.client.Security`, or the properties of Java's
+            clients or librdkafka for them; None: PLAINTEXT.
         cluster: connections to share with other clients; :meth:`close` does not close them.
     """
 
@@ -194,7 +194,7 @@ class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls, Transactio
         committed: bool = False,
     ) -> dict[TopicPartition, ListedOffset]:
         """Offsets of partitions: the end, the start, or the first record whose timestamp is ``at``
-        (ms since 1970) or later; -1 where there is no such record.
+        (ms since 1970) or later; -1 if there is no such record.
 
         Args:
             committed: take the start of the first open transaction as the end (read_committed).
@@ -260,8 +260,8 @@ class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls, Transactio
         return False
 
     async def list_groups(self, *types: str, states: Iterable[str] = ()) -> list[GroupListing]:
-        """All groups, or those of these types (``share``) and states (``Empty``, ``Stable``), by
-        group id.
+        """All groups, or the groups of these types (``share``) and states (``Empty``, ``Stable``),
+        sorted by group id.
         """
         wanted = list(states)
         return await self._trying(lambda: group_requests.list_groups(self._cluster, types, wanted))
@@ -318,9 +318,9 @@ class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls, Transactio
         again.
 
         Raises:
-            InvalidRecordState: it does not wait for an operator.
+            InvalidRecordState: the record does not wait for an operator.
             GroupIdNotFound: there is no such group.
-            UnsupportedVersion: the broker has no such records, as Apache Kafka.
+            UnsupportedVersion: the broker, such as Apache Kafka, does not know blocked records.
         """
         await self._trying(
             lambda: decide_blocked_record(self._cluster, group_id, at, offset, AckType.RELEASE)
@@ -341,7 +341,7 @@ class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls, Transactio
         success.
 
         Raises:
-            NonEmptyGroup: it has members; nothing was moved.
+            NonEmptyGroup: the group has members; nothing was moved.
         """
         return await self._trying(
             lambda: group_requests.alter_share_group_offsets(self._cluster, group_id, offsets)
@@ -354,7 +354,7 @@ class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls, Transactio
         begins like a new group. Returns each topic's error; None is success.
 
         Raises:
-            NonEmptyGroup: it has members; nothing was deleted.
+            NonEmptyGroup: the group has members; nothing was deleted.
             GroupIdNotFound: there is no such group.
         """
         return await self._trying(

@@ -1,5 +1,5 @@
-"""``Admin``'s request about records that are blocked, since they failed at the delivery limit of a
-group with ``share.ordering.on.failure=block``."""
+"""``Admin``'s request about blocked records: records that failed at the delivery limit of a group
+with ``share.ordering.on.failure=block``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BLOCKED_RECORDS_FEATURE: Final = "share.blocked.records"
 async def decide_blocked_record(
     cluster: Cluster, group_id: str, at: TopicPartition, offset: int, kind: AckType
 ) -> None:
-    """ShareAcknowledge by hand, at the partition's leader."""
+    """ShareAcknowledge by an operator, not by a member, at the partition's leader."""
     [leader] = await leaders_of(cluster, [at])
     await cluster.connection(leader)
     if BLOCKED_RECORDS_FEATURE not in cluster.features:

@@ -48,11 +48,11 @@ from sharegroup.wire.messages.offset_delete import (
 NO_GENERATION: Final = -1
 _DEAD: Final = "Dead"
 _CONSUMERS: Final = ("consumer", "")
-"""The protocol types of consumer groups; a group that has only offsets has none."""
+"""The protocol types of consumer groups; it is empty if the group has only offsets."""
 
 
 async def describe_consumer_group(cluster: Cluster, group_id: str) -> ConsumerGroupDescription:
-    """ConsumerGroupDescribe; of a group of the classic protocol, DescribeGroups."""
+    """ConsumerGroupDescribe; for a group of the classic protocol, DescribeGroups."""
     request = modern.ConsumerGroupDescribeRequest(group_ids=[group_id])
     try:
         response = await cluster.send_to_coordinator(
@@ -131,12 +131,13 @@ async def _describe_classic(cluster: Cluster, group_id: str) -> ConsumerGroupDes
 
 
 def _classic_member(member: classic.DescribedGroupMember) -> ConsumerGroupMemberDescription:
-    """What members have told each other is theirs: what cannot be read counts as nothing."""
+    """The member as the broker describes it. What members tell one another in the classic protocol
+    is their own affair: if it cannot be read, it counts as empty."""
     told, given = ConsumerProtocolSubscription(), ConsumerProtocolAssignment()
     try:
         told = from_bytes(ConsumerProtocolSubscription, bytes(member.member_metadata))
         given = from_bytes(ConsumerProtocolAssignment, bytes(member.member_assignment))
-    except MalformedMessage:  # also while it waits for its assignment
+    except MalformedMessage:  # also while the member waits for its assignment
         given = ConsumerProtocolAssignment()
     return ConsumerGroupMemberDescription(
         member_id=member.member_id,
@@ -204,7 +205,7 @@ async def delete_offsets(
 
 
 def _checked(cluster: Cluster, group_id: str, answer: object) -> KafkaError | None:
-    """The error of one partition. Raises it if it is transient: another try may do."""
+    """The error of one partition. Raises it if it is transient, because a retry may help."""
     error = answer_error(answer)
     if error is not None and error.retriable and error.name != "UNKNOWN_TOPIC_OR_PARTITION":
         check_group(cluster, group_id, answer)

@@ -52,9 +52,10 @@ class ConsumerGroupCalls(ABC):
         *,
         require_stable: bool = False,
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What the group has committed in these partitions; by default, in all. A partition without
-        a committed offset is left out; so a group that does not exist has none. ``ranges`` is what
-        is committed behind the offset, if members share partitions by key (KIP-X).
+        """The group's committed offsets in these partitions; by default, in all. A partition
+        without a committed offset is left out; so for a group that does not exist the result is
+        empty. ``ranges`` are the offsets committed after that offset, if members share partitions
+        by key (KIP-X).
 
         Args:
             require_stable: wait for the end of transactions that have offsets of the group.
@@ -89,18 +90,18 @@ class ConsumerGroupCalls(ABC):
     async def delete_consumer_group_offsets(
         self, group_id: str, *partitions: tuple[str, int]
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Delete what the group has committed in these partitions. Returns each partition's error
+        """Delete the group's committed offsets in these partitions. Returns each partition's error
         (GroupSubscribedToTopic: members read the topic); None is success.
 
         Raises:
             GroupIdNotFound: there is no such group.
-            NonEmptyGroup: its members are no consumers.
+            NonEmptyGroup: the group's members are no consumers.
         """
         wanted = [TopicPartition(*one) for one in partitions]
         return await self._trying(lambda: requests.delete_offsets(self._cluster, group_id, wanted))
 
     async def delete_consumer_groups(self, *groups: str) -> dict[str, KafkaError | None]:
-        """Delete groups that have no members, and what they have committed. Returns each group's
+        """Delete groups that have no members, and their committed offsets. Returns each group's
         error (NonEmptyGroup, GroupIdNotFound …); None is success.
         """
         return await self.delete_share_groups(*groups)

@@ -43,7 +43,7 @@ class TopicListing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionDescription:
-    """One partition; ``leader`` is None while there is none."""
+    """One partition; ``leader`` is None while it has no leader."""
 
     partition: int
     leader: int | None
@@ -130,8 +130,10 @@ class ConsumerGroupMemberDescription:
         instance_id: the name of a static member.
         member_epoch: None: the group's protocol is the classic one.
         pattern: the expression that the broker compares with all topics; None: there is none.
-        assignment: what it has; ``target``: what it will have when others have given it up.
-        key_ranges: of the partitions that it shares with other members, the part that it has.
+        assignment: the partitions that it has; ``target``: the partitions that it will have when
+            other members have given them up.
+        key_ranges: for each partition that it shares with other members, the key ranges that it
+            has.
     """
 
     member_id: str
@@ -152,7 +154,7 @@ class ConsumerGroupDescription:
     """One consumer group; ``coordinator`` is a node id.
 
     Attributes:
-        type: its protocol: ``consumer`` or ``classic``.
+        type: the group's protocol: ``consumer`` or ``classic``.
         group_epoch, assignment_epoch: None: the protocol is the classic one.
     """
 
@@ -171,12 +173,12 @@ class ShareGroupOffset:
     """A share group's position in one partition.
 
     Attributes:
-        start_offset: the SPSO: everything before it is done; None: nothing is done yet.
+        start_offset: the SPSO: all records before it are done; None: no record is done yet.
         begins_at: where the group will begin, in a partition without a start offset; None: not
             chosen yet, or the broker does not report it (ours does).
         lag: records not done yet; None: not known.
         in_flight: records of the in-flight window that some member holds; None: the broker does not
-            report it (ours does).
+            report their number (ours does).
         damaged: offsets that the log has lost to damage, before and after the start offset.
     """
 
@@ -224,10 +226,10 @@ class PartitionRecords:
         start_offset: None: nothing was ever fetched.
         ranges: the records between both offsets, ascending and without holes.
         locks_known: whether the broker reports which records are acquired. Apache Kafka does not:
-            its acquired records show the state they had before.
+            its acquired records show the state that they had before.
         damaged: offsets in the log that are damaged on disk; they are never delivered.
-        given_up: the latest records archived before ``start_offset``, ascending, with the reason;
-            only those that the broker remembers since it started. Empty with Apache Kafka.
+        given_up: the latest records archived before ``start_offset``, ascending, with the reason,
+            as far as the broker remembers them since it started. Empty with Apache Kafka.
     """
 
     start_offset: int | None
@@ -251,8 +253,9 @@ class ListedOffset:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerDescription:
     """A producer as a partition knows it. ``last_ms`` is the wall-clock time of its last record, -1
-    without one; ``coordinator_epoch`` is -1 before its first transaction ended here;
-    ``transaction_start`` is the first offset of its open transaction, None if it has none."""
+    if there is no record; ``coordinator_epoch`` is -1 until its first transaction has ended in this
+    partition; ``transaction_start`` is the first offset of its open transaction, None if no
+    transaction is open."""
 
     producer_id: int
     producer_epoch: int
@@ -264,8 +267,8 @@ class ProducerDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionListing:
-    """A transactional id in a list; ``state`` is that of its last transaction, ``Empty`` before
-    the first."""
+    """A transactional id in a list; ``state`` is the state of its last transaction, ``Empty``
+    before the first one."""
 
     transactional_id: str
     state: str
@@ -275,7 +278,7 @@ class TransactionListing:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionDescription:
     """A transactional id and its last transaction. ``started_ms`` is wall-clock time, None before
-    the first; ``partitions`` are those of an open transaction."""
+    the first transaction; ``partitions`` are the partitions of an open transaction."""
 
     transactional_id: str
     state: str
@@ -289,8 +292,8 @@ class TransactionDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientQuota:
-    """Quotas by name, of an entity: names by type (``user``, ``client-id``, ``ip``); the name None
-    stands for all that have no quota of their own."""
+    """Quotas of an entity, by name. The entity is type (``user``, ``client-id``, ``ip``) → name;
+    the name None stands for all clients that have no quota of their own."""
 
     entity: Mapping[str, str | None]
     quotas: Mapping[str, float]

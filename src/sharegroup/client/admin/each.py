@@ -14,8 +14,8 @@ T = TypeVar("T")
 async def of_each(
     names: Iterable[str], ask: Callable[[str], Awaitable[T]]
 ) -> dict[str, T | KafkaError]:
-    """The result of ``ask`` for each name. All are asked about concurrently: each has its own
-    coordinator, and a retry for one does not repeat the others.
+    """The result of ``ask`` for each name. The calls run concurrently: each name has its own
+    coordinator, and a retry for one name does not repeat the others.
     """
 
     async def outcome(name: str) -> T | KafkaError:

@@ -51,8 +51,8 @@ from sharegroup.wire.messages.share_group_describe import (
 async def list_groups(
     cluster: Cluster, types: Sequence[str], states: Sequence[str]
 ) -> list[GroupListing]:
-    """ListGroups to every broker. The types are filtered here again: brokers whose versions lack
-    that filter answer with all groups.
+    """ListGroups to every broker. The types are filtered here again, because brokers whose versions
+    lack the filter answer with all groups.
     """
     request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
     nodes = list(cluster.metadata.nodes)
@@ -114,7 +114,7 @@ def _member(member: Member) -> MemberDescription:
 async def list_share_group_offsets(
     cluster: Cluster, group_id: str, partitions: Sequence[TopicPartition] | None
 ) -> dict[TopicPartition, ShareGroupOffset]:
-    """DescribeShareGroupOffsets of these partitions; None: of all that the group has."""
+    """DescribeShareGroupOffsets of these partitions; None: of all partitions that the group has."""
     topics = None
     if partitions is not None:
         topics = [
@@ -211,7 +211,7 @@ def answer_error(answer: Any) -> KafkaError | None:
 
 
 def check_group(cluster: Cluster, group_id: str, answer: Any, operation: str = "DESCRIBE") -> None:
-    """Raise the answer's error. A node that does not coordinate the group is not asked again.
+    """Raise the answer's error. If the node does not coordinate the group, it is not asked again.
 
     Args:
         operation: what was asked for, as ACLs call it.

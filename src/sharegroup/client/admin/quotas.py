@@ -29,7 +29,7 @@ class QuotaCalls(ABC):
     """See the module. The admin client sets the attributes.
 
     An entity is a mapping of types (``user``, ``client-id``, ``ip``) to names; the name None stands
-    for all that have no quota of their own.
+    for all clients that have no quota of their own.
     """
 
     _cluster: Cluster

@@ -1,8 +1,9 @@
 """``Admin``'s requests for the states of a queue's records: one attempt each; errors are raised.
 
-Our broker tells them with the group's offsets (feature ``share.record.states``). Apache Kafka has
-no such request for clients: what it has made durable is read as a broker would, in the epoch of
-the leader there is, so that nobody is fenced by it (Kafka class ShareCoordinatorShard).
+Our broker tells the states with the group's offsets (feature ``share.record.states``). Apache Kafka
+has no such request for clients. So we read its durable state with the request that brokers use, and
+with the epoch of the current leader, so that no leader is fenced (Kafka class
+ShareCoordinatorShard).
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ class _Described(NamedTuple):
 async def describe_record_states(
     cluster: Cluster, group_id: str, partitions: Sequence[TopicPartition] | None
 ) -> Found:
-    """The states of the records in flight in these partitions; None: in all that the group has."""
+    """The states of the records in flight in these partitions; None: in all partitions that the
+    group has."""
     await cluster.coordinator(group_id)
     if RECORD_STATES_FEATURE not in cluster.features:
         return await _stored(cluster, group_id, await _describe(cluster, group_id, partitions, -1))
@@ -171,9 +173,9 @@ def _joined(before: PartitionRecords, page: PartitionRecords, first: int) -> Par
 async def _stored(
     cluster: Cluster, group_id: str, described: dict[TopicPartition, _Described]
 ) -> Found:
-    """What the share coordinators have made durable.
+    """The durable state that the share coordinators have.
 
-    Kafka 4.4 takes no leader epoch below 0; where there is no leader yet, 0 fences nobody either.
+    Kafka 4.4 takes no leader epoch below 0; if there is no leader yet, 0 fences nobody either.
     """
     keys = {
         SharePartitionKey(group_id, one.topic_id, where.partition): where

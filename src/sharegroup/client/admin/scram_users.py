@@ -49,11 +49,11 @@ class ScramUserCalls(ABC):
         """Retry until success, an error that is not transient, or the time-out."""
 
     async def describe_scram_users(self, *names: str) -> list[ScramUser]:
-        """These users of SCRAM, or all; sorted. Neither passwords nor keys are told.
+        """These users of SCRAM, or all; sorted. The result has neither passwords nor keys.
 
         Raises:
             ResourceNotFound: there is no such user.
-            ClusterAuthorizationFailed: it is not allowed.
+            ClusterAuthorizationFailed: this client is not allowed to do it.
         """
         found = await self._trying(lambda: _describe(self._cluster, names))
         return sorted(found, key=lambda user: user.name)
@@ -70,11 +70,11 @@ class ScramUserCalls(ABC):
         """Create a user of SCRAM, or change the password. The password itself is not sent.
 
         Args:
-            salt: random bytes; None: 24 new ones for each mechanism.
+            salt: random bytes; None: 24 new bytes for each mechanism.
 
         Raises:
             UnacceptableCredential: too few iterations, or too many.
-            ClusterAuthorizationFailed: it is not allowed.
+            ClusterAuthorizationFailed: this client is not allowed to do it.
         """
         for mechanism in dict.fromkeys(mechanisms):
             kind = _MECHANISMS[mechanism]
@@ -88,7 +88,7 @@ class ScramUserCalls(ABC):
 
         Raises:
             ResourceNotFound: there is no such user.
-            ClusterAuthorizationFailed: it is not allowed.
+            ClusterAuthorizationFailed: this client is not allowed to do it.
         """
         kept = mechanisms or tuple((await self.describe_scram_users(name))[0].iterations)
         for mechanism in kept:
@@ -96,7 +96,7 @@ class ScramUserCalls(ABC):
             await self._alter(AlterUserScramCredentialsRequest(deletions=[change]))
 
     async def _alter(self, request: AlterUserScramCredentialsRequest) -> None:
-        """With one change: Apache Kafka takes no two of one user."""
+        """Send a request with one change: Apache Kafka refuses two changes of one user."""
         await self._trying(lambda: _alter(self._cluster, request))
 
 

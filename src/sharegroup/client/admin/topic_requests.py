@@ -263,7 +263,7 @@ async def leaders_of(
     nodes: dict[int, list[TopicPartition]] = {}
     for partition in partitions:
         topic = await cluster.topic(partition.topic)
-        if partition.partition >= len(topic.partitions):  # it may be new
+        if partition.partition >= len(topic.partitions):  # the partition may be new
             await cluster.refresh()
             topic = await cluster.topic(partition.topic)
         if not 0 <= partition.partition < len(topic.partitions):
@@ -298,8 +298,8 @@ def _raise_first(answers: Iterable[Any], operation: str, resource: str | None = 
     """Raise the first error among these answers; some answers carry no error message.
 
     Args:
-        operation: what was asked for, as ACLs call it.
-        resource: on what; None: on the topic that the answer names.
+        operation: the operation that was asked for, as ACLs call it.
+        resource: the resource; None: the topic that the answer names.
     """
     for answer in answers:
         if answer.error_code:
@@ -309,7 +309,8 @@ def _raise_first(answers: Iterable[Any], operation: str, resource: str | None = 
 
 
 def _resource(kind: ResourceType, name: str) -> str:
-    """As :func:`error_on` writes it. Settings of a broker are a right on the cluster."""
+    """The resource as :func:`error_on` takes it. Settings of a broker need a right on the
+    cluster."""
     return "the cluster" if kind is ResourceType.BROKER else f"{kind.name.lower()} {name!r}"
 
 

@@ -31,8 +31,8 @@ class TransactionCalls(ABC):
     async def list_transactions(
         self, *states: str, open_longer_than_ms: int = -1
     ) -> list[TransactionListing]:
-        """All transactional ids, or those in these states (``Ongoing``) whose last transaction
-        began longer ago, by id.
+        """The transactional ids in these states (``Ongoing``; by default, in any) whose last
+        transaction began more than ``open_longer_than_ms`` ago (-1: at any time), sorted.
         """
         return await self._trying(
             lambda: requests.list_transactions(self._cluster, states, open_longer_than_ms)
@@ -55,8 +55,8 @@ class TransactionCalls(ABC):
         return or_first_error(await of_each(transactional_ids, describe))
 
     async def fence_producers(self, *transactional_ids: str) -> None:
-        """Shut out the producers of these ids, and abort their open transactions. An id that is
-        not there is made.
+        """Shut out the producers of these ids, and abort their open transactions. An id that does
+        not exist is created.
 
         Raises:
             TransactionalIdAuthorizationFailed: the error of the first id that failed.
@@ -87,11 +87,11 @@ class TransactionCalls(ABC):
         producer_epoch: int,
         coordinator_epoch: int = 0,
     ) -> None:
-        """Abort a transaction in one partition, whatever its coordinator knows: for one that hangs
-        there because its coordinator has forgotten it. Needs ALTER on the cluster.
+        """Abort a transaction in one partition, whatever its coordinator knows: for a transaction
+        that hangs there because its coordinator has forgotten it. Needs ALTER on the cluster.
 
         Raises:
-            ClusterAuthorizationFailed, UnknownTopicOrPartition: it was not done.
+            ClusterAuthorizationFailed, UnknownTopicOrPartition: the transaction was not aborted.
             InvalidProducerEpoch: the partition knows the producer with another epoch.
             TransactionCoordinatorFenced: the partition has heard of a later ``coordinator_epoch``.
         """

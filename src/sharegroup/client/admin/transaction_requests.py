@@ -39,7 +39,7 @@ async def list_transactions(
     cluster: Cluster, states: Sequence[str], open_longer_than_ms: int
 ) -> list[TransactionListing]:
     """ListTransactions to every broker. Brokers whose versions lack the filter by time (before
-    Kafka 3.8) answer with all.
+    Kafka 3.8) answer with all ids.
     """
     request = ListTransactionsRequest(
         state_filters=list(states), duration_filter=open_longer_than_ms

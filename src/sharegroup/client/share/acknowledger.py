@@ -37,13 +37,13 @@ _LOCKS_GONE: Final = (
     UnknownTopicOrPartition,
     UnknownTopicId,
 )
-"""Errors after which a retry is pointless: the leader has changed or is gone, and with it the
-locks. After other retriable errors of a partition, the locks still hold.
+"""Errors after which a retry is pointless: the leader has changed or is gone, and the locks with
+it. After other retriable errors of a partition, the locks still hold.
 """
 _SESSION_GONE: Final = (ShareSessionNotFound, InvalidShareSessionEpoch)
 
 AckOutcomes = dict[TopicIdPartition, KafkaError | None]
-"""None is success."""
+"""Partition → the error of its acknowledgements; None is success."""
 Ranges = Mapping[TopicIdPartition, Sequence[AcknowledgedRange]]
 
 
@@ -119,9 +119,9 @@ class Acknowledger:
     # --- sending ----------------------------------------------------------------------------------
 
     async def commit(self, wait_s: float | None = None) -> AckOutcomes:
-        """Send all, and await all outcomes, including those of requests under way. An outcome that
-        takes longer than ``wait_s`` is RequestTimedOut. Its request goes on, also when the caller
-        is cancelled.
+        """Send all queued ranges, and await all outcomes, also of requests under way. An outcome
+        that takes longer than ``wait_s`` is RequestTimedOut. Its request goes on, also when the
+        caller is cancelled.
         """
         outcomes: AckOutcomes = {}
         queued = [partition for partition, queue in self._queues.items() if queue]
@@ -144,8 +144,8 @@ class Acknowledger:
     async def _finish(
         self, work: Iterable[Coroutine[Any, Any, Any]], wait_s: float | None = None
     ) -> list[Any]:
-        """Await all, for at most ``wait_s``. The response to a sent request is always awaited in
-        the background: abandoning it would cost the session and all its locks.
+        """Await all coroutines, for at most ``wait_s``. After that they go on in the background:
+        abandoning a sent request would cost the session and all its locks.
         """
         tasks = [asyncio.create_task(one) for one in work]
         for task in tasks:
@@ -166,7 +166,7 @@ class Acknowledger:
             await self.send(session, ranges, final=final)
 
     async def send(self, session: NodeSession, ranges: Ranges, *, final: bool = False) -> None:
-        """Send, and retry after transient errors. Reports the outcome of every range."""
+        """Send these ranges, and retry after transient errors. Reports every range's outcome."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._cluster.request_timeout_ms / 1000
         backoff = self._cluster.backoff()
@@ -240,11 +240,11 @@ class Acknowledger:
             self.complete(Acknowledged(partition, one, error))
 
     def fail_node(self, node_id: int) -> None:
-        """Fail what is queued for a node whose session is gone."""
+        """Fail the ranges that are queued for a node whose session is gone."""
         self.complete_all(self.take(node_id), locks_gone())
 
     def fail_unled(self) -> None:
-        """Fail what is queued for partitions without a leader."""
+        """Fail the ranges that are queued for partitions without a leader."""
         for partition in list(self._queues):
             if self._sessions.leader(partition) is None:
                 ranges = self._queues.pop(partition).take()

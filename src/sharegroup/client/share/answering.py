@@ -52,7 +52,7 @@ class Answering(ABC):
 
         Raises:
             IllegalState: the mode is implicit, or a record's acknowledgement was already sent.
-            TypeError, ValueError: neither a record nor rows that name records.
+            TypeError, ValueError: an argument is neither a record nor rows that name records.
         """
         self._decide(records, AckType.ACCEPT)
 
@@ -79,8 +79,8 @@ class Answering(ABC):
         self, record: Record[Any, Any] | ArrowRows, kind: AckType | Answers = AckType.ACCEPT
     ) -> None:
         """Accept, release, reject or renew. A record may be acknowledged again until its
-        acknowledgement is sent; the last one wins. Raises as :meth:`accept`; nothing is
-        acknowledged then.
+        acknowledgement is sent; the last one wins. Raises as :meth:`accept`; if it raises, nothing
+        is acknowledged.
 
         Args:
             kind: for Arrow rows also one answer per row, in a list or an Arrow, NumPy, Polars or

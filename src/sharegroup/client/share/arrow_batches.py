@@ -1,6 +1,6 @@
 """Arrow record batches for the application, and its answers for whole batches.
 
-Nothing here goes through records one by one: an answer for a million of them is a few operations on
+No code here goes through records one by one: an answer for a million records is a few operations on
 arrays. Needs NumPy and PyArrow (``pip install 'sharegroup[arrow]'``).
 """
 
@@ -33,7 +33,7 @@ ArrowRows: TypeAlias = Any
 """Rows with the columns topic, partition and offset: a ``pyarrow.RecordBatch`` or ``Table``, or an
 object that exports Arrow data (``__arrow_c_stream__``), such as a Polars or pandas frame."""
 Answers: TypeAlias = Any
-"""One answer for all rows, or a column with one for each."""
+"""One answer for all rows, or a column with one answer for each."""
 
 _CLOSED = {
     AckType.GAP: "was not delivered",
@@ -92,7 +92,8 @@ class ArrowForm:
 
 
 def answer_rows(holdings: Holdings, table: Any, answers: Any) -> None:
-    """Acknowledge the records that ``table`` names, with ``answers``: all of them, or none.
+    """Acknowledge the records that ``table`` names, with ``answers``. If one record cannot be
+    acknowledged, no record is.
 
     Args:
         table: as :func:`sharegroup.arrow.places.places_in` takes it.

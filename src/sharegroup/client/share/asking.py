@@ -105,7 +105,8 @@ class Asking(ABC):
         return await self._poll(wait_s, lambda: form.take(self._holdings, self._now()), asking)
 
     def _give(self, form: str) -> None:
-        """Fix the form of records: a consumer prefetches either records or Arrow batches."""
+        """Fix the form of this consumer's records: it gives either records or Arrow batches,
+        because prefetched records are decoded in one form."""
         self._check_usable()
         if self._form not in (None, form):
             raise IllegalState(f"this consumer gives {self._form}: make another one for {form}")

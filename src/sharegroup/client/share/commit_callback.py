@@ -16,7 +16,7 @@ from sharegroup.model.offsets import OffsetRange
 log = logging.getLogger("sharegroup.client")
 
 AckCallback = Callable[[Mapping[TopicPartition, Sequence[OffsetRange]], KafkaError | None], None]
-"""({partition: offset ranges}, None or why all of them failed)."""
+"""Called with ({partition: offset ranges}, None or why all these acknowledgements failed)."""
 _GONE_BACK: Final = InvalidRecordState(
     "a release of an earlier record of the key took these back: they are delivered again"
 )
@@ -60,7 +60,7 @@ class CommitCallback:
         """Refuse calls from inside the callback.
 
         Raises:
-            IllegalState: this is one.
+            IllegalState: this is a call from inside.
         """
         if self._entered:
             raise IllegalState("the acknowledgement callback may not use the consumer")
@@ -98,7 +98,7 @@ class CommitCallback:
 
 
 def _without(offsets: Sequence[OffsetRange], gone: Sequence[OffsetRange]) -> list[OffsetRange]:
-    """``offsets`` without what is ``gone``; both ascend."""
+    """``offsets`` without the offsets of ``gone``; both ascend."""
     kept: list[OffsetRange] = []
     for first, last in offsets:
         at = first

@@ -43,8 +43,8 @@ class Committer:
         self._linger: asyncio.TimerHandle | None = None
 
     def queue(self, decided: list[Decided]) -> AckOutcomes:
-        """Hand these to the member, for its next request. Returns the outcomes of those that are
-        not sent because their locks are gone.
+        """Hand these acknowledgements to the member, for its next request. Returns the outcomes of
+        the ones that are not sent because their locks are gone.
         """
         outcomes: AckOutcomes = {}
         for one in decided:
@@ -56,8 +56,8 @@ class Committer:
         return outcomes
 
     def queue_decided(self, *, in_work: bool = True) -> AckOutcomes:
-        """Queue everything that can be sent. In implicit mode, these are all records given to the
-        application; ``in_work`` includes the one that a loop is working on.
+        """Queue every acknowledgement that can be sent. In implicit mode, all records given to the
+        application are accepted first; ``in_work``: also the one that a loop is working on.
         """
         if self._holdings.implicit:
             self._holdings.accept_given(in_work=in_work)
@@ -84,7 +84,7 @@ class Committer:
 
     def flush(self, *, soon: bool = False) -> None:
         """Send the queue in the background. With ``soon``, wait a little first: a fetch may carry
-        it.
+        the queued acknowledgements.
         """
         if not self._member.has_pending_acknowledgements:
             return
@@ -107,7 +107,7 @@ class Committer:
             await asyncio.wait(self._background)
 
     def cut(self) -> list[asyncio.Task[Any]]:
-        """Cancel all tasks under way. Returns the tasks that end now."""
+        """Cancel all tasks under way. Returns them; they are about to end."""
         self._stop_lingering()
         ending = list(self._background)
         for task in ending:
@@ -174,7 +174,7 @@ class Committer:
             self._holdings.locked_until(began + timeout_ms / 1000)
 
     def later(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Run this in the background; :meth:`finish` waits for it."""
+        """Run ``work`` in the background; :meth:`finish` waits for it."""
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._done)

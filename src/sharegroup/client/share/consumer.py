@@ -63,9 +63,9 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
     Args:
         topics: the subscription; :meth:`subscribe` changes it.
         group_id: the share group.
-        auto_offset_reset: where a group that does not exist yet begins: ``earliest``, ``latest`` or
-            ``by_duration:PT1H``. Sets the group's config ``share.auto.offset.reset`` (default:
-            ``latest``). A group that exists continues where it is.
+        auto_offset_reset: where the group begins if it does not exist yet: ``earliest``, ``latest``
+            or ``by_duration:PT1H``. This sets the group's config ``share.auto.offset.reset``
+            (default: ``latest``). A group that exists continues where it is.
         bootstrap_servers: ``host:port,…`` or a list.
         key_deserializer, value_deserializer: turn bytes into the application's objects; null stays
             None. If one raises, the poll raises :class:`RecordDeserializationError`.
@@ -73,7 +73,7 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
             ``async for``, accepts the previous records; ``explicit``: the application calls
             :meth:`accept`, :meth:`release`, :meth:`reject` or :meth:`renew` for every record.
         acquire_mode: ``batch_optimized``: acquire whole record batches, so a poll may return more
-            than ``max_poll_records``; the next ones are fetched while the application works.
+            than ``max_poll_records``; the next batches are fetched while the application works.
             ``record_limit``: never more than ``max_poll_records``, no prefetch, one broker at a
             time.
         renew_locks: renew the acquisition locks of all held records in the background, for at most
@@ -81,12 +81,12 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
         max_poll_interval_ms: the member leaves the group when the application does not poll for
             this long, and joins again with the next poll.
         fetch_max_wait_ms: how long a broker may wait for ``fetch_min_bytes``. A :meth:`commit`
-            waits for the fetch before it on the same connection.
+            waits as well, if a fetch is under way on its connection.
         check_crcs: check the checksum of each batch.
         acknowledgement_commit_callback: called in :meth:`poll`, :meth:`commit` and :meth:`close`
             with ({partition: offset ranges}, error or None) for completed acknowledgements.
-        security: TLS and SASL: a :class:`~sharegroup.client.Security`, or Java's or librdkafka's
-            properties of the same; None: PLAINTEXT.
+        security: TLS and SASL: a :class:`~sharegroup.client.Security`, or the properties of Java's
+            clients or librdkafka for them; None: PLAINTEXT.
         cluster: connections to share with other clients; :meth:`close` does not close them. A
             connection answers in order, so waiting fetches of several consumers on one connection
             delay each other.
@@ -215,7 +215,7 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
             timeout_ms = min(timeout_ms, self._cluster.request_timeout_ms)
             closing = self._close(timeout_ms)
             self._closing = asyncio.create_task(closing, name="share-consumer-close")
-            self._closing.add_done_callback(lambda _: self._cut())  # it may not even have begun
+            self._closing.add_done_callback(lambda _: self._cut())  # the close may not have begun
         elif self._closing.done():
             return
         try:
@@ -231,7 +231,8 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
             await ended(self._cut())
 
     def _cut(self) -> list[asyncio.Task[Any]]:
-        """Abort everything without telling the group. Returns the tasks that end now."""
+        """Abort everything without telling the group. Returns the cancelled tasks, which are about
+        to end."""
         self._closed = True
         self._leaving.stop()
         ending = [*self._committer.cut(), *self._fetcher.cut(), *self._member.cut()]
@@ -283,7 +284,7 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
 
     @property
     def subscription(self) -> tuple[str, ...]:
-        """The topics."""
+        """The subscribed topics."""
         return self._member.topics
 
     @property
@@ -303,8 +304,8 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
         return self._member.lock_timeout_ms
 
     def metrics(self) -> Metrics:
-        """Kafka's share consumer metrics and those of :meth:`run`: (group, name) → value. An
-        average without samples is NaN.
+        """Kafka's share consumer metrics, and the metrics of :meth:`run`: (group, name) → value.
+        An average without samples is NaN.
         """
         worker = {} if self._worker is None else self._worker.read_metrics()
         return self._member.metrics.read() | worker
@@ -377,7 +378,7 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
     ) -> ArrowLoop:
         """An endless loop over Arrow record batches, with the columns of the Spark source: key,
         value, topic, partition, offset, timestamp, [headers,] delivery_count. They are acknowledged
-        like those of :meth:`batches`.
+        as the batches of :meth:`batches` are.
 
         Args:
             max_records: how many records a fetch asks for. A fetch returns whole batches of the
@@ -411,17 +412,17 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
         self, *, timeout_ms: int | None = None
     ) -> Coroutine[Any, Any, dict[TopicPartition, KafkaError | None]]:
         """Send pending acknowledgements and await the outcome of each partition: None is success,
-        an error means that all its acknowledgements failed. Failures are not raised: those records
-        are delivered again.
+        an error means that all acknowledgements of the partition failed. Failures are not raised:
+        their records are delivered again.
 
         In implicit mode, all records returned so far are accepted first. In a loop's body, that
-        includes the record in work: call it when the work is done. A commit by another task leaves
-        out the record in work. After the loop there is none: it was released. Cancelling a commit
-        loses the outcome, not the acknowledgements.
+        includes the record in work: commit when the work is done. A commit by another task leaves
+        out the record in work. After the loop no record is in work: it was released. Cancelling a
+        commit loses the outcome, not the acknowledgements.
 
         Args:
-            timeout_ms: an outcome that takes longer is RequestTimedOut; None: only the requests'
-                own time-out applies.
+            timeout_ms: an outcome that takes longer is RequestTimedOut; None: only the time-out of
+                each request applies.
 
         Raises:
             Wakeup: :meth:`wakeup` was called.

@@ -22,7 +22,7 @@ log = logging.getLogger("sharegroup.client")
 _AHEAD_S: Final = 0.05
 """Target processing time of one prefetch, in seconds."""
 _AHEAD_POLLS_MAX: Final = 16
-"""The most that one prefetch brings, in polls: with the default of 500 records a poll, the
+"""The most that one prefetch brings, in polls. With the default of 500 records a poll, that is the
 in-flight limit of four share partitions (2,000 each).
 """
 
@@ -46,11 +46,11 @@ class FetchSettings:
 class Fetcher:
     """Fetches through a member and decodes.
 
-    A fetch that waits at the broker would delay a commit behind it, and the locks of prefetched
-    records run while nobody processes them. So a prefetch does not wait at the broker, and follows
-    only a fetch that came back full. It is sent before the last response is decoded, so that the
-    broker works meanwhile. For a quick application it brings more than one poll's worth, but never
-    more than the application has processed recently.
+    A fetch that waits at the broker would delay the commits sent after it, and the locks of
+    prefetched records run out while nobody processes them. So a prefetch does not wait at the
+    broker, and is sent only after a fetch that came back full. It is sent before the last response
+    is decoded, so that the broker works meanwhile. For a quick application it brings more records
+    than one poll returns, but never more than the application has processed recently.
 
     Attributes:
         settings: the settings of the next fetch.
@@ -80,8 +80,9 @@ class Fetcher:
             KafkaError: the group has removed this member.
         """
         if not self._arrived:
+            # Kept in self: if this call is cancelled below, the next one returns these.
             self._arrived = await self._next(wait_s)
-            worth = self._worth()
+            worth = self._worth()  # before the count that it needs is replaced
             self._note_plenty(self._arrived)
             if self._plenty and not self.settings.strict:
                 fetch = self._fetch(0, worth)
@@ -97,7 +98,7 @@ class Fetcher:
             wait_ms = min(self.settings.max_wait_ms, int(wait_s * 1000))
             return await self._fetch(wait_ms, self.settings.max_records)
         ahead = self._ahead
-        await asyncio.wait([ahead])  # if this is cancelled, the next call takes its result
+        await asyncio.wait([ahead])  # if this is cancelled, the next call takes the result of ahead
         self._ahead = None
         return ahead.result()
 
@@ -118,7 +119,7 @@ class Fetcher:
         return self._decode(arrived)
 
     def cut(self) -> list[asyncio.Task[Any]]:
-        """Cancel the prefetch. Returns the tasks that end now."""
+        """Cancel the prefetch. Returns the cancelled tasks, which are about to end."""
         ahead, self._ahead = self._ahead, None
         if ahead is None:
             return []

@@ -27,7 +27,8 @@ from sharegroup.wire.messages.share_group_heartbeat import (
 log = logging.getLogger("sharegroup.client")
 
 LANE: Final = "heartbeats"
-"""Their connection: a fetch that the broker holds back by a quota must not cost the membership."""
+"""The lane of heartbeats: if the broker holds back a fetch by a quota, the membership must not
+end."""
 
 
 class Heartbeats(MemberLoop):
@@ -76,7 +77,7 @@ class Heartbeats(MemberLoop):
         except KafkaError as error:
             if isinstance(error, NotCoordinator | CoordinatorNotAvailable):
                 self._cluster.forget_coordinator(membership.group_id)
-            gone = isinstance(error, NetworkException | RequestTimedOut)  # which is said elsewhere
+            gone = isinstance(error, NetworkException | RequestTimedOut)  # logged elsewhere
             log.log(
                 logging.DEBUG if gone else logging.INFO,
                 "heartbeat of %s in %s: %s",

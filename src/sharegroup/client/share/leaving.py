@@ -1,4 +1,4 @@
-"""What happens to records when the application leaves a loop and does not ask again at once."""
+"""What happens to held records when the application leaves a loop and asks for no more at once."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from sharegroup.client.share.receiver import Receiver
 KEEP_S: Final = 1.0
 """How long, in seconds, records that an ended loop had not reached are kept for the next loop."""
 _TURNS_UNTIL_LEFT: Final = 4
-"""Turns of the event loop until an abandoned async generator, and one inside it, are closed and
-have ended the loop in it."""
+"""Turns of the event loop until an abandoned async generator, and another one inside it, are closed
+and have ended the loop over the consumer in them."""
 
 
 class Leaving:

@@ -4,7 +4,7 @@ In implicit mode, a loop accepts its last record or batch only when it asks for 
 that ends before that (an exception, ``break``, cancellation, a time-out, another loop or a poll)
 releases its record or batch in work at once. Records that it had not reached yet are kept for a
 moment for the next loop. They are not delivered anew: a new delivery would count, and a record that
-fails again and again would push the records behind it to the delivery limit.
+fails again and again would push the records after it to the delivery limit.
 
 The loops are objects, not generators: Python drops an abandoned object at once, but closes an
 abandoned async generator some time later.
@@ -30,15 +30,15 @@ T = TypeVar("T")
 
 
 def asking_task() -> object:
-    """The task that calls."""
+    """The calling task."""
     try:
         return asyncio.current_task()
-    except RuntimeError:  # no event loop runs: it is started later, with the object made here
+    except RuntimeError:  # no event loop runs yet: the coroutine made here will start in one
         return None
 
 
 class Loop(ABC, Generic[T]):
-    """What one ``async for`` goes over."""
+    """The object that one ``async for`` goes over."""
 
     def __init__(self, consumer: ShareConsumer[Any, Any]) -> None:
         self._consumer = consumer
@@ -53,7 +53,7 @@ class Loop(ABC, Generic[T]):
 
     @abstractmethod
     async def _next(self) -> T:
-        """Raises StopAsyncIteration: the loop ends."""
+        """The next item. Raises StopAsyncIteration: the loop ends."""
 
     async def aclose(self) -> None:
         """Leave the loop: its record or batch in work is released."""
@@ -116,7 +116,7 @@ class BatchLoop(Loop[Records[K, V]], Generic[K, V]):
 
 
 class ArrowLoop(Loop["RecordBatch"]):
-    """Arrow batches, until none has come for ``wait_s``."""
+    """Arrow batches, until no batch has come for ``wait_s``."""
 
     def __init__(
         self,

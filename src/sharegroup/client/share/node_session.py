@@ -43,7 +43,7 @@ _NOTHING: Final = FetchLimits(max_records=0, max_bytes=0, max_wait_ms=0, min_byt
 
 class Lease:
     """The locks of one share session with one node: they live as long as the session does. ``lost``
-    turns True once.
+    turns True once, and stays so.
     """
 
     __slots__ = ("lost", "node_id")
@@ -65,14 +65,14 @@ class AcquiredRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedPartition:
-    """What one fetch brought from one partition.
+    """The records that one fetch brought from one partition.
 
-    ``records``: whole record batches; they may hold more than was acquired, and only ``acquired``
-    counts.
-    ``error``: why there is nothing; None mostly.
-    ``lease``: tells whether the locks are still there; ``lock_deadline`` (the loop's time, seconds)
-    when they expire.
-    ``request``: the number of the request among those of this process.
+    ``records``: whole record batches; they may hold records that were not acquired, and only the
+    offsets in ``acquired`` count.
+    ``error``: why there are no records; mostly None.
+    ``lease``: tells whether the locks are still there; ``lock_deadline``: when they expire, in
+    seconds of the event loop's time.
+    ``request``: the number of the fetch among the requests of this process.
     ``ordered``: the group has order per key.
     """
 
@@ -89,12 +89,13 @@ class FetchedPartition:
 
 
 class Acknowledged(NamedTuple):
-    """The outcome of acknowledgements of one partition: all of ``ranges``, or none (``error``).
+    """The outcome of acknowledgements of one partition: all ``ranges`` took effect, or, with an
+    ``error``, none did.
 
-    ``gone_back``: accepts among them that had no effect, because a release of the same request took
-    their records back (order per key); these are delivered again.
-    ``request``: the number of the request that carried them, as in :class:`FetchedPartition`; 0:
-    none was answered.
+    ``gone_back``: accepts that had no effect, because a release of the same request took their
+    records back (order per key); these records are delivered again.
+    ``request``: the number of the request that carried the acknowledgements, as in
+    :class:`FetchedPartition`; 0: no request with them was answered.
     """
 
     partition: TopicIdPartition
@@ -105,14 +106,14 @@ class Acknowledged(NamedTuple):
 
 
 class NodeSession:
-    """See the module. All methods that send take turns.
+    """See the module. Methods that send wait for one another.
 
     Args:
         displaced: called when the broker's session under this member id is not ours.
 
     Attributes:
-        lock_timeout_ms: how long the broker's acquisition locks last, from its last answer; None
-            before.
+        lock_timeout_ms: how long the broker's acquisition locks last, as its last answer said;
+            None before the first answer.
     """
 
     def __init__(
@@ -136,8 +137,8 @@ class NodeSession:
         self._request = 0
 
     def retire(self) -> None:
-        """Another process has the member's id: nothing is sent in its name any more, and its locks
-        are that one's.
+        """Another process uses the member's id: send nothing under this id any more. The locks are
+        that process's.
         """
         self._retired = True
         self._lose()
@@ -153,8 +154,8 @@ class NodeSession:
         acknowledgements: Acknowledgements,
         limits: FetchLimits,
     ) -> tuple[list[FetchedPartition], list[Acknowledged]]:
-        """One fetch; the acknowledgements ride on it when the session is open, which the caller
-        checks.
+        """One fetch. The acknowledgements ride on it; the caller gives some only if the session is
+        open.
 
         Raises:
             KafkaError: the request as a whole failed; all ``acknowledgements`` failed with it.
@@ -169,8 +170,8 @@ class NodeSession:
         *,
         final: bool = False,
     ) -> list[Acknowledged]:
-        """Acknowledge without fetching; a session that is not open is opened for it, with
-        ``wanted``.
+        """Acknowledge without fetching. If the session is not open, a fetch of nothing from the
+        ``wanted`` partitions opens it first.
 
         Raises:
             KafkaError: the request as a whole failed; all ``acknowledgements`` failed with it.
@@ -207,7 +208,7 @@ class NodeSession:
             connection = await self._cluster.connection(self.node_id)
             if WITHOUT_RECORDS_FEATURE not in connection.features:
                 limits = replace(limits, without_records=False)
-        if acknowledgements and not self._session.open:  # lost while we waited for our turn
+        if acknowledgements and not self._session.open:  # it was lost while we waited
             raise NotLeaderOrFollower(
                 "the share session was lost before the acknowledgement was sent"
             )
@@ -271,7 +272,7 @@ class NodeSession:
         request: Message,
         wait_ms: int = 0,
     ) -> Any:
-        """Send, and step the epoch. Any failure loses the session."""
+        """Send a request, and step the epoch. Any failure loses the session."""
         if self._retired:
             raise NotLeaderOrFollower("the share session was taken over by another process")
         now = asyncio.get_running_loop().time

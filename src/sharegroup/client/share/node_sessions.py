@@ -16,7 +16,7 @@ log = logging.getLogger("sharegroup.client")
 
 
 class NodeSessions:
-    """Sessions by node, made when first asked for, and who leads which partition.
+    """Sessions by node, each made when it is first asked for, and the leaders of partitions.
 
     Args:
         displaced: called when another process uses this member's id; the caller then calls
@@ -55,7 +55,7 @@ class NodeSessions:
         return session
 
     def go_on_as(self, member_id: str) -> None:
-        """Leave the sessions to the process that uses the id by now, and begin new ones."""
+        """Leave the sessions to the process that uses the old id now, and begin new ones."""
         for session in self:
             session.retire()
         self._sessions.clear()
@@ -93,7 +93,7 @@ class NodeSessions:
 
 
 async def within(wait_s: float | None, wait: Callable[[], Awaitable[None]]) -> None:
-    """Await, but not longer than this many seconds; None: as long as it takes."""
+    """Call ``wait``, and await it for at most ``wait_s`` seconds; None: as long as it takes."""
     try:
         async with asyncio.timeout(wait_s):
             await wait()

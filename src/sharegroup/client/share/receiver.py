@@ -61,7 +61,7 @@ class Receiver:
         if not await self._committer.renewed(wait_s):
             return None  # while renewals are under way there are no other records
         taken = self._take(take)
-        riding = False  # what is queued rides on a fetch ahead
+        riding = False  # a prefetch under way carries the queued acknowledgements
         while not taken:
             remaining = max(0.0, deadline - now())
             deliveries = await self._fetcher.fetch(remaining)
@@ -78,7 +78,7 @@ class Receiver:
         return taken
 
     async def give_back(self) -> None:
-        """Release the records not given to the application, unless it asks for some meanwhile."""
+        """Release the records not given to the application, unless it asks for more meanwhile."""
         asked = self._asked
         self._committer.queue(self._holdings.buffer(await self._fetcher.stop()))
         if asked == self._asked:

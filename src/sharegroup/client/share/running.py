@@ -46,7 +46,7 @@ class Running(ABC, Generic[K, V]):
     @property
     @abstractmethod
     def subscription(self) -> tuple[str, ...]:
-        """The topics."""
+        """The subscribed topics."""
 
     @abstractmethod
     async def start(self) -> None:
@@ -54,7 +54,7 @@ class Running(ABC, Generic[K, V]):
 
     @abstractmethod
     async def close(self, *, timeout_ms: int = 30_000) -> None:
-        """Release what is left, leave the group."""
+        """Release the records that are left, leave the group."""
 
     @abstractmethod
     def _check_usable(self) -> None:
@@ -96,7 +96,7 @@ class Running(ABC, Generic[K, V]):
                 on a record; None: ``Backoff()``.
             dead_letter: the topic for records that the worker gives up on; None: they are only
                 rejected and logged.
-            create_dead_letter: create that topic if it is missing.
+            create_dead_letter: create the dead-letter topic if it is missing.
             fatal: exceptions that end the attempts at once, as :class:`Reject` does.
             timeout_s: a handler that takes longer has failed; None: no limit.
             drain_s: how long handlers may continue after the worker is stopped.
@@ -148,7 +148,7 @@ class Running(ABC, Generic[K, V]):
                 "run() needs a consumer that has polled nothing, and runs once: make another one"
             )
         self._form = "records to run()"
-        module = import_module("sharegroup.client.worker.worker")  # with producer and admin client
+        module = import_module("sharegroup.client.worker.worker")  # loads producer and admin client
         worker: Worker = module.Worker(self, handler, settings, **threads)
         self._worker = worker
         return worker

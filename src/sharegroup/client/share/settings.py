@@ -33,7 +33,7 @@ def check_at_least_0(name: str, value: int) -> int:
 
 
 def check_topics(topics: Iterable[object]) -> None:
-    """Raises ConfigError: one of them is no name of a topic."""
+    """Raises ConfigError: one of these cannot be the name of a topic."""
     for topic in topics:
         if not isinstance(topic, str):
             raise ConfigError(

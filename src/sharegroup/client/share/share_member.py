@@ -57,9 +57,10 @@ class ShareMember:
     Args:
         cluster: the connections; the caller starts and closes it.
         group_id: the share group.
-        member_id: None makes a new one; to replace an old member, pass its id. Should that one
-            still be alive, whichever of the two is displaced goes on under a new id.
-        rack_id: where this client is.
+        member_id: the member's id; None makes a new one. To replace an old member, pass its id. If
+            the old member is still alive, the one of the two that is displaced goes on under a new
+            id.
+        rack_id: the rack that this client is in.
         subscribed_topics: names of topics, which need not exist yet.
         poll_interval_max_ms: leave the group when :meth:`fetch` is not called for this long; None:
             never.
@@ -124,12 +125,12 @@ class ShareMember:
 
     @property
     def can_acquire_without_records(self) -> bool:
-        """The broker offers acquisition without bytes (our extension)."""
+        """Whether the broker offers to acquire records without sending them (our extension)."""
         return WITHOUT_RECORDS_FEATURE in self._cluster.features
 
     @property
     def has_pending_acknowledgements(self) -> bool:
-        """Something is queued by :meth:`acknowledge` and not sent yet."""
+        """Whether acknowledgements are queued and not sent yet."""
         return bool(self._acknowledger)
 
     # --- life -------------------------------------------------------------------------------------
@@ -159,14 +160,14 @@ class ShareMember:
             raise RequestTimedOut(f"the group {self.group_id!r} was not joined in {timeout_ms} ms")
 
     def polled(self) -> None:
-        """Note that the application is alive: restart ``poll_interval_max_ms``. :meth:`fetch` does
-        so too.
+        """Note that the application is alive: restart ``poll_interval_max_ms``. :meth:`fetch` calls
+        this, too.
         """
         self._membership.polled(now_ms())
         self._heartbeats.wake()
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Set the subscription; an empty one leaves the group."""
+        """Set the subscription; if it is empty, the member leaves the group."""
         self._topics = tuple(sorted(set(topics)))
         self._forget_check()
         if self._topics:
@@ -193,8 +194,8 @@ class ShareMember:
         await ended(self.cut())
 
     def cut(self) -> list[asyncio.Task[Any]]:
-        """Abort without telling the group. Returns the tasks that end now. The locks end with the
-        connection.
+        """Abort without telling the group; the locks end with the connection. Returns the cancelled
+        tasks, which are about to end.
         """
         self._forget_check()
         rounds = list(self._rounds.values())
@@ -234,7 +235,7 @@ class ShareMember:
         await asyncio.gather(
             *(self._acknowledger.flush(one.node_id, final=True) for one in open_sessions)
         )
-        if self._acknowledger:  # what belongs to a session that is not open
+        if self._acknowledger:  # acknowledgements of sessions that are not open
             await self._acknowledger.commit()
 
     async def _leave(self, timeout_ms: int) -> None:
@@ -268,11 +269,12 @@ class ShareMember:
                 or our broker), the maximum.
             batch_size: the broker may cut acquired ranges at this many records; None:
                 ``max_records``.
-            without_records: acquire only, no bytes; ignored if the broker does not offer it
-                (:attr:`can_acquire_without_records`).
+            without_records: acquire records, but do not send them; ignored if the broker does not
+                offer that (:attr:`can_acquire_without_records`).
 
         Raises:
-            KafkaError: the group has removed this member for good, or ``strict`` is not served.
+            KafkaError: the group has removed this member for good, or the broker does not know
+                ``strict``.
         """
         self.polled()
         loop = asyncio.get_running_loop()
@@ -295,8 +297,8 @@ class ShareMember:
                 return fetched
 
     async def last_fetched(self, wait_s: float | None = None) -> list[FetchedPartition]:
-        """The results of fetches under way, within ``wait_s``; None: of all of them. Starts no new
-        fetch."""
+        """The results of the fetches under way that end within ``wait_s``; None: of all of them.
+        Starts no new fetch."""
         if self._rounds:
             await asyncio.wait(self._rounds.values(), timeout=wait_s)
         done = [node_id for node_id, task in self._rounds.items() if task.done()]
@@ -317,7 +319,8 @@ class ShareMember:
     def _one_node(
         self, wanted: dict[int, list[TopicIdPartition]]
     ) -> dict[int, list[TopicIdPartition]]:
-        """Fetch from one node at a time, in turn: a strict limit holds for a single request."""
+        """Choose one node to fetch from, each in turn, because a strict limit holds for a single
+        request only."""
         if not wanted or self._rounds:
             return {}
         nodes = sorted(wanted)
@@ -336,7 +339,7 @@ class ShareMember:
         fetched: list[FetchedPartition] = []
         for node_id, task in list(self._rounds.items()):
             if not task.done() or (fetched and task.exception() is not None):
-                continue  # the next call has it
+                continue  # the next call takes its result
             del self._rounds[node_id]
             fetched += task.result()
         return fetched
@@ -350,7 +353,7 @@ class ShareMember:
         riding = {p: acknowledgements.pop(p) for p in wanted if p in acknowledgements}
         settled = self._acknowledger.carry(node_id, (*riding, *acknowledgements))
         try:
-            if acknowledgements:  # of partitions that are not ours any more
+            if acknowledgements:  # those left are of partitions that are not ours any more
                 await self._acknowledger.send(session, acknowledgements)
             if not wanted:
                 return []
@@ -405,7 +408,7 @@ class ShareMember:
             types: ``AckType`` values, one byte for all offsets or one per offset.
 
         Raises:
-            ValueError: neither one type nor one per offset.
+            ValueError: ``types`` is neither one type nor one per offset.
         """
         self._acknowledger.add(partition, first, last, bytes(types))
 
@@ -421,9 +424,9 @@ class ShareMember:
         return leader is not None and leader != node_id
 
     async def commit(self, wait_s: float | None = None) -> AckOutcomes:
-        """Send queued acknowledgements and await all outcomes, including those of requests under
-        way. None is success, RequestTimedOut is an outcome that takes longer than ``wait_s``.
-        Nothing is lost when the caller is cancelled.
+        """Send queued acknowledgements and await all outcomes, also of requests under way. None is
+        success, RequestTimedOut is an outcome that takes longer than ``wait_s``. If the caller is
+        cancelled, no acknowledgement is lost.
 
         If a session is lost, its acknowledgements fail with NotLeaderOrFollower or a network error:
         their locks are gone, and the records are delivered again.
@@ -447,8 +450,9 @@ class ShareMember:
     # --- inside -----------------------------------------------------------------------------------
 
     def _displaced(self) -> None:
-        """Another process opened a session under our id, as a copy of a checkpoint does whose
-        original runs: two that shared an id would end each other's sessions again and again.
+        """Another process opened a session under our id: a query on a copy of a checkpoint does so,
+        while the original runs. Go on under a new id, because two members with one id would end
+        each other's sessions again and again.
         """
         old, self.member_id = self.member_id, new_member_id(self._cluster)
         log.warning(
@@ -476,6 +480,6 @@ class ShareMember:
 
 
 def _seen(task: asyncio.Task[None]) -> None:
-    """Mark the check's error as seen: the next fetch, if any, raises it."""
+    """Mark the error of the check of topics as seen: the next fetch, if any, raises it."""
     if not task.cancelled() and (error := task.exception()) is not None:
         log.info("subscription: %s", error)

@@ -18,17 +18,17 @@ from sharegroup.model.errors import InvalidRecordState
 log = logging.getLogger("sharegroup.worker")
 
 _GATHER_S: Final = 0.02
-"""Answers that are given within this time go together, or ride on a fetch."""
+"""Answers that are given within this time, in seconds, are sent together, or ride on a fetch."""
 
 
 class Answers:
     """One answer for each record.
 
-    For each partition, Kafka takes all acknowledgements of a request or none. So when one lock is
-    gone, the other acknowledgements are sent again, each alone.
+    For each partition, Kafka takes all acknowledgements of a request or none of them. So when one
+    lock is gone, all acknowledgements are sent again, each alone.
 
-    With order per key, what can be done is done in part, so nothing is sent again: a second answer
-    could meet a later delivery of its record.
+    With order per key, the broker takes the acknowledgements that it can take, so none is sent
+    again: a second answer could meet a later delivery of its record.
 
     Args:
         holdings, member, committer: the consumer's.
@@ -56,7 +56,8 @@ class Answers:
         self._again: set[asyncio.Task[None]] = set()
 
     def give(self, record: Record, kind: AckType) -> bool:
-        """Acknowledge. False: the record's lock is gone with its session; nothing is sent."""
+        """Acknowledge the record. Returns False if its lock is gone with its session; then nothing
+        is sent."""
         if record._delivery.lease.lost:
             return False
         record._delivery.decide(record.offset, kind)
@@ -74,7 +75,7 @@ class Answers:
         self._committer.flush()
 
     def outcome(self, outcome: Acknowledged) -> None:
-        """What the broker said of some answers."""
+        """Take the broker's outcome of some answers."""
         self.on_answered([outcome])
         if outcome.error is None:
             return
@@ -95,7 +96,7 @@ class Answers:
             await self._member.commit()
 
     async def finish(self) -> None:
-        """Send all decided answers, and wait until none has to be sent again."""
+        """Send all decided answers, and wait until no answer has to be sent again."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -106,7 +107,7 @@ class Answers:
 
 
 def _each(outcome: Acknowledged) -> list[tuple[int, int]]:
-    """(offset, answer) of each record among them."""
+    """(offset, answer) of each record among the acknowledged offsets."""
     return [
         (first + at, types[at] if len(types) > 1 else types[0])
         for first, last, types in outcome.ranges

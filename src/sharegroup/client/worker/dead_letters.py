@@ -30,15 +30,15 @@ HEADER_PREFIX: Final = "__dlq.errors."
 MESSAGE_BYTES_MAX: Final = 1_000
 """The most bytes that are kept of an exception's text."""
 MESSAGE_BYTES_SHORT: Final = 100
-"""The most that is kept of it where the topic's limit leaves little room."""
+"""The most bytes that are kept of it if the topic's limit leaves little room."""
 _PATIENCE_MS: Final = 10_000
 """How long one dead letter may take. After that, its record is released and delivered again."""
 _CLOSE_S: Final = 2.0
 _BATCH_BYTES_MIN: Final = 49 + 7
-"""What the broker counts of a batch of one record that has no bytes: of its header what follows the
-length, and the lengths and numbers of the record."""
+"""The bytes that the broker counts for a batch of one empty record: the batch's header after the
+length field, and the lengths and numbers of the record."""
 _HEADER_BYTES_MIN: Final = 2
-"""The same of a header: two lengths."""
+"""The bytes that the broker counts for an empty header of a record: two lengths."""
 
 
 class DeadLetters:
@@ -96,12 +96,12 @@ class DeadLetters:
             return  # another worker has just created it
 
     async def send(self, record: Record, error: BaseException) -> None:
-        """Produce a dead letter; it is durable when this returns. Where it is too large for the
-        topic, its added headers are shortened and then left out: the record matters more. What is
-        over the topic's limit is not tried, if this client may know the limit.
+        """Produce a dead letter; it is durable when this returns. If it is too large for the topic,
+        its added headers are shortened and then left out: the record matters more. If this client
+        may see the topic's limit, it does not try letters over the limit.
 
         Raises:
-            KafkaError, SharegroupError: it could not be produced.
+            KafkaError, SharegroupError: the dead letter could not be produced.
         """
         too_large: KafkaError | None = None
         limit: int | None = None
@@ -122,8 +122,8 @@ class DeadLetters:
         raise too_large
 
     async def _bytes_max(self) -> int | None:
-        """The topic's ``max.message.bytes``, asked anew since it may have been raised; None: this
-        client may not see it.
+        """The topic's ``max.message.bytes``, asked anew each time, because it may have been raised;
+        None: this client may not see it.
         """
         admin = Admin(cluster=self._cluster, request_timeout_ms=_PATIENCE_MS)
         try:
@@ -157,14 +157,15 @@ class DeadLetters:
 
 
 def _bytes_min(record: Record, headers: Headers) -> int:
-    """A batch of this record has at least as many bytes."""
+    """The least number of bytes that a batch of this record can have."""
     said = sum(len(name.encode()) + len(data or b"") + _HEADER_BYTES_MIN for name, data in headers)
     return _BATCH_BYTES_MIN + len(record.key or b"") + len(record.value or b"") + said
 
 
 def headers_of(record: Record, group_id: str, error: BaseException) -> Iterator[Headers]:
-    """The record's own headers, its origin, and the reason; then ever fewer of those added: the
-    text of the error is shortened, then left out, then all but the origin, then the origin.
+    """The headers of a dead letter in several versions, each shorter than the one before. The
+    first has the record's own headers, its origin, and the reason. Then the text of the error is
+    shortened; then left out; then only the origin is added; then nothing.
     """
     own = [(name, data) for name, data in record.headers if not name.startswith(HEADER_PREFIX)]
     origin = {"topic": record.topic, "partition": record.partition, "offset": record.offset}

@@ -1,5 +1,5 @@
-"""A worker's failures in the log: each with its record's place and its traceback, but not more of
-them than somebody can read.
+"""A worker's failures in the log: each with its record's place and its traceback, but no more
+failures than somebody can read.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ PER_WINDOW_MAX: Final = 20
 
 
 class FailureLog:
-    """At most ``PER_WINDOW_MAX`` lines in ``WINDOW_S`` seconds; the next one after that says how
-    many were left out.
+    """At most ``PER_WINDOW_MAX`` lines in ``WINDOW_S`` seconds; the first line after that time says
+    how many were left out.
 
     Args:
         now: the time, in seconds.
@@ -28,7 +28,7 @@ class FailureLog:
         self._count = 0
 
     def note(self, text: str, error: BaseException | None = None) -> None:
-        """A WARNING, with the traceback of ``error``."""
+        """Log a WARNING, with the traceback of ``error``."""
         now = self._now()
         if now >= self._began + WINDOW_S:
             left_out = max(0, self._count - PER_WINDOW_MAX)

@@ -2,8 +2,8 @@
 
 The records of a key that the worker holds stand in line, in the order of the log. The first one is
 handled, or rests after it failed; the others wait for its end. When it is released, the broker
-takes back those behind it (``docs/keys.md``), so they leave the line without an answer, and so do
-those that a fetch has brought in the meantime.
+takes back the later records of the line (``docs/keys.md``), so they leave the line without an
+answer. So do the later records that a fetch has brought in the meantime.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from sharegroup.model.ids import TopicIdPartition
 
 BEHIND_MAX: Final = 500
-"""Nothing is fetched while so many records stand behind others."""
+"""Nothing is fetched while so many records wait for an earlier one of their line."""
 
 _Key = tuple["TopicIdPartition", bytes]
 
 
 class Lines:
-    """See the module. Records without a key, and all if there is no order, have no line."""
+    """See the module. Records without a key have no line; without order per key, no record has."""
 
     def __init__(self, *, ordered: bool) -> None:
         self.ordered = ordered
@@ -37,15 +37,16 @@ class Lines:
         self._taken_back = TakenBack()
 
     def is_stale(self, record: Record) -> bool:
-        """Whether the broker has taken this record back, or will: it was fetched before the release
-        of an earlier one of its key took effect."""
+        """Whether the broker has taken this record back, or will take it back: it was fetched
+        before the release of an earlier record of its key took effect."""
         key = self._key(record)
         return key is not None and self._taken_back.is_stale(
             *key, record.offset, record._delivery.request
         )
 
     def add(self, work: Work) -> bool:
-        """Join the line; whether it is the first. The caller has lost what stands behind it."""
+        """Put a record at the end of its line. Returns whether it is the first one. The caller must
+        have removed the later records of the line before."""
         key = self._key(work.record)
         if key is None:
             return True
@@ -55,17 +56,19 @@ class Lines:
         return len(line) == 1
 
     def behind(self, record: Record) -> list[Work]:
-        """What stands in line behind this record, which need not be there."""
+        """The records of this record's line that come after it. The record itself need not be in
+        the line."""
         key = self._key(record)
         line = [] if key is None else self._lines.get(key, [])
         return [one for one in line if one.record.offset > record.offset]
 
     def waiting(self) -> list[list[Work]]:
-        """What is not the first, line by line."""
+        """The records that are not the first of their line, line by line."""
         return [line[1:] for line in self._lines.values() if len(line) > 1]
 
     def remove(self, work: Work) -> Work | None:
-        """Leave the line; the one that is the first now, if this one was it."""
+        """Take a record out of its line. If it was the first one, returns the next one, which is
+        the first now."""
         key = self._key(work.record)
         line = None if key is None else self._lines.get(key)
         if key is None or line is None or work not in line:
@@ -79,13 +82,13 @@ class Lines:
         return None
 
     def released(self, record: Record) -> None:
-        """This record is given back."""
+        """The worker gives this record back."""
         key = self._key(record)
         if key is not None:
             self._taken_back.released(*key, record.offset)
 
     def answered(self, outcomes: Iterable[Acknowledged]) -> None:
-        """What the broker has answered to: releases among it have taken effect."""
+        """The broker has answered these acknowledgements: releases among them have taken effect."""
         for outcome in outcomes:
             self._taken_back.answered(outcome)
 

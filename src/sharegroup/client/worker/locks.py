@@ -1,4 +1,4 @@
-"""Keeps the locks of all records that a worker holds, and says which ones it has lost."""
+"""Keeps the locks of all records that a worker holds, and reports the locks that it has lost."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from sharegroup.model.offsets import OffsetRange
 log = logging.getLogger("sharegroup.worker")
 
 _LOOK_S: Final = 1.0
-"""How often to look, at least."""
+"""The most seconds between two looks at the locks."""
 
 
 class LockKeeper:
     """Renews every lock when a third of its time is over, in :meth:`run`.
 
-    One record whose lock is gone makes the broker refuse the renewals of a whole partition. They
-    are then cut in halves, until it stands alone.
+    One record whose lock is gone makes the broker refuse the renewals of a whole partition. These
+    are then cut in halves again and again, until that record stands alone.
 
     Args:
         holdings, member: the consumer's.
-        renewing: the group allows it.
+        renewing: the group allows renewals.
 
     Attributes:
         renewing: locks are being renewed.
@@ -42,7 +42,7 @@ class LockKeeper:
     async def run(
         self, on_lost: Callable[[TopicIdPartition, int], None], look: Callable[[], None]
     ) -> None:
-        """For ever.
+        """Keep the locks, for ever.
 
         Args:
             on_lost: called with each offset whose lock is gone.
@@ -90,11 +90,11 @@ class LockKeeper:
                 return
             for half in halves:
                 await self._renew(partition, half)
-        # Any other error passes, or the session is lost, which its lease says.
+        # Any other error is transient, or the session is lost: then its lease says so.
 
 
 def _halves(held: list[OffsetRange]) -> tuple[list[OffsetRange], list[OffsetRange]] | None:
-    """Two parts of it; None when it is one offset."""
+    """The offsets in two parts; None if it is only one offset."""
     if len(held) > 1:
         middle = len(held) // 2
         return held[:middle], held[middle:]

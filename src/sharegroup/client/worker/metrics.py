@@ -1,4 +1,4 @@
-"""What a worker counts."""
+"""The counts of a worker."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class WorkerMetrics:
         now: the time, in seconds.
 
     Attributes:
-        handled: the handler returned, and the record was accepted.
-        failed: the handler raised or took too long.
+        handled: records whose handler returned, and that were accepted.
+        failed: deliveries whose handler raised, or took too long.
         retried: failed records that were released when their pause was over.
         dead_lettered: records that are in the dead-letter topic, and were rejected.
         dead_letters_failed: dead letters that could not be produced.
@@ -45,7 +45,7 @@ class WorkerMetrics:
         self._longest_s = 0.0
 
     def handler_took(self, seconds: float) -> None:
-        """A handler ended, one way or the other."""
+        """A handler ended after this time, whether it returned or raised."""
         self._times.record(seconds * 1000, self._now())
         self._longest_s = max(self._longest_s, seconds)
 
@@ -72,7 +72,7 @@ class WorkerMetrics:
         return {(GROUP, name): float(value) for name, value in values.items()}
 
     def summary(self) -> str:
-        """One line for the log, when all is over."""
+        """One line for the log, at the worker's end."""
         seconds = self._now() - self._began
         average = self._times.total / self._times.count if self._times.count else 0.0
         return (

@@ -1,4 +1,4 @@
-"""When a record whose handler failed comes again, and when a worker gives it up."""
+"""When a record whose handler failed comes again, and when a worker gives up on it."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ class Backoff:
 
 
 class Deliveries(NamedTuple):
-    """What the group allows.
+    """The deliveries that the group allows.
 
     ``limit``: at this delivery count the broker archives a record that is not accepted.
-    ``attempts``: a record that fails at this delivery count is given up.
+    ``attempts``: the worker gives up on a record that fails at this delivery count.
     ``renewable``: locks may be renewed.
     ``ordered``: the records of a key are to be handled in order (``share.ordering=key``).
     """
@@ -110,14 +110,15 @@ async def deliveries_of(
 async def _group_settings(cluster: Cluster, group_id: str) -> tuple[int, bool, bool]:
     """The delivery limit, whether locks may be renewed, and whether there is order per key.
 
-    A client that may not read this of the group keeps the order where the broker knows any: that
-    is never wrong, and costs only that records of one key are not handled at once.
+    If the client may not read the group's settings, it keeps the order, provided that the broker
+    knows order per key. That is never wrong, and costs only that records of one key are not handled
+    at the same time.
     """
     admin = Admin(cluster=cluster)
     try:
         group = await admin.describe_configs("group", group_id)
         limit = group.get("share.delivery.count.limit")
-        if limit is None:  # Apache Kafka before 4.3 has it for all groups of a broker
+        if limit is None:  # Apache Kafka before 4.3 has one limit for all groups of a broker
             nodes = (await admin.describe_cluster()).nodes
             broker = await admin.describe_configs("broker", str(nodes[0].node_id))
             limit = broker.get("group.share.delivery.count.limit")

@@ -1,4 +1,4 @@
-"""How a worker works, checked before anything is connected."""
+"""The settings of a worker, checked before anything is connected."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
-    """The arguments of ``ShareConsumer.run``; their meaning stands there.
+    """The arguments of ``ShareConsumer.run``, which explains them.
 
     Raises:
-        ConfigError: one of them cannot be.
+        ConfigError: an argument is invalid.
     """
 
     concurrency: int

@@ -16,8 +16,8 @@ Call = Callable[[], None]
 
 
 class _Listeners:
-    """Who is called on one signal of a loop. ``before`` is the handler to put back for the last
-    one; None: it was not set from Python."""
+    """The functions that one signal of a loop calls. ``before`` is the handler to put back when the
+    last function is gone; None: it was not set from Python."""
 
     def __init__(self, before: Any) -> None:
         self.before = before
@@ -36,9 +36,9 @@ _listening: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, _Listen
 
 @contextmanager
 def answering_signals(signals: Iterable[signal.Signals], call: Call) -> Iterator[None]:
-    """Each of ``signals`` calls ``call`` on the loop, and those of all other workers that run on
-    it. The handler from before the first worker is back after the last one, whichever ends first.
-    Only the main thread hears signals: in another one this does nothing.
+    """Each of ``signals`` calls ``call`` on the loop, and the functions of all other workers on the
+    same loop. When the last of these workers has ended, in whatever order, the handler from before
+    the first one is back. Only the main thread hears signals: in another thread this does nothing.
     """
     loop = asyncio.get_running_loop()
     heard = []

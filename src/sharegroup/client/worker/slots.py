@@ -1,4 +1,4 @@
-"""The records that a worker holds: who runs, who waits, who rests, and what becomes of each.
+"""The records that a worker holds: which run, which wait, which rest, and what becomes of each.
 
 ::
 
@@ -34,7 +34,7 @@ from sharegroup.model.errors import ConfigError, SharegroupError
 from sharegroup.model.ids import TopicIdPartition
 
 RESTING_MAX: Final = 500
-"""With this many records resting, fetching stops: when all fail, more would fail too."""
+"""With this many records resting, fetching stops: if all records fail, more would fail too."""
 NAMES_MAX: Final = 5
 """How many records one log line names."""
 _BEFORE_LOCK_ENDS_S: Final = 1.0
@@ -60,7 +60,7 @@ class Work:
     Attributes:
         task: handles it, while it runs.
         timer: ends its rest.
-        error: why it was given up, when its dead letter could not be produced.
+        error: why the worker gave up on it, if its dead letter could not be produced.
         burying: its dead letter is under way, which a lost lock should not interrupt.
         cancelled: the worker has cancelled the task.
         lost: its lock is gone.
@@ -76,7 +76,7 @@ class Work:
 
     @property
     def name(self) -> str:
-        """Its place, as logs show it."""
+        """The record's place, as logs show it."""
         return f"{self.record.topic_partition}@{self.record.offset}"
 
 
@@ -86,15 +86,15 @@ class Slots:
     Args:
         handler: awaited with each record.
         decoding: the consumer's deserializers.
-        answers: takes the answers.
-        letters: None: there is no dead-letter topic.
-        deliveries: what the group allows.
+        answers: sends the answers.
+        letters: produces dead letters; None: there is no dead-letter topic.
+        deliveries: the deliveries that the group allows.
         chance: the jitter of pauses.
         renewing: whether locks are being renewed.
         interruptible: cancelling the handler's task ends the handler.
 
     Attributes:
-        changed: set when something has ended.
+        changed: set when a handler has ended, a rest is over, or a lock is lost.
         failure: an error that ends the worker.
         overdue: how many slots are taken by handlers that nobody awaits any more.
     """
@@ -156,8 +156,8 @@ class Slots:
 
     def room(self) -> int:
         """How many records to fetch now. 0 until half of the waiting records have a slot, so that
-        a fetch brings several records. Those that wait for an earlier one of their key do not count
-        here, so that a key whose record rests holds up no other.
+        a fetch brings several records. Records that wait for an earlier one of their key do not
+        count here, so that a key whose record rests holds up no other key.
         """
         settings = self._settings
         if len(self._resting) >= RESTING_MAX or len(self._waiting) > settings.ahead // 2:
@@ -167,16 +167,17 @@ class Slots:
         return max(0, settings.concurrency + settings.ahead - self.busy - len(self._waiting))
 
     def take(self, records: Iterable[Record]) -> None:
-        """These were fetched."""
+        """Take records that were fetched."""
         for record in records:
             work, place = Work(record), _place(record)
             if place in self._works:
-                self._lose(self._works[place])  # else it would not have come again
+                # Its lock is gone, otherwise the record would not have come again.
+                self._lose(self._works[place])
             if self.lines.is_stale(record):
                 self._answers.forget(record)
                 continue
             for later in self.lines.behind(record):
-                self._lose(later)  # else this one would not have come
+                self._lose(later)  # had it kept its lock, this one would not have come
             self._works[place] = work
             if self.lines.add(work):
                 self._waiting.append(work)
@@ -224,14 +225,14 @@ class Slots:
             await self._failed(work, failure)
 
     def _is_last(self, work: Work) -> bool:
-        """Whether this delivery is the one reserved for the dead letter. One is reserved, so that a
-        record is not lost when its process dies.
+        """Whether this delivery is the one reserved for the dead letter. One delivery is reserved,
+        so that a record is not lost when its process dies.
         """
         limit = self._deliveries.limit
         return self._letters is not None and work.record.delivery_count >= limit > 1
 
     async def _failure_of(self, work: Work) -> Exception | None:
-        """Run the handler; what it raised."""
+        """Run the handler. Returns what it raised; None: it returned."""
         limit_s = self._settings.timeout_s
         began = self._now()
         try:
@@ -321,7 +322,7 @@ class Slots:
         if self._draining:
             self._give_back(work)
         elif self._is_last(work):
-            self._waiting.append(work)  # for its dead letter: a release would be its end
+            self._waiting.append(work)  # for its dead letter: a release would archive the record
         elif self._answer(work, AckType.RELEASE):
             self._metrics.retried += 1
         self.fill()
@@ -349,7 +350,8 @@ class Slots:
         return True
 
     def _drop_behind(self, work: Work) -> None:
-        """The broker takes these back, uncharged, with the one before them."""
+        """Drop the later records of this record's line: the broker takes them back with it, and
+        does not count their delivery."""
         for later in self.lines.behind(work.record):
             later.lost = True
             self._answers.forget(later.record)
@@ -364,7 +366,7 @@ class Slots:
             self._waiting.append(following)
 
     def look_for_lost(self) -> None:
-        """Lose what was locked in sessions that are gone."""
+        """Lose the records that were locked in sessions that are gone."""
         gone = [one for one in self._works.values() if one.record._delivery.lease.lost]
         for work in gone:
             self._lose(work)
@@ -405,16 +407,16 @@ class Slots:
     # --- the end ----------------------------------------------------------------------------------
 
     def start_no_more(self) -> None:
-        """What waits goes on waiting, until :meth:`drain`."""
+        """Start no more handlers until :meth:`drain`: waiting records go on waiting."""
         self._held_back = True
 
     def drain(self) -> None:
-        """Release all waiting and resting records. Those on their last delivery stay."""
+        """Release all waiting and resting records, except records on their last delivery."""
         self._draining = True
         self._held_back = False
         for first, *_ in self.lines.waiting():
             if first.record.delivery_count < self._deliveries.limit:
-                self._give_back(first)  # and with it those behind it
+                self._give_back(first)  # and with it the later records of its line
         staying = deque[Work]()
         while self._waiting:
             work = self._waiting.popleft()
@@ -435,7 +437,7 @@ class Slots:
 
     @property
     def done(self) -> bool:
-        """Nothing runs, and nothing waits."""
+        """No record runs, waits or rests."""
         return not (self._running or self._waiting or self._resting)
 
     def cancel(self) -> list[asyncio.Task[None]]:
@@ -455,7 +457,7 @@ class Slots:
         return sorted(work.name for work in self._running)
 
     def close(self) -> None:
-        """The consumer is about to release all that is left."""
+        """The consumer is about to release all records that are left."""
         self._metrics.released += len(self._works)
         self._works.clear()
 

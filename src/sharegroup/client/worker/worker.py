@@ -32,8 +32,8 @@ log = logging.getLogger("sharegroup.worker")
 
 _POLL_S: Final = 1.0
 _WAIT_BUSY_MS: Final = 100
-"""While handlers run, a fetch waits at most this long at the broker: acknowledgements and renewals
-wait behind it."""
+"""While handlers run, a fetch waits at most this long at the broker, because acknowledgements and
+renewals wait for its answer."""
 _LAST_FETCH_S: Final = 1.0
 _CANCELLED_S: Final = 5.0
 """How long cancelled handlers may take to end."""
@@ -43,12 +43,12 @@ _CLOSE_AT_ONCE_MS: Final = 1_000
 
 
 class Worker:
-    """See the module. It ends with its consumer closed.
+    """See the module. When the worker has ended, its consumer is closed.
 
     Args:
-        consumer: with nothing polled yet.
+        consumer: a consumer that has not polled yet.
         handler: awaited with each record.
-        settings: see there.
+        settings: see :class:`WorkerSettings`.
         interruptible: cancelling the handler's task ends the handler; in a thread it does not.
         overdue: how many slots are taken by handlers that nobody awaits any more.
     """
@@ -91,12 +91,12 @@ class Worker:
         self._stopping.set()
 
     def slot_freed(self) -> None:
-        """A handler has ended that nobody awaited any more."""
+        """A handler that nobody awaited any more has ended."""
         if self._slots is not None:
             self._slots.fill()
 
     def read_metrics(self) -> Metrics:
-        """Totals and what is held now."""
+        """Totals, and how many records the worker holds now."""
         slots = self._slots
         return self._metrics.read(
             slots=self._settings.concurrency,
@@ -138,7 +138,7 @@ class Worker:
             await self._end()
 
     async def _begin(self) -> tuple[Slots, LockKeeper]:
-        """Join the group, learn what it allows, look for the dead-letter topic."""
+        """Join the group, read its settings, look for the dead-letter topic."""
         consumer, settings = self._consumer, self._settings
         topic = settings.dead_letter
         if topic is not None and topic in consumer.subscription:
@@ -146,7 +146,7 @@ class Worker:
         consumer._holdings.leave_to_worker()
         await consumer.start()
         if consumer._lock_keeper is not None:
-            consumer._lock_keeper.cancel()  # ours does the same, and says what is lost
+            consumer._lock_keeper.cancel()  # ours does the same, and reports lost locks
         if topic is not None:
             self._letters = DeadLetters(consumer._cluster, topic, consumer._group_id)
             await self._letters.start(create=settings.create_dead_letter)
@@ -167,7 +167,7 @@ class Worker:
     def _open(self, deliveries: Deliveries) -> tuple[Slots, LockKeeper]:
         consumer = self._consumer
         consumer._callback.watcher = self._answers.outcome
-        as_bytes = Decoding(consumer._decoding.check_crcs)  # what a dead letter must hold
+        as_bytes = Decoding(consumer._decoding.check_crcs)  # a dead letter has the record's bytes
         consumer._fetcher.settings = replace(
             consumer._fetcher.settings, decode=partial(decode_all, decoding=as_bytes)
         )
@@ -194,7 +194,8 @@ class Worker:
     async def _work(
         self, slots: Slots, keeper: LockKeeper, stopping: asyncio.Task[Literal[True]]
     ) -> None:
-        """Until something ends it; then drain. Raises what ended it, if that was an error."""
+        """Work until something ends the worker; then drain. If an error ended it, raises that
+        error."""
         keeping = asyncio.create_task(keeper.run(slots.lose, slots.look_for_lost))
         taking = asyncio.create_task(self._take(slots), name="share-worker-fetch")
         try:
@@ -238,7 +239,7 @@ class Worker:
         try:
             found = await consumer._poll(_POLL_S, lambda: holdings.next_records(room, now()))
         except CorruptRecordBatch:
-            self._metrics.damaged += 1  # it is rejected, and has its line in the log
+            self._metrics.damaged += 1  # the batch is rejected, and logged elsewhere
             return Records()
         except UnsupportedVersion as error:
             if not self._strict:
@@ -251,8 +252,8 @@ class Worker:
     # --- the end ----------------------------------------------------------------------------------
 
     async def _take_last(self, slots: Slots) -> None:
-        """Release the records of a fetch under way too. Otherwise they would stay locked during the
-        drain.
+        """Take the records of fetches under way, so that the drain releases them too. Otherwise
+        they would stay locked during the drain.
         """
         slots.start_no_more()
         consumer, now = self._consumer, asyncio.get_running_loop().time
@@ -298,10 +299,10 @@ class Worker:
             )
 
     async def _end(self) -> None:
-        """Send the last answers, release the rest, leave the group, disconnect."""
+        """Send the last answers, release all other records, leave the group, disconnect."""
         limit_ms = _CLOSE_AT_ONCE_MS if self._hurrying.is_set() else _CLOSE_MS
         consumer = self._consumer
-        async with AsyncExitStack() as stack:  # one after the other, whatever goes wrong in one
+        async with AsyncExitStack() as stack:  # each step runs, whatever goes wrong in another
             if self._letters is not None:
                 stack.push_async_callback(self._letters.close)
             stack.push_async_callback(consumer.close, timeout_ms=limit_ms)
