@@ -13,8 +13,8 @@ client is open. The code is not generated from the asyncio client (unasync), bec
 consumer must work in the background: send heartbeats, renew locks, fetch the next records. A purely
 blocking client would do none of this while the program processes a record.
 
-Ctrl-C ends the call that is waiting; leaving the ``with`` then releases what was not accepted. An
-object may be used from one thread at a time.
+Ctrl-C ends the call that is waiting; leaving the ``with`` then releases the records that were not
+accepted. An object may be used from one thread at a time.
 """
 
 from __future__ import annotations

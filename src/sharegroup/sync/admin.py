@@ -139,11 +139,11 @@ class Admin(Front):
         self._run(self._inner.create_acls(*acls))
 
     def describe_acls(self, wanted: AclFilter = EVERY_ACL) -> list[Acl]:
-        """The ACLs in force that the filter takes; by default all."""
+        """The ACLs in force that match the filter; by default all."""
         return self._run(self._inner.describe_acls(wanted))
 
     def delete_acls(self, *filters: AclFilter) -> dict[Acl, KafkaError | None]:
-        """Delete the ACLs that one of the filters takes. Returns each ACL's error."""
+        """Delete the ACLs that match one of the filters. Returns each ACL's error."""
         return self._run(self._inner.delete_acls(*filters))
 
     def describe_cluster(self) -> ClusterDescription:
@@ -165,7 +165,7 @@ class Admin(Front):
         return self._run(self._inner.begin_group_at(group, offset_reset))
 
     def list_groups(self, *types: str, states: Iterable[str] = ()) -> list[GroupListing]:
-        """All groups, or those of these types and states, by group id."""
+        """All groups, or the groups of these types and states, sorted by group id."""
         return self._run(self._inner.list_groups(*types, states=states))
 
     def describe_share_groups(self, groups: Iterable[str]) -> dict[str, ShareGroupDescription]:
@@ -221,7 +221,7 @@ class Admin(Front):
         *,
         require_stable: bool = False,
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What the group has committed in these partitions; by default, in all."""
+        """The group's committed offsets in these partitions; by default, in all."""
         return self._run(
             self._inner.list_consumer_group_offsets(
                 group_id, partitions, require_stable=require_stable
@@ -237,7 +237,8 @@ class Admin(Front):
     def delete_consumer_group_offsets(
         self, group_id: str, *partitions: tuple[str, int]
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Delete what the group has committed there. Returns each partition's error."""
+        """Delete the group's committed offsets in these partitions. Returns each partition's
+        error."""
         return self._run(self._inner.delete_consumer_group_offsets(group_id, *partitions))
 
     def delete_consumer_groups(self, *groups: str) -> dict[str, KafkaError | None]:
@@ -257,7 +258,7 @@ class Admin(Front):
     def list_transactions(
         self, *states: str, open_longer_than_ms: int = -1
     ) -> list[TransactionListing]:
-        """All transactional ids, or those in these states, by id."""
+        """All transactional ids, or the ids in these states, sorted."""
         return self._run(
             self._inner.list_transactions(*states, open_longer_than_ms=open_longer_than_ms)
         )

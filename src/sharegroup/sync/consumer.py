@@ -113,14 +113,14 @@ class ShareConsumer(Front, Generic[K, V]):
         self._run(self._inner.start())
 
     def close(self, *, timeout_ms: int = 30_000) -> None:
-        """Send what is acknowledged, release the rest, leave the group."""
+        """Send pending acknowledgements, release all other records, leave the group."""
         self._inner._callback.check_outside()
         self._close(self._inner.close(timeout_ms=timeout_ms))
         self._tell()
 
     @property
     def subscription(self) -> tuple[str, ...]:
-        """The topics."""
+        """The subscribed topics."""
         return self._inner.subscription
 
     @property
@@ -147,7 +147,7 @@ class ShareConsumer(Front, Generic[K, V]):
         self._call(lambda: self._inner.subscribe(*topics))
 
     def unsubscribe(self) -> None:
-        """Send what is acknowledged, release the rest, leave the group."""
+        """Send pending acknowledgements, release all other records, leave the group."""
         self._run(self._inner.unsubscribe())
         self._tell()
 
@@ -171,7 +171,8 @@ class ShareConsumer(Front, Generic[K, V]):
         include_headers: bool = False,
         idle_timeout_ms: int | None = None,
     ) -> ArrowLoop:
-        """A loop over Arrow record batches: endless, or until none came for ``idle_timeout_ms``."""
+        """A loop over Arrow record batches: endless, or until no batch came for
+        ``idle_timeout_ms``."""
         wait_s = GIVE_UP_S if idle_timeout_ms is None else idle_timeout_ms / 1000
         return ArrowLoop(self, max_records, include_headers, wait_s)
 
@@ -192,7 +193,7 @@ class ShareConsumer(Front, Generic[K, V]):
         """Call ``handler`` with each record, in up to ``concurrency`` threads, until SIGTERM,
         SIGINT or :meth:`stop`. Then close the consumer.
 
-        Arguments and errors are those of :meth:`sharegroup.client.ShareConsumer.run`, with one
+        Arguments and errors are as in :meth:`sharegroup.client.ShareConsumer.run`, with one
         difference: a thread cannot be interrupted. A handler that takes longer than ``timeout_s``
         has failed, but keeps its slot until it ends. If it still runs after ``drain_s``, its record
         is released, and the thread ends with the program. The acknowledgement callback runs on the
@@ -242,15 +243,15 @@ class ShareConsumer(Front, Generic[K, V]):
             self._thread.loop.call_soon_threadsafe(self._inner.wakeup)
 
     def accept(self, *records: Record[Any, Any] | ArrowRows) -> None:
-        """Explicit mode: processed."""
+        """Explicit mode: the records were processed."""
         self._inner.accept(*records)
 
     def release(self, *records: Record[Any, Any] | ArrowRows) -> None:
-        """Explicit mode: deliver them again."""
+        """Explicit mode: deliver the records again."""
         self._inner.release(*records)
 
     def reject(self, *records: Record[Any, Any] | ArrowRows) -> None:
-        """Explicit mode: they cannot be processed."""
+        """Explicit mode: the records cannot be processed."""
         self._inner.reject(*records)
 
     def renew(self, *records: Record[Any, Any] | ArrowRows) -> None:

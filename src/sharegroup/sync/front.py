@@ -13,7 +13,7 @@ from sharegroup.client.errors import IllegalState
 T = TypeVar("T")
 
 _INTERRUPTED_CLOSE_S: Final = 3.0
-"""How long, in seconds, an interrupt waits for a close. A cancelled close takes less."""
+"""How long, in seconds, to wait for a close after an interrupt. A cancelled close takes less."""
 
 
 class LoopThread:
@@ -38,7 +38,7 @@ class LoopThread:
             return cls._shared
 
     def leave(self) -> None:
-        """Use it no more."""
+        """Use the loop no more."""
         with self._lock:
             self._users -= 1
             if self._users:
@@ -58,8 +58,8 @@ class LoopThread:
             raise
 
     def run_to_end(self, work: Coroutine[Any, Any, None]) -> None:
-        """As :meth:`run`, for a close. An interrupt cancels the close; a cancelled close still
-        takes a short time, which is waited for.
+        """As :meth:`run`, for a close. An interrupt cancels the close. A cancelled close still
+        takes a short time; this waits for its end.
         """
         ended = threading.Event()
 

@@ -21,7 +21,7 @@ Failed = Callable[[ConsumerRecord[K, V], Exception], object]
 
 
 def on_a_thread(on_failure: Failed[K, V]) -> OnFailure[K, V]:
-    """``on_failure`` for the event loop."""
+    """``on_failure``, a plain function, as a coroutine function that calls it on a thread."""
 
     async def call(record: ConsumerRecord[K, V], error: Exception) -> object:
         return await asyncio.to_thread(on_failure, record, error)

@@ -1,6 +1,6 @@
 """The loops over a blocking share consumer: ``for`` over records, batches and Arrow batches.
 
-They accept and release as those of :mod:`sharegroup.client.share.loops` do.
+They accept and release as the loops of :mod:`sharegroup.client.share.loops` do.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Loop(ABC, Generic[T]):
-    """What one ``for`` goes over."""
+    """The object that one ``for`` goes over."""
 
     def __init__(self, consumer: ShareConsumer[Any, Any]) -> None:
         self._consumer = consumer
@@ -33,7 +33,7 @@ class Loop(ABC, Generic[T]):
 
     @abstractmethod
     def __next__(self) -> T:
-        """Raises StopIteration: the loop ends."""
+        """The next item. Raises StopIteration: the loop ends."""
 
     def _may_ask(self) -> bool:
         self._iteration.asker = get_ident()
@@ -85,7 +85,7 @@ class BatchLoop(Loop[Records[K, V]], Generic[K, V]):
 
 
 class ArrowLoop(Loop["RecordBatch"]):
-    """Arrow batches, until none has come for ``wait_s``."""
+    """Arrow batches, until no batch has come for ``wait_s``."""
 
     def __init__(
         self,

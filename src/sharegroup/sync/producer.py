@@ -30,12 +30,13 @@ _QUEUE_MAX: Final = 1_000
 """How many records a blocking producer queues before it waits for the loop's thread to take them.
 """
 _LARGE_BYTES: Final = 16_384
-"""A record of at least this size is waited for at once, so that the queue holds few bytes."""
+"""After a record of at least this size, the caller waits until the loop's thread has taken it, so
+that the queue holds few bytes."""
 
 
 class Delivery:
-    """A record that was handed to a blocking producer. :meth:`result` waits until it is durable,
-    and says where it is.
+    """A record that was handed to a blocking producer. :meth:`result` waits until the record is
+    durable, and says where it is.
     """
 
     __slots__ = ("_error", "_inner", "_producer")
@@ -242,7 +243,7 @@ class Producer(Front):
         self._run(self._flush())
 
     def transaction(self) -> Transaction:
-        """All records that are sent in the block, and offsets of :meth:`send_offsets`, or none."""
+        """A block whose records, and offsets of :meth:`send_offsets`, all take effect, or none."""
         return Transaction(self, self._call(self._inner.transaction))
 
     def send_offsets(
@@ -267,7 +268,8 @@ class Producer(Front):
         return delivery
 
     def _cross(self) -> None:
-        if self._crossing_task is None or self._crossing_task.done():  # else it sees the record
+        # A task that runs still sees the record in the queue.
+        if self._crossing_task is None or self._crossing_task.done():
             self._crossing_task = asyncio.get_running_loop().create_task(self._take_all())
 
     async def _take_all(self) -> None:
@@ -275,18 +277,18 @@ class Producer(Front):
             record, delivery = self._queue.popleft()
             try:
                 delivery._inner = await self._inner._hand_over(record)
-            except SharegroupError as error:  # it is closed
+            except SharegroupError as error:  # the producer is closed
                 delivery._error = error
             except BaseException as error:
                 delivery._error = error
                 raise
             if not self._queue:
-                self._crossing = False  # a later record calls again, or is seen below
+                self._crossing = False  # a later record calls _cross again, or is seen here
 
     async def _handed_over(self) -> None:
         while self._queue or (self._crossing_task is not None and not self._crossing_task.done()):
             if self._crossing_task is None or self._crossing_task.done():
-                await asyncio.sleep(0)  # the call that begins it is on its way
+                await asyncio.sleep(0)  # the call of _cross, which begins the task, is on its way
             else:
                 await asyncio.wait([self._crossing_task])
 
@@ -305,4 +307,4 @@ class Producer(Front):
         try:
             await self._inner.close(left_s)
         finally:
-            await self._handed_over()  # those that are left are told that it is closed
+            await self._handed_over()  # the records that are left fail: the producer is closed

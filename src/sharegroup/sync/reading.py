@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Calls = queue.SimpleQueue[Callable[[], None] | None]
-"""What the program's thread is to call; None: no more."""
+"""Functions that the program's thread is to call; None: no more come."""
 
 
 class Consumer(Front, Generic[K, V]):
@@ -143,7 +143,8 @@ class Consumer(Front, Generic[K, V]):
         self._run(self._inner.start())
 
     def close(self, *, timeout_ms: int = 30_000) -> None:
-        """Commit what was returned, if commits are automatic, leave the group, disconnect."""
+        """Commit the records that were returned, if commits are automatic; leave the group, and
+        disconnect."""
         if self._thread is not None:
             self._inner._reader.asked()
             self._end(timeout_ms)
@@ -181,7 +182,7 @@ class Consumer(Front, Generic[K, V]):
 
     @property
     def closed(self) -> bool:
-        """It has been closed."""
+        """The consumer has been closed."""
         return self._inner.closed
 
     # --- what to read -----------------------------------------------------------------------------
@@ -215,7 +216,7 @@ class Consumer(Front, Generic[K, V]):
 
     @property
     def subscription(self) -> tuple[str, ...]:
-        """The topics; without those of a pattern."""
+        """The subscribed topics; without the topics that match a pattern."""
         return self._inner.subscription
 
     @property
@@ -225,16 +226,16 @@ class Consumer(Front, Generic[K, V]):
 
     @property
     def key_ranges(self) -> dict[TopicPartition, KeyRanges]:
-        """The partitions of which only some key ranges are read, and those; without the others."""
+        """Partition → the key ranges that are read of it; without partitions read whole."""
         return self._inner.key_ranges
 
     @property
     def group_protocol(self) -> str:
-        """``consumer`` or ``classic``: what is spoken with the broker."""
+        """The protocol that this member uses: ``consumer`` or ``classic``."""
         return self._inner.group_protocol
 
     def group_metadata(self) -> MemberIdentity:
-        """Who this member is now, for ``Producer.send_offsets``."""
+        """This member's identity now, for ``Producer.send_offsets``."""
         return self._inner.group_metadata()
 
     def metrics(self) -> Metrics:
@@ -285,7 +286,8 @@ class Consumer(Front, Generic[K, V]):
         include_headers: bool = False,
         idle_timeout_ms: int | None = None,
     ) -> ArrowLoop:
-        """A loop over Arrow record batches: endless, or until none came for ``idle_timeout_ms``."""
+        """A loop over Arrow record batches: endless, or until no batch came for
+        ``idle_timeout_ms``."""
         return ArrowLoop(
             self,
             self._inner.arrow_batches(
@@ -307,11 +309,11 @@ class Consumer(Front, Generic[K, V]):
         self._call(lambda: self._inner.seek(topic, partition, offset))
 
     def seek_to_beginning(self, *partitions: tuple[str, int]) -> None:
-        """Go on at the first record of these partitions; without arguments, of all."""
+        """Go on at the first record of these partitions; without arguments, of all partitions."""
         self._call(lambda: self._inner.seek_to_beginning(*partitions))
 
     def seek_to_end(self, *partitions: tuple[str, int]) -> None:
-        """Go on behind the last record of these partitions; without arguments, of all."""
+        """Go on after the last record of these partitions; without arguments, of all partitions."""
         self._call(lambda: self._inner.seek_to_end(*partitions))
 
     def position(self, topic: str, partition: int) -> int:
@@ -351,7 +353,7 @@ class Consumer(Front, Generic[K, V]):
     def committed(
         self, *partitions: tuple[str, int]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed for these partitions; None: nothing."""
+        """The group's committed offset in each of these partitions; None: it has none there."""
         return self._run(self._inner.committed(*partitions))
 
     def offsets_for_times(
@@ -361,11 +363,12 @@ class Consumer(Front, Generic[K, V]):
         return self._run(self._inner.offsets_for_times(times))
 
     def beginning_offsets(self, *partitions: tuple[str, int]) -> dict[TopicPartition, int]:
-        """The offset of each partition's first record; without arguments, of all assigned ones."""
+        """The offset of each partition's first record; without arguments, of all assigned
+        partitions."""
         return self._run(self._inner.beginning_offsets(*partitions))
 
     def end_offsets(self, *partitions: tuple[str, int]) -> dict[TopicPartition, int]:
-        """The offset behind each partition's last record that may be read; without arguments, of
+        """The offset after each partition's last record that may be read; without arguments, of
         all assigned partitions.
         """
         return self._run(self._inner.end_offsets(*partitions))
@@ -374,8 +377,8 @@ class Consumer(Front, Generic[K, V]):
 async def _call_there(
     calls: Calls, callback: RebalanceCallback, wheres: list[TopicPartition]
 ) -> None:
-    """Call it on the thread that takes ``calls``. Does not hold the consumer, whose parts keep
-    this.
+    """Call ``callback`` on the thread that takes ``calls``. This function holds no reference to the
+    consumer, because the consumer's parts keep it.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
@@ -432,7 +435,7 @@ class BatchLoop(Generic[K, V]):
 
 
 class ArrowLoop:
-    """Arrow batches, until none has come for a while, or the consumer is closed."""
+    """Arrow batches, until no batch has come for a while, or the consumer is closed."""
 
     def __init__(self, front: Consumer[Any, Any], inner: AsyncArrowLoop) -> None:
         self._front = front

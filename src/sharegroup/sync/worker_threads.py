@@ -40,7 +40,7 @@ class HandlerThreads:
 
     @property
     def overdue(self) -> int:
-        """How many running handlers nobody awaits any more."""
+        """The number of running handlers that nobody awaits any more."""
         return self._overdue
 
     async def handle(self, record: ReadRecord[Any, Any, Any]) -> None:
