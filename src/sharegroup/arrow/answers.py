@@ -1,5 +1,5 @@
-"""Acknowledgements of many records at once: a word, a mask, or one word or code for each become one
-array of codes."""
+"""Acknowledgements of many records at once. They are given as a word, a mask, or one word or code
+for each record, and become one array of codes."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def answer_codes(answers: Any, rows: int) -> Bytes:
     """One code for each of ``rows`` records, ``NOTHING`` where the answer is null.
 
     Args:
-        answers: a word or code for all; or a list or an Arrow, NumPy, Polars or pandas column with
-            one for each: words of :data:`WORDS` in any case, their codes, or true for accept and
-            false for release.
+        answers: a word or code for all records; or a list or an Arrow, NumPy, Polars or pandas
+            column with one answer for each: words of :data:`WORDS` in upper or lower case, their
+            codes, or true for accept and false for release.
 
     Raises:
-        ValueError: an answer is none of these, or there are more or fewer of them than records.
+        ValueError: an answer is none of these, or there are more or fewer answers than records.
     """
     if isinstance(answers, str | int):
         return np.repeat(_codes(pa.array([answers])), rows)
@@ -81,7 +81,7 @@ def _taken(codes: Bytes, indices: Any) -> Bytes:
 
 
 def _checked(column: Any) -> Any:
-    """The numbers, checked to be codes."""
+    """The column of numbers, if all of them are codes. Raises ValueError otherwise."""
     wrong = column.filter(pc.or_(pc.less(column, _ACCEPT), pc.greater_equal(column, _END)))
     if len(wrong):
         raise _refusal(wrong[0].as_py())

@@ -1,9 +1,9 @@
-"""The key hashes of records (KIP-X), as ``records/key_hashes.py`` has them, for all records of a
-fetch at once: no Python object per record, and no compiler.
+"""The key hashes of records (KIP-X), as ``records/key_hashes.py`` defines them, for all records of
+a fetch at once: no Python object per record, and no compiler.
 
 MurmurHash2 takes a key four bytes at a time. The n-th four bytes of all keys are taken together,
-the longest keys first, so that those that go on are always the first. 0.1 µs a record with keys
-of 10 bytes.
+the longest keys first, so that the keys with more bytes to come are always the first ones. 0.1 µs a
+record with keys of 10 bytes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _M: Final = np.uint32(MURMUR_MULTIPLIER)
 
 
 def hashes_of(fields: Fields) -> Ints:
-    """The hash of each record: of its key, or of its offset if it has none."""
+    """The hash of each record: the hash of its key, or of its offset if it has no key."""
     keyed = np.flatnonzero(fields.key_lengths >= 0)
     if len(keyed) == len(fields):
         return _of_keys(fields.data, fields.key_starts, fields.key_lengths)
@@ -48,7 +48,7 @@ def _of_offsets(offsets: Ints) -> Ints:
 
 
 def _of_keys(data: Bytes, starts: Ints, lengths: Ints) -> Ints:
-    order = np.argsort(-lengths, kind="stable")  # as they are, where all have one length
+    order = np.argsort(-lengths, kind="stable")  # no change if all have one length
     starts, lengths = starts[order], lengths[order]
     whole = lengths // WORD_BYTES
     high, low = (np.uint32(seed) ^ lengths.astype(np.uint32) for seed in SEEDS)
@@ -61,13 +61,13 @@ def _of_keys(data: Bytes, starts: Ints, lengths: Ints) -> Ints:
             part[:still] *= _M
             part[:still] ^= word
         step += 1
-    # The last one to three bytes are the end of the four before the key's end, of which the first
-    # ones may be the record's: it has five and more before its key.
+    # A key's last one to three bytes are read as the end of the four bytes before the key's end.
+    # The first of these four may lie before the key: a record has at least five bytes there.
     over = (lengths % WORD_BYTES).astype(np.uint32)
     rest = words[starts + lengths - WORD_BYTES] >> (-over % np.uint32(WORD_BYTES) * np.uint32(8))
     high, low = (np.where(over, (part ^ rest) * _M, part) for part in (high, low))
     found = _mixed(_ended(high).astype(np.uint64) << np.uint64(32) | _ended(low))
-    for at in range(still):  # the few keys that are longer
+    for at in range(still):  # the few keys that have bytes left
         start = int(starts[at])
         found[at] = hash_of_key(data[start : start + int(lengths[at])].tobytes())
     hashes = np.empty(len(found), np.int64)

@@ -16,7 +16,7 @@ _PARTITION_BITS: Final = 0xFFFF_FFFF
 
 
 class Places(NamedTuple):
-    """Records of one partition: their offsets, ascending, and in which row of the table each is."""
+    """Records of one partition: their offsets, ascending, and the table's row that has each."""
 
     topic: str
     partition: int
@@ -33,7 +33,7 @@ def places_in(table: Any) -> list[Places]:
             columns.
 
     Raises:
-        TypeError: it is no table.
+        TypeError: ``table`` is no table.
         ValueError: one of the three columns is missing, of another type, or has nulls.
     """
     topics, partitions, offsets = _columns(table)
@@ -94,7 +94,8 @@ def _numbers(column: Any) -> Ints:
 
 
 def _topics(column: Any) -> tuple[list[str], Ints]:
-    """The names, and for each row the index of its name. A run of one name costs one look-up."""
+    """The names of topics, and for each row the index of its name. A run of rows with one name
+    costs one look-up."""
     if pa.types.is_dictionary(column.type):
         return column.dictionary.to_pylist(), _numbers(column.indices)
     runs = pc.run_end_encode(column.cast(pa.string()))

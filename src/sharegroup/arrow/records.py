@@ -58,7 +58,7 @@ _OFFSET_MAX: Final = 2**63 - 1
 
 
 class Batch(NamedTuple):
-    """One batch: its header, and where its records lie in the buffer that came with it."""
+    """One batch: its header, and where its records lie in the buffer that belongs to it."""
 
     header: BatchHeader
     start: int
@@ -73,7 +73,7 @@ class Fields:
     offsets: Ints
     timestamps_ms: Ints
     appended: npt.NDArray[np.bool_] | None
-    """Whether the timestamp is the broker's (log-append time); None when no record's is."""
+    """Whether the timestamp is the broker's (log-append time); None: it is so for no record."""
     key_starts: Ints
     key_lengths: Ints
     value_starts: Ints
@@ -92,8 +92,8 @@ def whole_batches(data: memoryview, *, check_crcs: bool = True) -> Iterator[Batc
     limit cut off at the end is left out.
 
     Raises:
-        CorruptMessage: a wrong magic, a length no batch has, a checksum that does not match, or
-            offsets or a number of records that no batch there can have.
+        CorruptMessage: a wrong magic, a length that no batch has, a checksum that does not match,
+            or offsets or a number of records that no batch at this place can have.
     """
     position, size, offset = 0, len(data), 0
     while size - position >= HEADER_BYTES:
@@ -116,8 +116,8 @@ def plain_records(
     data: memoryview, batches: Iterable[Batch]
 ) -> Iterator[tuple[Buffer, list[Batch]]]:
     """The data batches among ``batches`` of ``data``, about ``BUFFER_BYTES`` of records at a time,
-    each group with the buffer that holds its plain records. The buffer is ``data`` itself, or a new
-    one where some batches are compressed.
+    each group with the buffer that holds its plain records. The buffer is ``data`` itself, or, if
+    some batches are compressed, a new one.
 
     Control batches (transaction markers) are left out.
     """
@@ -138,7 +138,8 @@ def plain_records(
 def _decompressed(
     data: memoryview, batches: Iterable[Batch]
 ) -> Iterator[tuple[bytes, list[Batch]]]:
-    """The records end to end in new buffers, so that all codecs share one code path."""
+    """The batches' records, decompressed, end to end in new buffers: all codecs share the code that
+    reads these."""
     chunks: list[bytes | memoryview] = []
     placed: list[Batch] = []
     size = 0
@@ -169,8 +170,8 @@ def record_starts(data: Buffer, view: Bytes, batches: list[Batch]) -> Ints:
 
     The compiled walk (``records/walk.c``) checks every record on its way. Without it, many batches
     are walked in lockstep, the k-th record of all of them in one array operation, and a few long
-    ones each by a plain loop (break-even: about a hundred batches). :func:`_check` then checks the
-    records.
+    batches each by a plain loop (break-even: about a hundred batches). :func:`_check` checks the
+    records afterwards.
     """
     counts = np.array([batch.header.record_count for batch in batches], np.int64)
     if not len(counts):
@@ -232,10 +233,11 @@ def _long_size(data: bytes, position: int) -> int:
 
 
 def _lockstep(view: Bytes, position: Ints, counts: Ints) -> Ints:
-    """Walk all batches at once, the longest first, so those still running are always the first.
+    """Walk all batches at once, the longest first, so that the batches with records left are always
+    the first ones.
 
-    A step costs five array operations: the first two bytes of a record are nearly always its whole
-    length, and a table says how far that leads.
+    A step costs five array operations: the first two bytes of a record nearly always have its whole
+    length, and a table turns them into the record's size.
     """
     order = np.argsort(-counts, kind="stable")
     row = (np.cumsum(counts) - counts)[order]
@@ -270,7 +272,7 @@ def _sizes(view: Bytes, position: Ints) -> Ints:
 
 
 def _size_table() -> Ints:
-    """Bytes of a record by the first two of them; 0 where its length takes more than two."""
+    """A record's size in bytes, by its first two bytes; 0 if its length takes more than two."""
     pair = np.arange(1 << 16)
     low, high = pair & 0xFF, pair >> 8
     double = np.where(high < 0x80, 2 + (low & 0x7F | high << 7) // 2, 0)
@@ -306,7 +308,7 @@ def _check(fields: Fields, batches: list[Batch]) -> None:
     if bool((fields.ends[ends - 1] != [batch.end for batch in batches]).any()):
         raise CorruptMessage("the records of a batch do not end at its end")
     ascends = np.diff(fields.offsets) > 0
-    ascends[ends[:-1] - 1] = True  # from one batch to the next: whole_batches has checked that
+    ascends[ends[:-1] - 1] = True  # whole_batches has checked the step from batch to batch
     if not bool(ascends.all()):
         raise CorruptMessage("the offsets of records do not ascend")
     header_places(fields)
@@ -404,7 +406,7 @@ _LAST_BYTE: Final = {NUMBER_BYTES: 0x0F, LONG_NUMBER_BYTES: 0x01}
 
 
 class HeaderPlaces(NamedTuple):
-    """Where the headers of all records lie: the n-th record has those from ``ends[n]`` to
+    """Where the headers of all records lie: the n-th record has the headers from ``ends[n]`` to
     ``ends[n + 1]``. Row 0 is for keys, row 1 for values, whose length may be -1 (null)."""
 
     ends: Ints
@@ -416,7 +418,7 @@ def header_places(fields: Fields) -> HeaderPlaces:
     """Find all headers.
 
     Raises:
-        CorruptMessage: the headers of a record do not end where it does.
+        CorruptMessage: the headers of a record do not end where the record does.
     """
     counts, position = numbers_at(fields.data, fields.header_starts)
     if bool(((counts < 0) | (counts > (fields.ends - position) // 2)).any()):
@@ -445,7 +447,8 @@ def header_places(fields: Fields) -> HeaderPlaces:
 
 
 def _headers_of(fields: Fields, places: HeaderPlaces, record: int, nth: int, position: int) -> int:
-    """The headers of one record from its n-th on, which is at ``position``; where they end."""
+    """Find the headers of one record from its n-th on, which is at ``position``. Returns where the
+    last one ends."""
     begin, end = position, int(fields.ends[record])
     data = fields.data[begin:end].tobytes()
     rows = slice(int(places.ends[record]) + nth, int(places.ends[record + 1]))
@@ -464,7 +467,7 @@ def _headers_of(fields: Fields, places: HeaderPlaces, record: int, nth: int, pos
 
 
 def select(fields: Fields, rows: npt.NDArray[np.bool_] | slice) -> Fields:
-    """The given rows only."""
+    """Only these rows of ``fields``."""
     return Fields(
         fields.data,
         fields.offsets[rows],

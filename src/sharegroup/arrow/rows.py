@@ -1,5 +1,5 @@
 """Rows for Spark and for the client: the one place where Arrow batches are built, so that all of
-them have the one schema Spark checks.
+them have the schema that Spark checks.
 
 Keys, values and headers go from the fetched bytes into Arrow's buffers by Arrow's own copy loop:
 the buffer is described as a binary array whose elements are alternately a field and the bytes
@@ -42,7 +42,7 @@ class RowBuilder:
         topic, partition: where the records come from.
         ranges: (first, last, delivery count) of the records that are ours, ascending; all others
             are left out.
-        keys: the first and last hash of the keys whose records are ours; None for all.
+        keys: the first and last hash of the keys whose records are ours; None: of all keys.
         check_crcs: check the checksum of each batch.
     """
 
@@ -158,8 +158,8 @@ def _with_nulls(fields: Any, null: npt.NDArray[np.bool_]) -> Any:
 
 
 def headers(fields: Fields, kind: Any) -> Any:
-    """The headers column: per record a list of (key, value), null where it has none, as in Spark's
-    own Kafka source.
+    """The headers column: per record a list of (key, value), null if it has no headers, as in
+    Spark's own Kafka source.
     """
     ends, starts, lengths = header_places(fields)
     keys = _text(binary(fields.data, starts[0], lengths[0]))
@@ -170,8 +170,8 @@ def headers(fields: Fields, kind: Any) -> Any:
 
 
 def _times(timestamps_ms: Ints, kind: pa.DataType) -> Any:
-    """Null where a record has no time, and where no date can hold it: a producer may have written
-    microseconds, and a wrong date would be believed.
+    """The timestamp column: null if a record has no time, or no date can hold its time. A producer
+    may have written microseconds, and a wrong date would be believed.
     """
     undatable = (
         (timestamps_ms == NO_TIMESTAMP)
@@ -183,14 +183,15 @@ def _times(timestamps_ms: Ints, kind: pa.DataType) -> Any:
 
 
 def _timestamp_types(fields: Fields) -> Any:
-    """0 where the producer set the time of a record, 1 where the broker did."""
+    """The timestampType column: 0 if the producer set a record's time, 1 if the broker did."""
     if fields.appended is None:
         return pa.repeat(pa.scalar(0, pa.int32()), len(fields))
     return pa.array(fields.appended.astype(np.int32))
 
 
 def _text(keys: Any) -> Any:
-    """Header keys as text; what is not UTF-8 gets replacement characters, as in Spark's source."""
+    """Header keys as text; bytes that are not UTF-8 become replacement characters, as in Spark's
+    source."""
     try:
         return keys.cast(pa.string())
     except pa.ArrowInvalid:

@@ -28,7 +28,7 @@ COLUMNS: Final = {
     HEADERS: "array<struct<key:string,value:binary>>",
     "delivery_count": "smallint",
 }
-"""Column → type, as Spark writes it; ``timestampType`` and ``headers`` are there when asked for."""
+"""Column → type, as Spark writes it; ``timestampType`` and ``headers`` only if asked for."""
 
 
 def column_names(include_headers: bool, include_timestamp_type: bool = False) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ def column_names(include_headers: bool, include_timestamp_type: bool = False) ->
 
 def ddl(include_headers: bool, include_timestamp_type: bool = False) -> str:
     """The schema as DDL text. Spark keeps the case of a struct's field names, and compares them
-    with those of the Arrow batch."""
+    with the names in the Arrow batch."""
     names = column_names(include_headers, include_timestamp_type)
     return ", ".join(f"{name} {COLUMNS[name]}" for name in names)
 
