@@ -1,4 +1,4 @@
-"""ACLs in the words of the command line, which are those of the ACL file."""
+"""ACLs in the words of the command line, which are the words of the ACL file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLUMNS: Final = (
     "name",
     "pattern",
 )
-"""Those of ``authorizer.acl.file``, in its order."""
+"""The columns of ``authorizer.acl.file``, in its order."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class ChosenResources:
         *,
         cluster: bool,
     ) -> ChosenResources:
-        """From the options."""
+        """The resources that the options name."""
         named = {
             AclResource.TOPIC: topics,
             AclResource.GROUP: groups,
@@ -47,10 +47,10 @@ class ChosenResources:
         return cls(tuple((kind, name) for kind, names in named.items() for name in names or ()))
 
     def required(self) -> tuple[tuple[AclResource, str], ...]:
-        """Those chosen.
+        """The chosen resources.
 
         Raises:
-            UsageError: there are none.
+            UsageError: no resource was chosen.
         """
         if not self.chosen:
             raise UsageError("say on what: --topic, --group, --transactional-id or --cluster")
@@ -81,7 +81,8 @@ def row_of(acl: Acl) -> dict[str, Any]:
 
 
 def unreadable(line: str, row: dict[str, Any]) -> str | None:
-    """Why a line of ``authorizer.acl.file`` does not say what ``row`` says; None: it does."""
+    """Why a broker would not read ``line`` of ``authorizer.acl.file`` as the ACL in ``row``; None:
+    it would."""
     from sharegroup.broker.authorization.acl_file import parse_acls
 
     if any(cell != cell.strip() or len(cell.splitlines()) != 1 for cell in row.values()):

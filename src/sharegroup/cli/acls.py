@@ -251,10 +251,10 @@ def remove(
 def _operations(
     resource: AclResource, named: list[str] | None, consumer: bool, producer: bool
 ) -> list[AclOperation]:
-    """What is allowed on a resource of this type.
+    """The operations to allow on a resource of this type.
 
     Raises:
-        UsageError: nothing is allowed.
+        UsageError: there is no operation to allow.
     """
     found = parse_operations(named or [])
     for wanted, table in ((consumer, CONSUMER), (producer, PRODUCER)):
@@ -306,8 +306,8 @@ def _checked(principal: str) -> str:
 
 
 def _print_csv(rows: Iterable[dict[str, Any]]) -> ExitCode:
-    """Print the rows. One that the broker would refuse in a file, or read as another right, is left
-    out, with an error. On a terminal, where nobody reads them as a file, control characters in
+    """Print the rows. A row that the broker would refuse in a file, or read as another right, is
+    left out, with an error. On a terminal, where no broker reads the rows, control characters in
     names are escaped."""
     shown = printable if sys.stdout.isatty() else str
     sys.stdout.write(",".join(COLUMNS) + "\n")

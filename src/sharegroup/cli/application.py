@@ -51,8 +51,8 @@ def run(words: Sequence[str]) -> NoReturn:
 
 
 def _verb(words: Sequence[str]) -> str:
-    """The command: the first word that is no option with its value. If the shell
-    asks for completions, the words are those of the line to complete.
+    """The command: the first word that is neither an option nor an option's value. If the shell
+    asks for completions, the words are taken from the line to complete.
     """
     if COMPLETING in os.environ:
         line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")

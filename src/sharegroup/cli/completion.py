@@ -1,8 +1,8 @@
-"""Names of topics and groups for the shell's Tab key; none if the broker is slow to answer.
+"""Names of topics and groups for the shell's Tab key; no names if the broker is slow to answer.
 
-Any client may name a group, and shells put what they are given into the command line without
-quotes; typer's script for zsh hands it to ``eval`` before that. So names with characters that mean
-something to a shell or to a terminal are left out.
+Any client may name a group, and shells put the names that they are given into the command line
+without quotes; typer's script for zsh hands them to ``eval`` first. So names with characters that
+mean something to a shell or to a terminal are left out.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _completed(
 
 
 def is_plain(name: str) -> bool:
-    """Whether a shell takes the name as it is for one word that is no option."""
+    """Whether a shell takes the name, as it is, for one word, and not for an option."""
     if not name[:1].isalnum() and name[:1] not in "._/":
         return False
     return all(letter.isalnum() or letter in _PLAIN for letter in name)

@@ -1,8 +1,9 @@
-"""``consume --confirmed-by PIPE | produce --confirm-to PIPE``: what is answered is what arrived.
+"""``consume --confirmed-by PIPE | produce --confirm-to PIPE``: acknowledges exactly the records
+that have arrived.
 
 A reader of ``consume --format json`` writes to a named pipe the place of each record that it is
 done with, as a line of JSON: ``{"topic": "t", "partition": 0, "offset": 7}``. Other fields do not
-matter, so that the line of the record itself will do.
+matter, so the reader may write the line of the record itself.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def place_in(document: object) -> Place | None:
 
 
 class Confirmations:
-    """``with Confirmations(path) as confirmations:`` inside a task: what the reader confirms.
+    """``with Confirmations(path) as confirmations:`` inside a task: the reader's confirmations.
 
     Raises:
         UsageError: there is no such named pipe.
@@ -54,7 +55,7 @@ class Confirmations:
         self._confirmed: list[Record] = []
         self._news = asyncio.Event()
         self._error: UsageError | None = None
-        self.closed = False  # whoever wrote has left
+        self.closed = False  # the writer of confirmations has left
 
     def __enter__(self) -> Confirmations:
         asyncio.get_running_loop().add_reader(self._descriptor, self._read)
@@ -74,15 +75,16 @@ class Confirmations:
         return list(self._expected.values())
 
     async def wait(self, seconds: float) -> None:
-        """Return when something was confirmed, when the reader has left, or after a time."""
+        """Return when a record was confirmed, when the reader has left, or after this time."""
         try:
             await asyncio.wait_for(self._news.wait(), seconds)
         except TimeoutError:
             return
 
     async def until_closed(self, seconds: float, while_open_s: float) -> None:
-        """Return when the reader has left, or when nothing was heard of it for some seconds: for
-        ``while_open_s`` more if it has the pipe open then. The reader sees the end of its input.
+        """Return when the reader has left, or when it has confirmed nothing for so many seconds;
+        for ``while_open_s`` more, if it still has the pipe open. The reader sees the end of its
+        input meanwhile.
         """
         for patience_s in (seconds, while_open_s):
             while not self.closed and await self._heard(patience_s):
@@ -91,17 +93,18 @@ class Confirmations:
                 self._read()
 
     async def _heard(self, seconds: float) -> bool:
-        """Whether something was confirmed, or the reader has left, within this time."""
+        """Whether a record was confirmed, or the reader has left, within this time."""
         self._news.clear()
         await self.wait(seconds)
         return self._news.is_set()
 
     def take(self, *, left: bool) -> list[Record]:
-        """What was confirmed since the last call.
+        """The records that were confirmed since the last call.
 
         Args:
-            left: the reader has closed the pipe with the records. Then it ends when nobody has the
-                pipe with the confirmations open; before, somebody may still open it.
+            left: the reader has closed the pipe with the records. From then on it has left as soon
+                as nobody has the pipe with the confirmations open; earlier, somebody may still open
+                that pipe.
 
         Raises:
             UsageError: the reader wrote something else.
@@ -143,7 +146,7 @@ class Confirmations:
                 f"{self._path}: expected lines with topic, partition and offset of a record, "
                 f"not {line[:80].decode(errors='replace')!r}"
             )
-        record = self._expected.pop(place, None)  # None: confirmed before
+        record = self._expected.pop(place, None)  # None: it was confirmed before
         if record is not None:
             self._confirmed.append(record)
 
@@ -151,9 +154,9 @@ class Confirmations:
 class Confirming:
     """Writes to a named pipe which records have arrived. :meth:`close` it.
 
-    It is held open from the start, so that the other side can tell that somebody will write, and
-    opened anew by the first write, when the other side has it too: a write after that side has left
-    then fails, and does not fill a pipe that nobody reads.
+    The pipe is held open from the start, so that the other side can tell that somebody will write.
+    It is opened anew by the first write, when the other side has it open too: so a write after the
+    other side has left fails, and does not fill a pipe that nobody reads.
 
     Raises:
         UsageError: there is no such named pipe.
@@ -165,7 +168,7 @@ class Confirming:
         self._begun = False
 
     def close(self) -> None:
-        """Nothing more is confirmed."""
+        """Close the pipe: no more records are confirmed."""
         os.close(self._descriptor)
 
     async def confirm(self, place: Place) -> None:

@@ -26,12 +26,13 @@ _HARMLESS: Final = {
     "acks": ("all", "-1"),
     "session.timeout.ms": ("45000",),
 }
-"""Property → values that say what a command does anyway; they are in many files."""
+"""Property → values that change nothing, because a command works like that anyway; many files have
+them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
-    """Where a command's broker is, and how it is reached."""
+    """The addresses of a command's broker, and how to connect to it."""
 
     servers: str
     security: Security = NO_SECURITY
@@ -79,7 +80,7 @@ def read_config(location: str) -> Mapping[str, str]:
     """The properties in a file, in Java's syntax.
 
     Raises:
-        ConfigError: it cannot be read.
+        ConfigError: the file cannot be read.
     """
     from sharegroup.broker.configs.properties import parse_properties
 

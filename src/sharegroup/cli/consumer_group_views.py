@@ -1,4 +1,4 @@
-"""What ``sharegroup groups describe`` shows of a consumer group."""
+"""The rows and columns that ``sharegroup groups describe`` shows of a consumer group."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def member_row(member: ConsumerGroupMemberDescription) -> dict[str, Any]:
 
 
 def key_space_text(member: dict[str, Any]) -> str:
-    """The part of the hash space that a member has of partitions that it shares."""
+    """The part of the hash space that a member has in partitions that it shares."""
     return ", ".join(
         f"{one['topic']}:{one['partition']} {size(one['key_ranges']) / (HASH_MAX + 1):.0%}"
         for one in member["assignment"]
@@ -62,14 +62,14 @@ def key_space_text(member: dict[str, Any]) -> str:
 
 
 def ranges_text(ranges: Sequence[Interval]) -> str:
-    """How many ranges are committed behind the offset, and the first ones."""
+    """How many ranges are committed after the offset, and the first ones."""
     first = [f"{a}-{b}" if a < b else f"{a}" for a, b in ranges[:RANGES_SHOWN]]
     more = ["…"] if len(ranges) > RANGES_SHOWN else []
     return f"{len(ranges)}: {', '.join([*first, *more])}" if ranges else ""
 
 
 async def offset_rows(admin: Admin, group: ConsumerGroupDescription) -> list[dict[str, Any]]:
-    """What the group has committed, and what its members read: a row for each partition."""
+    """A row for each partition in which the group has committed, or that a member reads."""
     committed = await admin.list_consumer_group_offsets(group.group_id)
     owners: dict[TopicPartition, list[str]] = {}
     for one in group.members:
@@ -97,7 +97,7 @@ async def offset_rows(admin: Admin, group: ConsumerGroupDescription) -> list[dic
 
 
 async def _ends(admin: Admin, wheres: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-    """The ends of the logs that there are. A topic may be gone, and its offsets still be there."""
+    """The ends of the logs that exist. A topic may be gone while the group has offsets of it."""
     there = {
         topic.name: topic.partition_count
         for topic in await admin.list_topics(include_internal=True)

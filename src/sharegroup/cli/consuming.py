@@ -1,4 +1,4 @@
-"""Prints the records of a share group, and acknowledges those that the reader has read."""
+"""Prints the records of a share group, and acknowledges the records that the reader has read."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ seconds.
 
 
 LAST_S: Final = 5.0
-"""How long, in seconds, a reader has at the end to confirm what it has read."""
+"""How long, in seconds, a reader has at the end to confirm the records that it has read."""
 OPEN_S: Final = 30.0
-"""How much longer, in seconds, after --timeout, if it has the pipe with the confirmations open: as
-long as the records' locks last, with default settings."""
+"""How much longer, in seconds, a reader has after --timeout if it has the pipe with the
+confirmations open: as long as the records' locks last, with default settings."""
 
 
 class Ack(StrEnum):
@@ -135,7 +135,7 @@ class Printing:
             print(f"{count(self._printed, 'record')} {done}", file=sys.stderr)
 
     def _left(self, output: Output) -> bool:
-        """Whether the reader has left; its last confirmations may be still to be read."""
+        """Whether the reader has left; its last confirmations may not have been read yet."""
         return (
             self._ended
             or output.closed
@@ -170,7 +170,7 @@ class Printing:
         await self._commit(consumer)
 
     def _taken(self, record: Record, consumer: ShareConsumer) -> None:
-        """The reader has read it: acknowledge it, or wait until it confirms it."""
+        """The reader has read the record: acknowledge it, or wait for its confirmation."""
         if self.confirmations is None:
             self._say(consumer, [record])
         else:
@@ -183,9 +183,9 @@ class Printing:
         stopping: Stopping,
         output: Output,
     ) -> None:
-        """Acknowledge what the reader confirms; release the rest when it has left, on a signal, or
-        when nothing was confirmed for --timeout. A reader that has closed its side of the pipe may
-        confirm until it closes this one.
+        """Acknowledge the records that the reader confirms. Release the others when it has left, on
+        a signal, or when it has confirmed nothing for --timeout. A reader that has closed the pipe
+        with the records may confirm until it closes the pipe with the confirmations.
         """
         now = asyncio.get_running_loop().time
         idle_s = math.inf if self._wanted.idle_s is None else self._wanted.idle_s
@@ -203,7 +203,7 @@ class Printing:
                 self._ended = True
                 break
         if self._ended or stopping.asked():
-            output.end()  # the reader sees the end, and confirms what it has
+            output.end()  # the reader sees the end, and confirms its last records
             await confirmations.until_closed(LAST_S, OPEN_S if self._ended else 0.0)
             self._say(consumer, confirmations.take(left=True))
         if left := confirmations.expected:

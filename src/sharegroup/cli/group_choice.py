@@ -43,7 +43,7 @@ def check_choice(groups: Sequence[str] | None, *, every: bool) -> None:
 async def chosen_groups(
     admin: Admin, groups: Sequence[str] | None, *, every: bool, kind: Kind | None = None
 ) -> list[str]:
-    """The named groups, each once; with ``every``, all groups of a kind: share groups, if None."""
+    """The named groups, each once; with ``every``, all groups of ``kind`` (None: share groups)."""
     if every:
         types = TYPES[kind or Kind.SHARE]
         return [group.group_id for group in await admin.list_groups(*types)]

@@ -258,7 +258,7 @@ def _show(groups: list[dict[str, Any]], view: View, *, verbose: bool) -> None:
 
 
 def _columns(view: View, rows: list[dict[str, Any]], *, verbose: bool) -> tuple[str, ...]:
-    """The columns of a view. There is one for damaged offsets only if a row has any."""
+    """The columns of a view. Damaged offsets have a column only if some row has damaged offsets."""
     if any("committed" in row for row in rows):
         ranges = ("committed_behind",) if any(row["committed_behind"] for row in rows) else ()
         return CONSUMER_OFFSETS + ranges + (("leader_epoch", "metadata") if verbose else ())

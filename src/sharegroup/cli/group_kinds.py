@@ -21,7 +21,7 @@ class Kind(StrEnum):
 
 
 TYPES: Final = {Kind.SHARE: ("share",), Kind.CONSUMER: ("consumer", "classic")}
-"""The types of ListGroups that each kind has."""
+"""Kind → the types that ListGroups has for it."""
 
 KindOption = Annotated[
     Kind | None,
@@ -31,18 +31,18 @@ KindOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """The kinds of all groups; a group that does not exist is of the kind that is wanted, and a
-    share group if none is.
+    """The kinds of all groups. A group that does not exist is of the ``wanted`` kind; if no kind is
+    wanted, it is a share group.
     """
 
     known: Mapping[str, Kind]
     wanted: Kind | None
 
     def is_share(self, group: str) -> bool:
-        """It is a share group, or will be one.
+        """Whether the group is a share group, or will be one.
 
         Raises:
-            UsageError: it is not of the kind that is wanted.
+            UsageError: the group is not of the wanted kind.
         """
         kind = self.known.get(group, self.wanted or Kind.SHARE)
         if self.wanted not in (None, kind):

@@ -84,7 +84,7 @@ def records(
     async def command() -> ExitCode:
         wanted = parse_states(states or [])
         async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
-            await admin.describe_share_groups([group])  # one that does not exist is an error
+            await admin.describe_share_groups([group])  # an error if the group does not exist
             known = await admin.describe_record_states(group)
             found = {at: one for at, one in known.items() if not topics or at.topic in topics}
             missing = set(topics or ()) - {at.topic for at in found}

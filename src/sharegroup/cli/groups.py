@@ -77,7 +77,7 @@ STATES: Final = (
     "PreparingRebalance",
     "CompletingRebalance",
 )
-"""Share groups have the first three, consumer groups one or the other of the rest as well."""
+"""The states of groups: share groups have the first three, consumer groups also some others."""
 
 
 def add_to(application: typer.Typer) -> None:
@@ -198,7 +198,7 @@ def delete(
             if kind is not None:
                 kinds = await kinds_of(admin, kind)
                 for group in wanted:
-                    kinds.is_share(group)  # refuses one of the other kind
+                    kinds.is_share(group)  # refuses a group of the other kind
             outcome = await admin.delete_share_groups(*wanted)
             said = {
                 group: await why_refused(admin, group, error)

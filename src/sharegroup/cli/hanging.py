@@ -1,7 +1,7 @@
 """``sharegroup transactions abort --topic``: ends a transaction that hangs in one partition.
 
-Its coordinator has forgotten it, or never knew of it, so no transactional id leads to it. Readers
-of committed records wait at its first record until it is aborted.
+The transaction's coordinator has forgotten it, or never knew of it, so no transactional id leads to
+it. Readers of committed records wait at its first record until it is aborted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sharegroup.model.ids import TopicPartition
 
 
 class NoSuchTransaction(SharegroupError):
-    """No transaction begins there; the message says which ones are open."""
+    """No transaction begins at the named offset; the message says which transactions are open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Hanging:
 
     @property
     def named(self) -> bool:
-        """It is one transaction; without this, those that are open are to be shown."""
+        """Whether the user names one transaction; otherwise the open ones are to be shown."""
         return self.start_offset is not None or self.producer_id is not None
 
     def __str__(self) -> str:
@@ -50,13 +50,13 @@ def parse_hanging(
     start_offset: int | None,
     producer: tuple[int | None, int | None, int | None],
 ) -> Hanging | None:
-    """What these options name; None: none of them was given.
+    """The transaction that these options name; None: no option was given.
 
     Args:
-        producer: its id, its epoch, and the coordinator's epoch.
+        producer: the producer's id, its epoch, and the coordinator's epoch.
 
     Raises:
-        UsageError: one is missing, or they exclude each other.
+        UsageError: an option is missing, or two exclude each other.
     """
     if all(one is None for one in (topic, partition, start_offset, *producer)):
         return None
@@ -79,10 +79,10 @@ def parse_hanging(
 
 
 async def abort_hanging(admin: Admin, wanted: Hanging) -> dict[str, Any]:
-    """Abort it. Returns what was aborted, for scripts.
+    """Abort the transaction. Returns its partition and producer, for scripts.
 
     Raises:
-        NoSuchTransaction: none of the partition begins at this offset.
+        NoSuchTransaction: no open transaction of the partition begins at this offset.
         KafkaError: the broker refuses.
     """
     if wanted.producer_id is None or wanted.producer_epoch is None:

@@ -19,7 +19,7 @@ def open_input(path: str) -> BinaryIO:
     """The file, or stdin for ``-``.
 
     Raises:
-        UsageError: it cannot be read.
+        UsageError: the file cannot be read.
     """
     if path == "-":
         return sys.stdin.buffer

@@ -9,14 +9,14 @@ from sharegroup.client.core.key_ranges import KeyRange, KeyRanges, ranges_of
 
 
 def parse_key_ranges(part: str | None, ranges: str | None) -> KeyRanges:
-    """The ranges that the user means; none: all keys.
+    """The key ranges that the user means; empty: all keys.
 
     Args:
         part: ``I/N``, the I-th of N equal parts.
         ranges: ``FIRST-LAST[,…]``, hashes of keys.
 
     Raises:
-        UsageError: they cannot be read, or both are given.
+        UsageError: an option cannot be parsed, or both are given.
     """
     if part is not None and ranges is not None:
         raise UsageError("--key-range and --key-ranges exclude each other")

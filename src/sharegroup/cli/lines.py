@@ -22,7 +22,7 @@ class NewRecord(NamedTuple):
     timestamp_ms: int | None = None
     """None: now."""
     document: object = None
-    """What the line said, if it was JSON with all fields of a record."""
+    """The decoded line, if it was JSON with all fields of a record."""
 
 
 Parse = Callable[[int, bytes], NewRecord | None]

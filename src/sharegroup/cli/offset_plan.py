@@ -5,8 +5,8 @@ A plan is a CSV file that a user can review and change between ``--export`` and 
     group,topic,partition,new-offset
     billing,orders,0,1200
 
-What stands in quotes is taken as it is. Spaces around anything else are not, as an editor may have
-put them there; so a name with spaces, line ends or quotes in it is written in quotes.
+A cell in quotes is taken as it is. Spaces around other cells are dropped, because an editor may
+have put them there; so a name with spaces, line ends or quotes in it is written in quotes.
 """
 
 from __future__ import annotations

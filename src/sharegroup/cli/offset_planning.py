@@ -63,8 +63,8 @@ async def make_plan(admin: Admin, kinds: Kinds, scope: Scope, target: Target) ->
 
 
 async def start_offsets(admin: Admin, kinds: Kinds, group: str) -> dict[TopicPartition, int | None]:
-    """The current start offsets of the group: what it has committed, if it is a consumer group.
-    Empty if it does not exist.
+    """The current start offsets of the group; the committed offsets, if it is a consumer group.
+    Empty if the group does not exist.
     """
     if not kinds.is_share(group):
         committed = await admin.list_consumer_group_offsets(group)

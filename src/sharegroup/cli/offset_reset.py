@@ -54,7 +54,7 @@ ShiftBy = Annotated[
 
 
 class Outcome(NamedTuple):
-    """The result of the reset of one partition, or what it would be."""
+    """The result of the reset of one partition; with --dry-run, the result that it would have."""
 
     group: str
     where: TopicPartition

@@ -25,13 +25,13 @@ def bootstrap_server_of(context: typer.Context) -> str:
 
 
 def broker_before(context: typer.Context) -> Broker:
-    """The broker of a command whose line is not complete yet."""
+    """The broker of a command, while its command line is not complete yet."""
     return broker_of(bootstrap_server_of(context), config_of(context, context.params.get(_CONFIG)))
 
 
 def as_given(context: typer.Context, value: str | None) -> str | None:
-    """The --bootstrap-server of this command, or the one before the verb; else that of the
-    environment; else that of --command-config; else ``value``.
+    """The address of the broker: from --bootstrap-server of this command, or before the verb; else
+    from the environment; else from the file of --command-config; else ``value``.
     """
     source = context.get_parameter_source(_NAME)
     if source is not None and source.name == "COMMANDLINE":  # it overrides the environment
@@ -95,7 +95,7 @@ CommandConfig = Annotated[
         envvar="SHAREGROUP_COMMAND_CONFIG",
         help=_CONFIG_HELP,
         callback=config_of,
-        is_eager=True,  # before --bootstrap-server, which it may have
+        is_eager=True,  # before --bootstrap-server: the file may have that, too
     ),
 ]
 CommandConfigBefore = Annotated[

@@ -27,7 +27,8 @@ def new_password(path: Path | None) -> str:
     """The password.
 
     Raises:
-        UsageError: there is none, the file cannot be read, or it was typed in two ways.
+        UsageError: there is no password, the file cannot be read, or the user typed two different
+            passwords.
     """
     if path is not None:
         try:

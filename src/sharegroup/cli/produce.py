@@ -189,7 +189,7 @@ def _parse(
 class _Sent(NamedTuple):
     line: int
     delivery: Delivery
-    place: Place | None  # where it was read, if somebody wants to know that it has arrived
+    place: Place | None  # where the record was read, if its arrival is to be confirmed
 
 
 class Sending:
@@ -202,7 +202,7 @@ class Sending:
         self.delivered: Counter[int] = Counter()  # by partition
         self.refused = 0
         self.error: SharegroupError | None = None  # the first one
-        self.refused_line = 0  # where its record was read; 0: it is not about a record
+        self.refused_line = 0  # the line of its record; 0: it is not about a record
         self._parse = parse
         self.lines = 0
         self.confirming: Confirming | None = None
@@ -235,8 +235,9 @@ class Sending:
             await self._count(self._on_their_way.popleft())
 
     async def settle_while(self, reading: Awaitable[bytes]) -> bytes | None:
-        """What is read, or None once a record is refused: who confirms must not wait for more
-        input, since the other side waits for that.
+        """The input that is read, or None once a record is refused. Meanwhile answers are counted
+        and confirmed: they must not wait for more input, because the other side may send more only
+        after it gets confirmations.
         """
         read = asyncio.ensure_future(reading)
         try:
@@ -303,7 +304,7 @@ async def _produce(producer: Producer, sending: Sending, file: BinaryIO) -> int:
 
 
 def _said_of(error: SharegroupError, line: int) -> str:
-    """The error, and the line whose record is to blame, if it is this one alone."""
+    """The error's text, with the line of its record if that record alone is to blame."""
     alone = isinstance(error, MessageTooLarge | RecordListTooLarge)
     return explain(error) + (f" (line {line} of the input)" if alone and line else "")
 

@@ -138,10 +138,10 @@ def remove_quotas(
 def parse_entity(
     user: tuple[str | None, bool], client_id: tuple[str | None, bool], ip: tuple[str | None, bool]
 ) -> dict[str, str | None]:
-    """The entity that the options tell.
+    """The entity that the options name.
 
     Raises:
-        UsageError: they tell none, or contradict each other.
+        UsageError: the options name no entity, or contradict each other.
     """
     entity: dict[str, str | None] = {}
     for kind, (name, default) in ((USER, user), (CLIENT_ID, client_id), (IP, ip)):
@@ -160,7 +160,7 @@ def parse_quotas(texts: list[str]) -> dict[str, float | None]:
     """The quotas of ``["producer_byte_rate=1024", …]``.
 
     Raises:
-        UsageError: one is not NAME=NUMBER, or is there twice.
+        UsageError: a text is not NAME=NUMBER, or a name is there twice.
     """
     wanted: dict[str, float | None] = {}
     for text in texts:

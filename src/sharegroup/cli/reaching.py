@@ -1,5 +1,5 @@
-"""Checks before a command begins whether a broker can be reached. Where none is there, that takes
-five seconds, and ten where an address does not even refuse."""
+"""Checks before a command begins whether a broker can be reached. If no broker is there, the check
+takes five seconds; ten, if an address does not even refuse connections."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from sharegroup.client.errors import BootstrapError
 from sharegroup.client.network.addresses import Address, parse_addresses
 
 REACH_S: Final = 1.0
-"""After so many seconds it is said that an address is silent, or does not answer."""
+"""After so many seconds, a message says that an address is silent, or does not answer."""
 STARTING_S: Final = 5.0
 """How long, in seconds, to wait for a broker that is starting, as after ``sharegroup serve &``."""
 SILENT_S: Final = 10.0
-"""How long, in seconds, to wait for an address of which nothing is heard: it may be far away, or
-its name be looked up slowly. A lost packet is sent again after 1, 3 and 7 s.
+"""How long, in seconds, to wait for an address that neither accepts nor refuses: it may be far
+away, or its name may be looked up slowly. A lost packet is sent again after 1, 3 and 7 s.
 """
 _SILENT: Final = f"no answer in {SILENT_S:.0f} s"
 _PAUSE_S: Final = 0.05
@@ -46,11 +46,12 @@ async def admin_of(broker: Broker) -> AsyncIterator[Admin]:
 
 async def reach(broker: Broker) -> None:
     """Return when one of the addresses answers, or after REACH_S if one accepts a connection. With
-    TLS, to accept one is to answer: the client says what is wrong after that.
+    TLS, an address that accepts a connection counts as one that answers: if something is wrong
+    after that, the client says so.
 
     Raises:
-        BootstrapError: no address accepted a connection within STARTING_S, or SILENT_S where one
-            of them is silent; the message says why.
+        BootstrapError: no address accepted a connection within STARTING_S, or, if one of them is
+            silent, within SILENT_S; the message says why.
         ConfigError: the text is not ``host:port,…``.
     """
     addresses = parse_addresses(broker.servers)
@@ -82,8 +83,9 @@ async def reach(broker: Broker) -> None:
 
 
 async def _answered(address: Address, reasons: dict[Address, str | None], encrypted: bool) -> None:
-    """Return when the address answers. Until then ``reasons`` has why it did not, or None while the
-    broker may be busy. A port forwarder without a broker accepts connections and closes them.
+    """Return when the address answers. Until then ``reasons`` has the reason why it does not, or
+    None while the broker may be busy. A port forwarder without a broker accepts connections and
+    closes them.
     """
     while True:
         try:

@@ -28,7 +28,7 @@ _PARTITION_MAX: Final = 2**31 - 1
 
 
 class ShownRecord(Protocol):
-    """A record of a share group, or one read with ``--peek``, which has no delivery count."""
+    """A record of a share group; or a record read with ``--peek``, which has no delivery count."""
 
     @property
     def topic(self) -> str: ...

@@ -1,7 +1,7 @@
 """``sharegroup serve``: the broker.
 
-Its options are parsed by argparse, not by typer as those of the other commands: typer would cost a
-broker start time and memory.
+Its options are parsed by argparse, not by typer as the options of the other commands: typer would
+cost a broker start time and memory.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         allow_abbrev=False,
     )
-    parser.register("action", None, _Once)  # None: of options that name no action
+    parser.register("action", None, _Once)  # None: the default action
     parser.add_argument(
         "--listen",
         metavar="[PROTOCOL://]HOST:PORT",

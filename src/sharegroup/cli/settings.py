@@ -1,4 +1,4 @@
-"""Settings of topics and groups: parses KEY=VALUE arguments, and reads those of a resource."""
+"""Settings of topics and groups: parses KEY=VALUE arguments, and reads a resource's settings."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def print_rows(
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-    """Print a table on stdout: numbers right-aligned, None as a dash. It is never cut in a pipe."""
+    """Print a table on stdout: numbers right-aligned, None as a dash. In a pipe, no line is cut."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table

@@ -223,7 +223,8 @@ async def _abort_in_partition(admin: Admin, hanging: Hanging, *, as_json: bool) 
 
 
 async def _abort(admin: Admin, transactional_id: str) -> None:
-    """Raises TransactionalIdNotFound: to fence an id that is not there would make it."""
+    """Abort the open transaction of an id. Raises TransactionalIdNotFound: an id that does not
+    exist is not fenced, because that would create it."""
     await admin.describe_transactions([transactional_id])
     await admin.fence_producers(transactional_id)
 

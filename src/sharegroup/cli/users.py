@@ -160,16 +160,16 @@ def _users(path: Path) -> FileUsers:
 
 
 def _text(path: Path) -> str:
-    """The text of a file of users; empty if it is not there."""
+    """The text of a file of users; empty if there is no such file."""
     if not path.exists():
         return ""
-    _users(path)  # a file of something else is not changed
+    _users(path)  # raises if it is no file of users: such a file is not changed
     text = path.read_text()
     return text if not text or text.endswith("\n") else f"{text}\n"
 
 
 def _write(path: Path, text: str) -> None:
-    """Replace the file at once. Only this user can read it."""
+    """Replace the file, in one step. Only the user who runs the command can read it."""
     new = path.with_name(f"{path.name}.new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:

@@ -15,7 +15,7 @@ from sharegroup.model.errors import RetriableError
 T = TypeVar("T")
 
 ANSWER_S: Final = 5.0
-"""Timeout of one refresh, in seconds; after it the next one is tried."""
+"""The time-out of one refresh, in seconds; after that the next refresh is tried."""
 _CLEAR: Final = "\x1b[2J\x1b[H"
 
 
