@@ -5,7 +5,7 @@ commits its batch. The source reads it when it settles that batch, perhaps in an
 a restart. The folder holds::
 
     reader-<topic>.lock              a source reads the answers about this topic: see folder_lock
-    reader-<topic>.query             whose sink answers
+    reader-<topic>.query             the query whose sink answers
     decisions-<number>-<id>.json     {"v": 1, "topic": name, "commit": path or null, "partitions":
                                       {partition: [[first, last, type, delay_ms], …]}}
 
@@ -64,11 +64,11 @@ class Outbox:
     def put(
         self, decisions: Table, commit: str | None = None, writer: Writer | None = None
     ) -> None:
-        """Make these decisions durable; the source has them from now on.
+        """Make these decisions durable; the source can read them from now on.
 
         Args:
             commit: the file that Spark writes when the batch is committed.
-            writer: the query; None: not known.
+            writer: the query that decides; None: not known.
 
         Raises:
             ConfigError: no source reads one of the topics through this folder, so decisions about
@@ -192,7 +192,7 @@ class Inbox:
             self._lock.check()
         except FolderTaken:  # Spark's next call reports it
             return False
-        known = self._commits  # :meth:`begin` may replace it for the next batch meanwhile
+        known = self._commits  # :meth:`begin` may replace these for the next batch meanwhile
         for path in _files(self._folder):
             if path not in known:
                 content = _content(path) or {"topic": "", "commit": None}
@@ -236,7 +236,7 @@ def _number(path: Path) -> int:
 def _content(path: Path) -> Any:
     try:
         content = json.loads(path.read_text())
-    except FileNotFoundError:  # dropped meanwhile: its batch is settled
+    except FileNotFoundError:  # deleted meanwhile: its batch is settled
         return None
     except (OSError, ValueError) as error:
         log.error("%s cannot be read, its decisions have no effect: %s", path, error)

@@ -60,8 +60,8 @@ class KafkaShareDataSource(DataSource):
         return shipped(type(self), self.options)
 
     def schema(self) -> str:
-        """The columns. Checks all options, so that a mistake fails at ``load()``. Where the user
-        gives a ``.schema(…)`` Spark asks for nothing there, and the query's first call checks.
+        """The columns. Checks all options, so that a mistake fails at ``load()``. If the user gives
+        a ``.schema(…)``, Spark does not call this, and the query's first call checks the options.
 
         Raises:
             ConfigError: an option is missing, unknown or wrong.
@@ -106,7 +106,7 @@ class KafkaShareDataSource(DataSource):
         so it acquires nothing.
 
         Raises:
-            ConfigError: the options are not those of a look.
+            ConfigError: the options are not options of a look.
         """
         from sharegroup.spark.options.snapshot import is_peek
 
@@ -121,10 +121,10 @@ class KafkaShareDataSource(DataSource):
 
 
 class ShareTask(InputPartition):
-    """What one Spark task reads. Spark pickles it to an executor.
+    """The slices that one Spark task reads. Spark pickles them to an executor.
 
     Args:
-        by_key: the brokers know how to answer only some keys' records.
+        by_key: the brokers are able to send only the records of some keys.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_json(INITIAL)
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """``maxOffsetsPerTrigger``, or all there is."""
+        """``maxOffsetsPerTrigger``, or all available records."""
         rows = self._options.max_offsets_per_trigger
         return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
 
@@ -173,7 +173,7 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._run("set_targets")
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Settle the finished batch and acquire the next one; ``start`` when there is none."""
+        """Settle the finished batch and acquire the next one; ``start`` if there is no next one."""
         before = from_json(start)
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         after = self._run("latest_offset", before, rows)
@@ -202,7 +202,8 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [ShareTask(one, driver.leaders(_partitions(one)), by_key=by_key) for one in tasks]
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Batch ``end`` is committed. Never raises: it is done even if the broker refuses."""
+        """Batch ``end`` is committed. Never raises: the batch is done even if the broker refuses
+        its acknowledgements."""
         try:
             self._run("settle", from_json(end))
         except Exception:

@@ -12,7 +12,7 @@ def folder(name: str, text: str) -> str:
     """The value of an option like ``ackLocation`` as an absolute path.
 
     Raises:
-        ConfigError: it is a relative path, or not on a file system.
+        ConfigError: the path is relative, or not on a file system.
     """
     parsed = urlparse(text.strip())
     path = unquote(parsed.path) if parsed.scheme == "file" else text.strip()

@@ -62,7 +62,7 @@ def common(ranges: Sequence[R], other: Iterable[tuple[int, ...]]) -> list[R]:
 
 
 def pairs(ranges: Sequence[R], other: Sequence[S]) -> Iterator[tuple[int, int, R, S]]:
-    """Each overlap of a range with one of ``other``: first, last, and the two ranges."""
+    """Each overlap of a range with a range of ``other``: first, last, and the two ranges."""
     i = j = 0
     while i < len(ranges) and j < len(other):
         one, two = ranges[i], other[j]
@@ -82,5 +82,5 @@ def _part(one: R, first: int, last: int) -> R:
 
 
 def size(ranges: Iterable[tuple[int, ...]]) -> int:
-    """How many offsets there are."""
+    """How many offsets the ranges have."""
     return sum(one[1] - one[0] + 1 for one in ranges)

@@ -17,11 +17,11 @@ def spark_session(builder: SparkSession.Builder | None = None) -> SparkSession:
 
         spark = spark_session(SparkSession.builder.appName("jobs").master("local[4]"))
 
-    Spark starts its Python processes with the first ``python3`` on the ``PATH``. Where the program
-    is started as ``.venv/bin/python job.py``, from cron or an IDE, that one has no ``sharegroup``.
-    This names the program's own Python (``PYSPARK_PYTHON``, unless it is set), and has Spark talk
-    to its Python processes through Unix sockets, which is quicker, unless ``builder`` says
-    otherwise.
+    Spark starts its Python processes with the first ``python3`` on the ``PATH``. If the program is
+    started as ``.venv/bin/python job.py``, from cron or an IDE, that Python has no ``sharegroup``.
+    So this function names the program's own Python (in ``PYSPARK_PYTHON``, unless that is set). It
+    also has Spark talk to its Python processes through Unix sockets, which is quicker, unless
+    ``builder`` says otherwise.
 
     Args:
         builder: None: ``SparkSession.builder``.

@@ -1,6 +1,6 @@
-"""What ``load()`` looks at beside the options: on the driver's host, before anything runs.
+"""The checks of ``load()`` beyond the options, on the driver's host, before anything runs.
 
-Executors never come here: what a task needs is looked at where the task runs.
+Executors never call them: a task checks what it needs where it runs.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _NEEDED: Final = ("numpy", "pyarrow")
 
 
 def check_installed() -> None:
-    """Spark runs this in the Python that will run the query's source.
+    """Check the packages. Spark runs this in the Python that will run the query's source.
 
     Raises:
-        ConfigError: it lacks what every query needs.
+        ConfigError: this Python lacks a package that every query needs.
     """
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
@@ -39,7 +39,7 @@ def check_secured(security: Security) -> None:
     """Read the files of keys and certificates, and warn of a key that Spark may print.
 
     Raises:
-        ConfigError: one is not there, or is not what it should be.
+        ConfigError: a file is not there, or is not what it should be.
     """
     if security.encrypted:
         Access(security).context()

@@ -1,7 +1,7 @@
 """Options and their value types, shared by the stream, the batch read and the sink.
 
 Spark passes option names in lower case, so names are compared without case. A wrong option fails
-with an error that says what to write; none is ignored.
+with an error that says what to write; no option is ignored.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class Option:
     parse: Parse
     meaning: str
     spark: str = ""
-    """The same option of Spark's own Kafka source or sink; empty where it has none."""
+    """The name of the same option in Spark's own Kafka source or sink; empty if it has no such
+    option."""
     advised: str = ""
     """An example, shown when the option is needed and missing."""
 
@@ -93,8 +94,8 @@ class OptionTable:
         return f"{key} is not an option of {FORMAT}: did you mean {guess}?{why}"
 
     def _guess(self, key: str) -> str | None:
-        """The supported or refused option that was probably meant. The prefix ``kafka.`` is left
-        out of the comparison: with it all of Kafka's settings look alike."""
+        """The supported or refused option that the user probably meant. The prefix ``kafka.`` is
+        left out of the comparison: with it, all of Kafka's settings look alike."""
         names = {
             name.lower().removeprefix(KAFKA): name
             for name in (*self.refused, *(option.name for option in self.options))
@@ -133,7 +134,7 @@ def text(name: str, given: str) -> str:
 
 
 def group(name: str, given: str) -> str:
-    """The id of a group, as it is: blanks belong to it, as in Spark's Kafka source."""
+    """The id of a group, unchanged: blanks belong to it, as in Spark's Kafka source."""
     text(name, given)
     return given
 
@@ -158,7 +159,7 @@ def pattern(name: str, text: str) -> str:
 
 
 def word(*words: str) -> Parse:
-    """One of these, in any case."""
+    """One of these words, in upper or lower case."""
 
     def parse(name: str, text: str) -> str:
         value = text.strip().lower()

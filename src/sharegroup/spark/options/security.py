@@ -1,4 +1,4 @@
-"""TLS and SASL as Spark's own Kafka source takes them: Java's properties with ``kafka.`` before."""
+"""TLS and SASL as in Spark's own Kafka source: Java's properties, with ``kafka.`` before each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def split_security(options: Mapping[str, str]) -> tuple[dict[str, str], Security
     ``kafka.ssl.…``.
 
     Raises:
-        ConfigError: one of them is wrong.
+        ConfigError: one of these settings is wrong.
     """
     rest: dict[str, str] = {}
     properties: dict[str, str] = {}

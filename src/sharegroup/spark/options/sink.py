@@ -1,4 +1,4 @@
-"""The options of a sink: ``df.writeStream.format("kafka-share")``, and ``df.write`` likewise."""
+"""The options of a sink: ``df.writeStream.format("kafka-share")``, and ``df.write``."""
 
 from __future__ import annotations
 

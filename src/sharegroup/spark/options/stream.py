@@ -1,5 +1,5 @@
 """The options of ``spark.readStream.format("kafka-share")``, checked as a whole when a query calls
-``load()``. Names follow Spark's own Kafka source where it has one.
+``load()``. An option that Spark's own Kafka source has too has the same name.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ class Batch:
 
     number: int
     offsets: tuple[BatchOffset, ...]
-    """The offset of each kafka-share source that has read something; that of the previous batch if
-    there was nothing new."""
+    """The offset of each kafka-share source that has read something; the previous batch's offset
+    if there was nothing new."""
     fresh: tuple[BatchOffset, ...]
     """The ``offsets`` that are new in this batch."""
     planned_at: float
@@ -41,7 +41,7 @@ class Batch:
 
     @property
     def records(self) -> int:
-        """How many offsets it holds."""
+        """How many offsets the batch holds."""
         return sum(offset.records for offset in self.fresh)
 
     @property
@@ -51,7 +51,7 @@ class Batch:
 
     @property
     def locks(self) -> dict[str, int]:
-        """Records by partition, as ``topic-partition``; claimed ones have no locks."""
+        """Locked records by partition, as ``topic-partition``; claimed records have no locks."""
         found: dict[str, int] = {}
         locked = (one for one in self.fresh if one.claims is None)
         for name, one in _named((offset, offset.ranges) for offset in locked):
@@ -80,12 +80,12 @@ class Batch:
 
     @property
     def lag(self) -> int | None:
-        """The group's lag when it was planned."""
+        """The group's lag when the batch was planned."""
         return self.number_of("lag")
 
     @property
     def members(self) -> tuple[str, ...]:
-        """The members that acquired it: one for each source."""
+        """The members that acquired the batch: one for each source."""
         return tuple(offset.member_id for offset in self.offsets)
 
     def number_of(self, name: str) -> int | None:
@@ -99,12 +99,12 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """What is known of a query."""
+    """What a checkpoint shows of its query."""
 
     folder: Path
     query_id: str | None
     batches: tuple[Batch, ...]
-    """Ascending; Spark keeps the last 100 finished ones."""
+    """The batches, ascending; Spark keeps the last 100 finished ones."""
     unreadable: tuple[str, ...]
     """Files that are incomplete or damaged, each with the reason."""
 
@@ -115,7 +115,7 @@ class Checkpoint:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topics that it read, by name."""
+        """The topics that the query read, by name."""
         found = (n for b in self.batches for o in b.offsets for n in o.topics.values())
         return tuple(sorted(set(found)))
 

@@ -1,5 +1,5 @@
-"""Explains a stuck or slow query, from its checkpoint and, if it was asked, the broker. Each
-finding is a sentence that names a number, its reason and what to do.
+"""Explains a stuck or slow query, from its checkpoint and, if the broker was asked, its answers.
+Each finding is a sentence that names a number, its reason and what to do.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STILL_S: Final = 60.0
 
 
 def findings(checkpoint: Checkpoint, now_s: float, queues: Iterable[Queue] = ()) -> list[str]:
-    """The sentences, most urgent first; none if no problem is visible."""
+    """The sentences, most urgent first; empty if no problem is visible."""
     asked = list(queues)
     return [
         *_unreadable(checkpoint),

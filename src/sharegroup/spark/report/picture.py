@@ -39,7 +39,7 @@ COLOURS: Final = {
 
 
 def check_can_draw() -> None:
-    """Raises ConfigError where matplotlib is missing."""
+    """Raises ConfigError: matplotlib is missing."""
     if find_spec("matplotlib") is None:
         raise ConfigError(
             "matplotlib is not installed, which draws the picture: pip install 'sharegroup[plot]', "
@@ -77,7 +77,7 @@ def draw(path: Path, checkpoint: Checkpoint) -> None:
     ):
         figure = Figure(figsize=(10, 8), dpi=120, facecolor="white", layout="constrained")
         first, second, third, fourth = figure.subplots(4, sharex=True)
-        # A name with two $ in it would be a formula.
+        # matplotlib would take a name with two $ in it for a formula.
         figure.suptitle(printable(_title(checkpoint)), color=INK, parse_math=False)
         _bars(first, batches, [ROWS], "records in a batch")
         _bars(second, batches, [ACQUIRE, RUN, SETTLE], "seconds, by phase")

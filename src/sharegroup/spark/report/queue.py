@@ -24,7 +24,7 @@ class Queue:
     lag: Mapping[str, int]
     """Records that are not finished, if known."""
     held: Mapping[str, Mapping[str, int]]
-    """Partition → member → records it holds; empty if the broker does not report it."""
+    """Partition → member → records that it holds; empty if the broker does not report them."""
     members: tuple[str, ...]
     locks_max: int | None
     """The lock limit of one partition."""
@@ -34,7 +34,8 @@ async def ask(admin: Admin, group_id: str, topics: tuple[str, ...]) -> Queue:
     """Ask the broker.
 
     Raises:
-        KafkaError: the broker refuses; BootstrapError: it cannot be reached.
+        KafkaError: the broker refuses.
+        BootstrapError: no broker can be reached.
     """
     try:
         group = (await admin.describe_share_groups([group_id]))[group_id]

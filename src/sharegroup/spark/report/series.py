@@ -1,4 +1,4 @@
-"""The curves of a query's picture: a number for each batch, None where it is not known."""
+"""The curves of a query's picture: a number for each batch, None if it is not known."""
 
 from __future__ import annotations
 

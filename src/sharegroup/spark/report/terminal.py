@@ -43,8 +43,8 @@ def _row(series: Series, values: list[float | None], known: list[float]) -> Row:
 
 
 def bars(values: Sequence[float | None]) -> str:
-    """A character for each value, its height in proportion to the highest one; a dot where it is
-    not known."""
+    """A character for each value, its height in proportion to the highest value; a dot if the value
+    is not known."""
     high = max((value for value in values if value is not None), default=0)
     return "".join(
         UNKNOWN

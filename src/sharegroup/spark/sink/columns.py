@@ -1,8 +1,9 @@
 """Determines what the columns of a DataFrame mean to the sink, before anything runs.
 
 With a column ``ack`` the sink acknowledges: ``topic``, ``partition`` and ``offset`` name the record
-as the source gave it, and ``delay_ms`` is the delay. It also writes results, if it knows their
-topic: from the option ``topic``, or from the column ``result_topic`` (null: no result in this row).
+as the source gave it, and ``delay_ms`` is the delay. The sink also writes results, if it knows
+their topic: from the option ``topic``, or from the column ``result_topic`` (null: no result in this
+row).
 Without ``ack`` it works like Spark's own Kafka sink, with ``value``, and ``key``, ``headers``,
 ``topic``, ``partition``.
 """
@@ -50,7 +51,7 @@ class SinkColumns:
 def check_sink(
     options: SinkOptions, fields: Sequence[tuple[str, str]], *, complete: bool
 ) -> SinkColumns:
-    """What to do with a DataFrame of these columns (name and Spark type).
+    """What the sink does with a DataFrame of these columns (name and Spark type).
 
     Raises:
         ConfigError: columns or options are missing, or conflict.
@@ -79,7 +80,8 @@ def check_sink(
 
 
 def _check_known(types: Mapping[str, str]) -> None:
-    """A misspelt column is not left out in silence. Those of the source may stay where they are."""
+    """Raises ConfigError: a column is unknown. So a misspelt column is not left out in silence. The
+    columns of the source are known, and may stay in the DataFrame."""
     known = _BESIDE_ACK if "ack" in types else _RESULT_COLUMNS
     for name in types:
         if name in known or name in COLUMNS:

@@ -2,7 +2,7 @@
 into ranges of offsets.
 
 A decision is about one record. The same decision may be made twice; two different decisions about
-one record are an error. Everything here works on whole columns. Neighbouring records with the same
+one record are an error. All functions work on whole columns. Neighbouring records with the same
 decision share a range, so a million rows may become a few ranges.
 """
 
@@ -43,11 +43,11 @@ class Decisions:
 
     @property
     def records(self) -> int:
-        """About how many records."""
+        """About how many records the decisions are about."""
         return sum(int((rows[:, 1] - rows[:, 0] + 1).sum()) for rows in self.rows.values())
 
     def lists(self) -> dict[TopicPartition, list[list[int]]]:
-        """The same as plain numbers."""
+        """The decisions as lists of plain numbers."""
         return {where: rows.tolist() for where, rows in self.rows.items()}
 
 
@@ -56,7 +56,7 @@ def decisions_in(batch: pa.RecordBatch) -> Decisions:
 
     Raises:
         DecisionError: a null in a required column, a word that is not in ``WORDS``, a delay for a
-            word that has none, or two decisions about one record.
+            word that takes no delay, or two decisions about one record.
     """
     if not batch.num_rows:
         return Decisions()
@@ -79,7 +79,7 @@ def decisions_in(batch: pa.RecordBatch) -> Decisions:
 
 
 def merged(parts: Iterable[Decisions]) -> Decisions:
-    """All parts as one.
+    """The decisions of all parts in one object.
 
     Raises:
         DecisionError: two parts decide differently about one record.

@@ -24,8 +24,8 @@ def acknowledge(df: DataFrame, ack_location: str) -> None:
 
     Args:
         df: columns ``topic``, ``partition`` and ``offset`` as the source gave them, ``ack``
-            (accept, release, reject, renew; or 1, 2, 3, 4), and optionally ``delay_ms``; others
-            are ignored.
+            (accept, release, reject, renew; or 1, 2, 3, 4), and optionally ``delay_ms``; other
+            columns are ignored.
         ack_location: the source's option ``ackLocation``.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Writes a Spark task's result records to their topic; all are confirmed before the task ends."""
+"""Writes a Spark task's result records to their topic; the task ends when all are confirmed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RETRY_SECONDS: Final = 0.2
 
 
 class ResultError(SharegroupError):
-    """A row names no topic for its record, or one that does not exist."""
+    """A row names no topic for its record, or a topic that does not exist."""
 
 
 def write_results(
@@ -32,7 +32,7 @@ def write_results(
 
     Raises:
         KafkaError: a record was refused, or not confirmed in kafka.delivery.timeout.ms.
-        ResultError: a row names no topic, or one that does not exist.
+        ResultError: a row names no topic, or a topic that does not exist.
     """
     asyncio.run(_write(batches, options, columns))
 

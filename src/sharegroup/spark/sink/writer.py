@@ -2,8 +2,8 @@
 
 Spark pickles a writer to executors, where :meth:`write` runs once per task and returns one message.
 It makes another writer beside the driver, whose ``commit`` gets the messages of all tasks. A
-decision counts only from then on: a task that failed, or whose results are not written, decides
-nothing.
+decision counts only from this ``commit`` on: a task that failed, or whose results are not written,
+decides nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class TaskDone(WriterCommitMessage):
-    """What one task decided; its results are written."""
+    """The decisions of one task, whose results are written."""
 
     decisions: Decisions | None
 
@@ -75,7 +75,7 @@ class ShareSink:
         Raises:
             DecisionError: two tasks decide differently about one record; then no decision counts.
             ConfigError: no source reads one of the topics through ackLocation.
-            FolderTaken: another query answers there.
+            FolderTaken: another query answers through this folder.
         """
         from sharegroup.spark.ack_files import Outbox
         from sharegroup.spark.locations import commit_file
@@ -96,7 +96,7 @@ class ShareStreamWriter(DataSourceStreamArrowWriter):
     """``df.writeStream.format("kafka-share")``.
 
     Args:
-        options: the sink's.
+        options: the sink's options.
         fields: name and Spark type of each column.
         complete: output mode complete; else append.
     """
@@ -125,7 +125,8 @@ class ShareStreamWriter(DataSourceStreamArrowWriter):
 
 
 class ShareBatchWriter(DataSourceArrowWriter):
-    """``df.write.format("kafka-share")``, also inside ``foreachBatch``. Arguments: as above."""
+    """``df.write.format("kafka-share")``, also inside ``foreachBatch``. Its arguments are the same
+    as :class:`ShareStreamWriter`'s."""
 
     def __init__(self, options: Mapping[str, str], fields: Sequence[tuple[str, str]]) -> None:
         self._arguments = options, fields

@@ -47,7 +47,7 @@ class Look:
     leaders: Mapping[TopicIdPartition, Address]
 
     def as_batch(self) -> BatchOffset:
-        """The same as a batch, for planning its tasks."""
+        """The records as a batch, to plan its tasks."""
         return BatchOffset(
             sequence=1,
             topics={key.topic_id: name for key, name in self.topics.items()},
@@ -62,7 +62,8 @@ async def look(options: PeekOptions) -> Look:
 
     Raises:
         ConfigError: there is no such topic or group.
-        KafkaError: the broker refuses; BootstrapError: it cannot be reached.
+        KafkaError: the broker refuses.
+        BootstrapError: no broker can be reached.
     """
     cluster = Cluster(
         options.bootstrap_servers,
@@ -127,7 +128,8 @@ async def _bounds(
     places: list[TopicPartition],
     records: Mapping[TopicPartition, PartitionRecords],
 ) -> dict[TopicPartition, tuple[int, int]]:
-    """The first and the end offset (exclusive) of the look in each partition, within its log."""
+    """The first offset and the end offset (exclusive) of the look in each partition, both within
+    the partition's log."""
     first = await _log_offsets(admin, places, OffsetSpec.EARLIEST)
     end = await _log_offsets(admin, places, OffsetSpec.LATEST)
     begins = await _beginnings(admin, options, first, end, records)
@@ -153,7 +155,8 @@ async def _beginnings(
     end: Offsets,
     records: Mapping[TopicPartition, PartitionRecords],
 ) -> Offsets:
-    """The group's start offsets; for a partition without one, the offset that it will choose."""
+    """The group's start offsets; for a partition without one, the offset that the group will
+    choose."""
     starts = {at: one.start_offset for at, one in records.items()}
     unbegun = [at for at, start in starts.items() if start is None]
     chosen: Offsets = {}
@@ -183,7 +186,8 @@ def _asked(
 
 
 def _shown(records: PartitionRecords, first: int, end: int, options: PeekOptions) -> Iterator[Seen]:
-    """The runs between both bounds in a wanted state, up to the wanted number of records."""
+    """The runs between ``first`` and ``end`` that are in a wanted state, up to the wanted number of
+    records."""
     if records.error is not None:
         raise records.error
     room = options.records_per_topic_partition
@@ -199,7 +203,8 @@ def _shown(records: PartitionRecords, first: int, end: int, options: PeekOptions
 
 
 def _runs(records: PartitionRecords, end: int) -> Iterator[Seen]:
-    """Runs of all offsets from 0: finished before the window, never delivered after it."""
+    """Runs of all offsets from 0 on: finished records before the window, records that were never
+    delivered after it."""
     start = records.start_offset or 0
     if start > 0:
         yield Seen(0, start - 1, 0, ACKNOWLEDGED)

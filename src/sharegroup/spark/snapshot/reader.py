@@ -1,7 +1,8 @@
-"""``spark.read.format("kafka-share")``: a queue as rows, each with its state. It acquires no record
-and counts as no delivery: it asks for the states once, and reads the records with plain Fetch.
+"""``spark.read.format("kafka-share")``: a queue as rows, each with its state. The read acquires no
+record and counts as no delivery: it asks for the states once, and reads the records with plain
+Fetch.
 
-The columns are those of the stream, and ``state``, ``member_id`` (the holder of the record) and
+The columns are the stream's columns, and ``state``, ``member_id`` (the holder of the record) and
 ``lock_ms`` (the time left on its lock when the read was planned). ``delivery_count`` is 0 for
 records that were never delivered, and for finished records, whose count the broker forgets.
 """
@@ -39,7 +40,7 @@ def peek_ddl(options: PeekOptions) -> str:
 
 
 class PeekTask(InputPartition):
-    """What one Spark task reads: slices, and the state of each of their records."""
+    """The slices that one Spark task reads, and the state of each of their records."""
 
     def __init__(
         self,
@@ -124,7 +125,7 @@ class States:
         }
 
     def added(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with them."""
+        """The batch with the columns of the states."""
         import pyarrow as pa
 
         run = self._firsts.searchsorted(batch.column(OFFSET).to_numpy(), side="right") - 1
@@ -153,7 +154,7 @@ def _task(slices: tuple[Slice, ...], look: Look) -> PeekTask:
 
 
 def _within(seen: Sequence[Seen], first: int, last: int) -> tuple[Seen, ...]:
-    """Those of the ascending runs that hold any of these offsets."""
+    """The runs that hold any of these offsets. ``seen`` ascends."""
     start = bisect_left(seen, first, key=attrgetter("last"))
     end = bisect_right(seen, last, key=attrgetter("first"))
     return tuple(seen[start:end])

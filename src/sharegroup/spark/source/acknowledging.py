@@ -24,7 +24,8 @@ from sharegroup.spark.source.offsets import Done
 log = logging.getLogger("sharegroup.spark")
 
 ATTEMPTS_PER_PARTITION: Final = 64
-"""The most requests to find out which ranges of a refused acknowledgement are still ours."""
+"""The most requests per partition to find out which ranges of a refused acknowledgement are still
+ours."""
 
 Owed = Mapping[TopicIdPartition, Sequence[Done]]
 
@@ -40,15 +41,17 @@ class Acknowledging:
         self._gone_back: dict[TopicIdPartition, list[OffsetRange]] = {}
 
     def note(self, outcome: Acknowledged) -> None:
-        """An outcome of the member's: accepts behind a release of the same request had no effect
-        (order per key). They stay done, since their records are delivered again."""
+        """Note an outcome of the member's acknowledgements. With order per key, accepts that follow
+        a release of the same key in one request have no effect: their records are delivered again,
+        so they stay done in the ledger."""
         if outcome.gone_back:
             self._gone_back.setdefault(outcome.partition, []).extend(outcome.gone_back)
 
     async def repeat(self) -> None:
-        """Acknowledge again what no broker answered to, once one has answered to something else. It
-        may still have the locks, as where the network was parted; without this the records would
-        come again when these run out, and the group's lag would stand until then.
+        """Repeat the acknowledgements that no broker answered, once a broker has answered another
+        request. The leader may still have the locks, for instance after a break of the network.
+        Without this the records would come again only when the locks run out, and the group's lag
+        would not fall until then.
         """
         answered_at = self._member.metrics.answered_at
         if not self._unanswered or answered_at is None or answered_at < self._unanswered_since:
@@ -69,7 +72,7 @@ class Acknowledging:
         """Send acknowledgements.
 
         The broker refuses all acknowledgements of a partition if one record is no longer ours. So
-        refused ones are halved until the valid ones are accepted.
+        refused acknowledgements are halved until the valid ones are accepted.
         """
         attempts = dict.fromkeys(owed, 0)
         waiting = [(partition, list(ranges)) for partition, ranges in owed.items() if ranges]

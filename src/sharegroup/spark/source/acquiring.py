@@ -29,24 +29,25 @@ from sharegroup.spark.source.subscription import Subscription
 log = logging.getLogger("sharegroup.spark")
 
 FETCH_BYTES: Final = 50 * 1024 * 1024
-"""The most that one request may acquire. Apache Kafka sends the bytes too, which we discard."""
+"""The most bytes of records that one request may acquire. Apache Kafka sends them too, and we
+discard them."""
 SAMPLE_BYTES: Final = 1024 * 1024
-"""The most to acquire while the size of records is not known; the size is measured on these."""
+"""The most bytes to acquire while the size of records is not known; these records are measured."""
 WAITS_PER_LOCK: Final = 6
 REFUSED_SECONDS: Final = 20.0
 RETRY_SECONDS: Final = 0.2
 COLLECT_SECONDS: Final = 5.0
 """A batch is closed after this time even if more could be acquired."""
 FEW_RECORDS: Final = 500
-"""A request that brings fewer has brought all there was: asking again would only cost time. In
-claim mode the reason may also be the group's lock limit."""
+"""A request that brings fewer records has brought all available ones: another request would only
+cost time. In claim mode the group's lock limit may also be the reason."""
 
 
 class Acquirer:
     """See the module. Every request takes its turn with the other uses of ``member``.
 
     Attributes:
-        few: a request that brings fewer records has brought all there was.
+        few: a request that brings fewer records has brought all available ones.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class Acquirer:
 
     @property
     def _wait_ms(self) -> int:
-        """How long a request may wait at the broker: renewals wait behind it."""
+        """How long a request may wait at the broker: renewals have to wait for its answer."""
         lock_ms = self._member.lock_timeout_ms or LOCK_MS_DEFAULT
         return min(self._options.poll_timeout_ms, lock_ms // WAITS_PER_LOCK)
 
@@ -104,7 +105,7 @@ class Acquirer:
         """
         loop = asyncio.get_running_loop()
         started = last_came = loop.time()
-        # With an end in sight, ask at once whether it is reached, before waiting for more.
+        # In a run with an end, ask at once whether the end is reached, before waiting for more.
         wait_ms = self._wait_ms if self._run.targets is None else 0
         while True:
             self._forget_lost_locks()
@@ -115,6 +116,7 @@ class Acquirer:
                 return most
             async with self._turn:
                 came = await self.fetch(most - ready, 0 if ready else wait_ms)
+            # While no broker answers, time without records is no sign that all has been read.
             if came or self._outage.is_on:
                 last_came = loop.time()
             if not came:
@@ -140,20 +142,23 @@ class Acquirer:
         return self.ready - before
 
     async def catch_up(self) -> None:
-        """Take in what fetches under way bring, in the caller's turn. Their callers have not waited
-        for it. Where locks were lost, they bring records of the batch or held records again, and
-        the ledger recognises these only until they are acknowledged. So this comes first."""
+        """Take in the records of fetches under way, in the caller's turn. (Their callers have not
+        waited for them.) If locks were lost, they may bring records of the batch, or held records,
+        again, and the ledger recognises these only until they are acknowledged. So call this before
+        an acknowledgement."""
         fetched = await self._member.last_fetched()
-        # What is refused for good is refused to the next fetch too, which raises it.
+        # A refusal for good is left out: the next fetch gets it too, and raises it.
         await self._take_in([part for part in fetched if part.error is None])
 
     def _takes_its_time(self, limit: int | None) -> bool:
-        """A batch is as large as it was asked for: claimed records have no locks that run out."""
+        """Whether a batch is collected until it is as large as asked for, however long that takes:
+        claimed records have no locks that run out."""
         return self._claimer is not None and (limit is not None or self._run.targets is not None)
 
     async def _fetched(self, count: int, wait_ms: int) -> list[FetchedPartition]:
-        """A fetch. Apache Kafka answers one with UNKNOWN_SERVER_ERROR when a topic in it is being
-        deleted, until the group has taken the topic away from this member: that passes."""
+        """One fetch. While a topic in it is being deleted, Apache Kafka answers a fetch with
+        UNKNOWN_SERVER_ERROR, until the group has taken the topic away from this member. So this
+        error is retried for some time."""
         known = self._sizes.is_known
         size = FETCH_BYTES if known else SAMPLE_BYTES
         try:
@@ -179,7 +184,7 @@ class Acquirer:
         for part in fetched:
             partition = TopicIdPartition(part.topic_id, part.partition)
             again[partition] = self._taken_in(partition, part)
-        if again:  # now it is known how long locks last
+        if again:  # the answer has told how long locks last
             self._locks.start()
         if any(again.values()):
             await self._acknowledging.acknowledge(again)
@@ -187,7 +192,7 @@ class Acquirer:
     def _taken_in(self, partition: TopicIdPartition, part: FetchedPartition) -> list[Done]:
         if part.error is not None:
             raise part.error
-        self._forget_lost_locks()  # before these come, which are held by another lease
+        self._forget_lost_locks()  # before these records come in, whose locks have a new lease
         self._leases[partition] = part.lease
         if part.topic:
             self._subscription.topics[part.topic_id] = part.topic

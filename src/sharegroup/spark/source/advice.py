@@ -32,8 +32,8 @@ class Advice:
             )
 
     def locks(self, batch: BatchOffset, limit: int | None, locks_per_partition: int | None) -> None:
-        """A batch was made of at most ``limit`` records (None: of all there are); at most
-        ``locks_per_partition`` records of one partition may be held."""
+        """A batch was made of at most ``limit`` records (None: without a limit); the group may hold
+        at most ``locks_per_partition`` records of one partition."""
         if locks_per_partition is None or self._options.ack_mode == CLAIM:
             return
         if limit is not None and batch.records >= limit:
@@ -70,8 +70,8 @@ class Advice:
             self._uncommitted = None
 
     def superseded(self, sequence: int) -> None:
-        """The batch after the one of this offset was made. Spark commits an offset before the next
-        batch runs, but not with asyncProgressTrackingEnabled."""
+        """The batch after the one with this offset was made. Spark commits an offset before the
+        next batch runs, except with asyncProgressTrackingEnabled."""
         if self._uncommitted is not None:
             self._say(
                 "progress",

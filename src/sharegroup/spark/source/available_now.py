@@ -1,14 +1,15 @@
-"""Decides when a run with Trigger.AvailableNow has read all that was there at its start.
+"""Decides when a run with Trigger.AvailableNow has read all records that were there at its start.
 
 Other members may hold unfinished records. A dead member keeps its partitions until its session
 ends, and its records until their locks expire. A live member may hold both for as long as it likes,
 or release them. So after its last record the run waits for as long as a dead member could hold
-something. Then it ends, with a warning that counts the records left, if there are any.
+partitions or records. Then it ends, with a warning that counts the records left, if there are any.
 
-Who still has a partition after a session has passed lives: the group removes members that send no
-heartbeats for so long. What becomes free in that partition goes to this owner, not to the run, so
-the run does not wait for locks there. What was said once holds until Spark gets records again: a
-run ends with an empty batch, and does not wait again behind it.
+A member that still has a partition when a session's time has passed is alive: the group removes
+members that send no heartbeats for so long. Records that become free in that partition go to that
+member, not to the run, so the run does not wait for locks there. Once the run has been declared
+over, it stays so until Spark gets records again: it ends with an empty batch, and does not wait
+again after that batch.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from sharegroup.spark.source.subscription import Subscription
 log = logging.getLogger("sharegroup.spark")
 
 START_SECONDS: Final = 60.0
-"""How long Apache Kafka may take to give the first records of a partition that is new to the group;
-it makes a topic and loads states meanwhile."""
+"""How long Apache Kafka may take to give the first records of a partition that is new to the group:
+it creates an internal topic and loads states meanwhile."""
 LATEST_START_SECONDS: Final = 2.0
-"""The same if the group begins at the end, so that no records will come; it gets a position only
-with the first record."""
+"""The same time if the group begins at the end, so that no records will come; the group gets a
+position only with the first record."""
 MARGIN_SECONDS: Final = 2.0
 TOLD_SECONDS: Final = 5.0
 """After this time the log says what the run waits for."""
@@ -46,7 +47,7 @@ class AvailableNow:
 
     Attributes:
         targets: end offset per partition; None: the run has no end.
-        untold: it settled, or is to settle, a batch that no progress has shown.
+        untold: the run has given Spark a batch, and no progress has shown yet that it is settled.
     """
 
     def __init__(
@@ -66,18 +67,19 @@ class AvailableNow:
         self._assigned: Collection[TopicIdPartition] = ()
         self._changed_at = 0.0
         self._told = False
-        self._is_over = False  # said once, and not waited for again behind the closing batch
+        self._is_over = False  # kept, so that the call after the closing batch need not wait again
 
     def given(self, *, has_records: bool) -> None:
-        """Spark gets a batch. One without records closes the run: its progress tells the rest."""
+        """Spark gets a batch. A batch without records closes the run: its progress shows that the
+        batches before it are settled."""
         self.untold = self.targets is not None and has_records
         if has_records:
             self._is_over = False
 
     async def is_over(self, idle_s: float) -> bool:
-        """Whether to tell Spark that there is nothing: no more records before the targets will
-        come, after ``idle_s`` without records. It does not wait for records that are held for
-        later. A run without an end tells Spark at once."""
+        """Whether to tell Spark that there are no more records: after ``idle_s`` without records,
+        no more will come before the targets. Records that are held for later are not waited for. In
+        a run without an end, the answer is always yes."""
         if not self.targets or self._is_over:
             return True
         self._is_over = await self._has_ended(self.targets, idle_s)
@@ -85,7 +87,7 @@ class AvailableNow:
 
     async def _has_ended(self, targets: Offsets, idle_s: float) -> bool:
         held = {partition: size(ranges) for partition, ranges in self._ledger.held().items()}
-        idle_s = min(idle_s, self._since_assigned())
+        idle_s = min(idle_s, self._since_assigned())  # a new assignment may bring records
         try:
             left = await self._group.left(self._subscription.topics, targets, held)
             latest = await self._group.begins_at_latest()
@@ -139,8 +141,8 @@ class AvailableNow:
     async def _with_live_members(
         self, partitions: Collection[TopicIdPartition]
     ) -> set[TopicIdPartition]:
-        """The partitions that the group has given to others only, after a session without records
-        for us: who is dead, the group does not name any more."""
+        """The partitions that the group has given to other members only. Called after a session's
+        time without records for us, when the group does not name dead members any more."""
         owners = await self._group.owners()
         found = set()
         for key in partitions:

@@ -6,7 +6,7 @@ until a batch takes them. Their locks no longer matter. Until the broker has con
 they are also *done*: if they are delivered again, they are accepted and not processed again.
 
 Batches take claimed records in the order of the claims, and within a claim by partition and offset.
-So a :class:`ClaimPosition` says which ones are left.
+So a :class:`ClaimPosition` says which records are left.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ RANGES_MAX: Final = 100_000
 
 
 class ClaimLedger(Ledger):
-    """See the module. A batch that an earlier run of the query acquired in another mode is handled
-    as in that mode."""
+    """See the module. If an earlier run of the query acquired a batch in another mode, that batch
+    is handled as in that mode."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,11 +42,11 @@ class ClaimLedger(Ledger):
         self._claimed: dict[TopicIdPartition, list[OffsetRange]] = {}
         self._waiting = self._newest = 0
         self._start = self._before = (1, 0)  # of the next batch, of the newest batch
-        self._is_claimed = True  # the newest batch
+        self._is_claimed = True  # whether the newest batch is of claimed records
 
     @property
     def position(self) -> ClaimPosition | None:
-        """Where the newest batch ends."""
+        """The place in the claims where the newest batch ends."""
         return ClaimPosition(self._folder, *self._start, self._newest)
 
     def load(self, claims: Iterable[Claim], position: ClaimPosition) -> None:
@@ -54,7 +54,7 @@ class ClaimLedger(Ledger):
 
         Args:
             claims: ascending.
-            position: where the newest offset ends, or the first claim where there is no offset.
+            position: where the newest offset ends; if there is no offset, the first claim.
         """
         self._folder = position.folder
         self._claims = deque(claims)
@@ -68,7 +68,7 @@ class ClaimLedger(Ledger):
         """The acquired records to claim next.
 
         Args:
-            targets: end offset per partition; records at or after it are not. None: no end.
+            targets: end offset per partition; records at or after it are left out. None: no end.
         """
         ends = None if targets is None else {p: [(0, end - 1)] for p, end in targets.items()}
         found = {
@@ -85,7 +85,7 @@ class ClaimLedger(Ledger):
         """
         owed = {}
         for partition, ranges in claim.ranges.items():
-            self.lost(partition, _bounds(ranges))
+            self.lost(partition, _bounds(ranges))  # not ready any more, and without need of a lock
             mine = merged(_bounds(ranges))
             self._claimed[partition] = merged([*self._claimed.get(partition, ()), *mine])
             owed[partition] = [Done(*one, AckType.ACCEPT) for one in mine]
@@ -99,7 +99,7 @@ class ClaimLedger(Ledger):
     # --- what is different from the other modes ---------------------------------------------------
 
     def acquired(self, partition: TopicIdPartition, ranges: Iterable[Acquired]) -> list[Done]:
-        """As in the other modes; records that are already claimed must be accepted once more."""
+        """As in the other modes. Records that are claimed already must be accepted once more."""
         new = sorted(ranges)
         mine = [*self._claimed.get(partition, ())]
         if self._is_claimed:
@@ -193,7 +193,7 @@ class ClaimLedger(Ledger):
         self._unlocked = {p: merged(_bounds(ranges)) for p, ranges in self._batch.items()}
 
     def _go_to(self, start: Start) -> None:
-        """The next batch begins here."""
+        """Let the next batch begin here: claimed records are the ones from here on."""
         self._start = start
         rest: dict[TopicIdPartition, list[OffsetRange]] = {}
         self._waiting = 0

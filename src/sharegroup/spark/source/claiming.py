@@ -1,7 +1,7 @@
 """``ackMode`` claim: write acquired records to a file, then accept them, then acquire more.
 
-The order keeps the promise: the file is durable before the broker is told. A crash in between
-leaves a claim, and a claim is always delivered.
+The order keeps the promise: the file is durable before the broker gets the accept. A crash in
+between leaves a claim, and a claim is always delivered.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Claimer:
         self._under_way: asyncio.Task[None] | None = None
 
     async def claim(self, targets: dict[TopicIdPartition, int] | None) -> None:
-        """Claim the acquired records. It goes on if the caller is cancelled: see :meth:`finish`.
+        """Claim the acquired records. If the caller is cancelled, the claim goes on: see
+        :meth:`finish`.
 
         Args:
             targets: end offset per partition; records at or after it are left. None: no end.

@@ -7,7 +7,7 @@ folder holds::
     folder.json            {"v": 1, "id": …, "group": …}: which folder this is, and of which group
     kept-<first>-<last>    empty; its name says which claims are here (:mod:`kept_claims`)
     lock                   locked by the source that works here, for as long as its process lives
-    claim-<number>.json    the records, as an offset of the stream has them (``offsets.py``, with
+    claim-<number>.json    the records, in the form of an offset of the stream (``offsets.py``, with
                            the claim's number as ``e``); on a second line the CRC-32C of the first
     damaged/               files that were found damaged, under their names
 
@@ -115,7 +115,7 @@ class ClaimFolder:
         lock.
 
         Args:
-            position: the one in the newest offset; None: there is no offset yet.
+            position: the position in the newest offset; None: there is no offset yet.
 
         Raises:
             ConfigError: the folder belongs to another checkpoint or group, or claims are missing.
@@ -124,7 +124,7 @@ class ClaimFolder:
         assert self._lock is not None, "not locked"
         try:
             self._identify(position)
-            for scratch in self._folder.glob(".claim-*"):
+            for scratch in self._folder.glob(".claim-*"):  # half-written: nothing was accepted
                 scratch.unlink()
             claims = {claim.number: claim for path in self._files() if (claim := self._read(path))}
             found, said = self._numbers(), self._said()
@@ -161,8 +161,8 @@ class ClaimFolder:
         return claim
 
     def settled(self, position: ClaimPosition) -> None:
-        """Spark has committed the batch that ends here: delete the claims of the batches before
-        it. Spark never asks for those again, even if it loses the newest offset.
+        """Spark has committed the batch that ends at ``position``: delete the claims of the batches
+        before it. Spark never asks for these again, even if it loses the newest offset.
 
         Raises:
             ClaimError: the disk fails.
@@ -216,7 +216,8 @@ class ClaimFolder:
     def _refuse_missing(
         self, position: ClaimPosition | None, found: AbstractSet[int], said: Kept
     ) -> None:
-        """Refuse to go on without a claim that is not in a batch, or may not be in one."""
+        """Raises ConfigError: a claim is missing whose records are in no batch, or may be in no
+        batch."""
         missing = kept_claims.missing(position, found, said)
         if not missing:
             return
@@ -229,8 +230,8 @@ class ClaimFolder:
         )
 
     def _said(self) -> Kept:
-        """What the folder says that it holds; one that is new, or was begun by an earlier version,
-        says from now on what is in it."""
+        """The claims that the folder must hold, by its own file. A folder that is new, or was begun
+        by an earlier version, gets that file now, and it names the claims that are there."""
         said = kept_claims.read(self._folder)
         if said is None:
             numbers = self._numbers()
@@ -292,7 +293,7 @@ def _identity(path: Path) -> dict[str, Any]:
 
 
 def _parsed(data: bytes, number: int) -> Claim:
-    """The claim in ``data``; raises one of a few errors if the content is not valid."""
+    """The claim in ``data``. Raises one of several errors if the content is not valid."""
     line, _, rest = data.partition(b"\n")
     if not rest.endswith(b"\n"):
         raise ValueError(f"it ends after {len(data)} bytes")

@@ -2,8 +2,8 @@
 
 Spark's next call comes with the next trigger: perhaps an hour later, and never after
 ``Trigger.Once``. The files of a sink name the commit that they wait for; when that commit is in the
-checkpoint, the batch is finished. Implicit acknowledgement, and decisions from ``foreachBatch``,
-know no checkpoint: they wait for Spark's call.
+checkpoint, the batch is finished. With implicit acknowledgement, and with decisions from
+``foreachBatch``, the checkpoint is not known: they wait for Spark's call.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class CommitWatch:
     Args:
         inbox: None: there is nothing to watch.
         names: the topics that the source reads.
-        settle: settles the batch, unless Spark has a later one by now.
+        settle: settles the batch, unless Spark has a later batch by now.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class CommitWatch:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self, batch: BatchOffset) -> None:
-        """Spark has this batch."""
+        """Spark has this batch: watch for its commit."""
         if self._inbox is not None:
             self.end()
             self._inbox.begin()
@@ -49,11 +49,11 @@ class CommitWatch:
             self._task = asyncio.create_task(watch, name="share-commit-watch")
 
     def end(self) -> None:
-        """Spark has called: stop watching. A settling under way goes on, in its turn."""
+        """Spark has called: stop watching. If the batch is being settled, that goes on."""
         self._ended.set()
 
     async def check(self, batch: BatchOffset) -> bool:
-        """Settle this batch if Spark has committed it; return whether it had."""
+        """Settle this batch if Spark has committed it. Returns whether it had."""
         if self._inbox is None or not await asyncio.to_thread(self._inbox.committed, self._names()):
             return False
         await self._settle(batch)

@@ -45,11 +45,12 @@ class HoldKeeper:
                 try:
                     await self._acquirer.catch_up()
                     await self._acknowledging.release_due()
-                except KafkaError as error:  # the ledger still owes them; later ones go on
+                except KafkaError as error:  # the ledger still owes these; later ones go on
                     log.warning("delayed records could not be released this time: %s", error)
 
     async def _until(self, due_ms: int | None) -> None:
-        """Return at this time, or earlier if newly held records need another time."""
+        """Return at ``due_ms`` (None: never), or earlier if a batch was settled: its held records
+        may be due earlier."""
         wait_s = None if due_ms is None else max(0, due_ms - clock_ms()) / 1000
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait_s):

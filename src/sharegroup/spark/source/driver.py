@@ -49,7 +49,7 @@ class ShareDriver:
             options, self._group, self._subscription, self._settlement.ledger
         )
         self._same_group = SameGroup(options)
-        self._targets: Offsets | None = None  # of a run with an end
+        self._targets: Offsets | None = None  # the ends of a run with Trigger.AvailableNow
         self._membership: Membership | None = None
         age_s = options.metadata_max_age_ms / 1000
         self._topics = ThrottledTask(self._look_at_topics, age_s, "share-topics")
@@ -60,7 +60,7 @@ class ShareDriver:
         """Reach the cluster and find the topics; once.
 
         Raises:
-            BootstrapError: no broker answered within seconds; it names the addresses.
+            BootstrapError: no broker answered within seconds; the text names the addresses.
             ConfigError: there is no such topic.
         """
         if not self._subscription.topics:
@@ -74,7 +74,7 @@ class ShareDriver:
         self._targets = await self._group.end_offsets(self._subscription.topics)
 
     async def latest_offset(self, start: BatchOffset, limit: int | None) -> BatchOffset:
-        """Settle everything up to ``start``, then acquire the next batch.
+        """Settle all batches up to ``start``, then acquire the next batch.
 
         Returns:
             ``start`` itself when there is nothing to read now. A run with an end
@@ -82,7 +82,7 @@ class ShareDriver:
             before it are settled.
 
         Raises:
-            Unanswered: no record of the batch before has an answer.
+            Unanswered: no record of the previous batch has an answer.
             FolderTaken: another query uses ``ackLocation``.
         """
         now = asyncio.get_running_loop().time
@@ -101,7 +101,7 @@ class ShareDriver:
         self._reporting.collected()
         took_s = now() - settled
         if membership.run.untold and not settlement.ledger.ready_count(membership.run.targets):
-            await self._reporting.lag.now()
+            await self._reporting.lag.now()  # the closing batch: its progress is the run's last
         after = self._offset_after(start, most, membership, (took_s, settled - began))
         if after.ranges and after is not start:
             self._given(start, after, membership, limit)
@@ -139,7 +139,7 @@ class ShareDriver:
 
     @property
     def fetches_by_key(self) -> bool:
-        """The brokers can answer only records of some keys (KIP-X)."""
+        """Whether the brokers are able to send only the records of some keys (KIP-X)."""
         return key_ranges.FEATURE in self._cluster.features
 
     def statistics(self) -> dict[str, Any] | None:
@@ -195,7 +195,8 @@ class ShareDriver:
 
         Prefetching waits until this process has finished a batch: a query that fails in its first
         batch, again and again, would otherwise use up deliveries of records that it never works
-        on. There is no prefetching without renewal: locks begin before Spark works on the batch.
+        on. Without renewal there is no prefetching, because the locks of prefetched records begin
+        before Spark works on them.
         """
         lasting = membership.locks.possible or membership.claimer is not None
         if self._options.prefetch and lasting and self._settlement.has_settled:
@@ -203,7 +204,8 @@ class ShareDriver:
         self._reporting.given(start, batch, limit)
 
     async def _look_at_topics(self) -> None:
-        """A pattern may match other topics now; forget what is left of a deleted topic."""
+        """Subscribe to the topics that a pattern matches now, and forget the records of deleted
+        topics."""
         gone = await self._subscription.refresh()
         names, ledger = self._subscription.names, self._settlement.ledger
         assert self._membership is not None, "not joined"

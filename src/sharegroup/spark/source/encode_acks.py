@@ -1,5 +1,6 @@
 """Turns ranges with one type each into the ranges of a request. As Kafka's protocol allows,
-neighbours share a range with a type for each offset. So a million changing answers are one range.
+neighbouring ranges become one range with a type for each offset. So a million changing answers are
+one range.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from sharegroup.client.core.acknowledgements import AcknowledgedRange
 from sharegroup.spark.source.offsets import Done
 
 LONG: Final = 16
-"""From this many offsets of one type on, a range of their own is better."""
+"""More offsets of one type than these get a range of their own, which is shorter then."""
 _TYPES: Final = [bytes([kind]) * LONG for kind in range(5)]
 
 
 def worded(ranges: Iterable[Done]) -> Iterator[AcknowledgedRange]:
-    """The same acknowledgements, ascending, in few ranges."""
+    """The acknowledgements of ``ranges``, which ascend, in fewer ranges."""
     first = end = 0
     types: list[bytes] = []
     for one in ranges:

@@ -15,12 +15,12 @@ _SOCKET_PORT: Final = "PYTHON_WORKER_FACTORY_PORT"
 
 
 def warn(environment: Mapping[str, str] = os.environ) -> None:
-    """Log a sentence for each setting that slows the query down. The source calls it once in each
+    """Log a sentence for each setting that slows the query down. The source calls this once in each
     run of a query.
 
     Args:
-        environment: that of a process that Spark started; PySpark's ``worker_util`` finds the JVM
-            by the same variables.
+        environment: the variables of a process that Spark started; PySpark's ``worker_util`` finds
+            the JVM by the same variables.
     """
     if _SOCKET_PORT in environment and _SOCKET_PATH not in environment:
         log.warning(

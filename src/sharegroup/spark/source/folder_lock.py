@@ -8,9 +8,9 @@ may share a folder if they read different topics; therefore each topic has its o
                                           "since": …, "token": …}
 
 The lock is held with ``flock``, which the system releases when the process ends, also after
-``kill -9``. The content of the file names the holder. If a file system cannot lock (some object
-store mounts), or not between hosts, the conflict is detected later: the newer reader has written
-its own token, and the older one fails at its next batch.
+``kill -9``. The content of the file names the holder. If a file system cannot lock at all (some
+object store mounts), or cannot lock between hosts, the conflict is detected later: the newer reader
+has written its own token, and the older one fails at its next batch.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Reader:
     host: str
     since: str
     token: str
-    """New each time that a source takes the lock."""
+    """A random text, new each time that a source takes the lock."""
 
     def __str__(self) -> str:
         return (
@@ -76,7 +76,7 @@ def reader_of(folder: Path, topic: str) -> Reader | None:
 
 
 def topics_read(folder: Path) -> set[str]:
-    """The topics that are read through the folder, or were."""
+    """The topics that are, or were, read through the folder."""
     return {one.topic for one in map(_reader, folder.glob("reader-*.lock")) if one is not None}
 
 
@@ -93,10 +93,10 @@ class FolderLock:
         return all(topic in self._held for topic in topics)
 
     async def take(self, topics: Iterable[str]) -> None:
-        """Lock these topics; those that are locked already stay so.
+        """Lock these topics; topics that this source has locked already stay locked.
 
         Raises:
-            FolderTaken: another source still reads one of them after ``WAIT_SECONDS``.
+            FolderTaken: another source still reads one of these topics after ``WAIT_SECONDS``.
             OSError: the folder cannot be written.
         """
         deadline = asyncio.get_running_loop().time() + WAIT_SECONDS
@@ -127,7 +127,7 @@ class FolderLock:
         self._held.clear()
 
     def _locked(self, topic: str) -> bool:
-        """Try once to lock the topic."""
+        """Try once to lock the topic. Returns whether it worked."""
         descriptor = os.open(lock_file(self._folder, topic), os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -185,7 +185,7 @@ class Writer:
 
 
 def writer_of(folder: Path, reader: Reader | None) -> Writer | None:
-    """The query that has answered for this reader; None: none yet, or it is not known."""
+    """The query that has answered for this reader; None: no query has yet, or it is not known."""
     known = None if reader is None else _content(_writer_file(folder, reader.topic))
     if reader is None or known is None or known.get("token") != reader.token:
         return None
@@ -196,7 +196,7 @@ def answer_for(folder: Path, reader: Reader, writer: Writer) -> None:
     """Record that ``writer`` answers for the records of ``reader``, if no query does yet.
 
     Raises:
-        FolderTaken: another query answers for them.
+        FolderTaken: another query answers for these records.
     """
     known = writer_of(folder, reader)
     if known is None:
@@ -219,7 +219,7 @@ def _reader(path: Path) -> Reader | None:
     known = _content(path)
     if known is None:
         return None
-    with suppress(TypeError):  # of another version
+    with suppress(TypeError):  # the file is of another version
         return Reader(**{name: value for name, value in known.items() if name != "v"})
     return None
 

@@ -37,10 +37,11 @@ READ_COMMITTED: Final = "read_committed"
 LOCKS_CONFIG: Final = "share.partition.max.record.locks"
 WIDE_LOCKS_CONFIG: Final = "share.partition.wide.record.locks"
 ORDERING_CONFIG: Final = "share.ordering"
-"""Our broker keeps order per key for a group that has ``key`` here."""
+"""Our broker keeps order per key for a group whose config has the value ``key``."""
 ORDERED_BY_KEY: Final = "key"
 WIDE_LOCKS: Final = 1_000_000
-"""Locks per partition on such a broker: locks bound a batch, and a batch's overhead is fixed."""
+"""The locks per partition that we set on a broker with this feature. Locks bound a batch, and the
+overhead of a batch is fixed, so large batches are better."""
 
 Offsets = dict[TopicIdPartition, int]
 
@@ -50,7 +51,7 @@ class Left(NamedTuple):
 
     records: int
     begun: bool
-    """The group has a position there."""
+    """Whether the group has a position in the partition."""
 
 
 class DeliveryConfigs(NamedTuple):
@@ -73,10 +74,10 @@ class GroupView:
         self._session_timeout_s: float | None = None
 
     async def prepare(self, topics: Collection[str], *, is_new_query: bool) -> None:
-        """Set the configs and the position from the options, for a group without a position.
+        """Set the configs and the position from the options, if the group has no position yet.
 
         Raises:
-            ConfigError: the broker refuses one; the text has the broker's reason.
+            ConfigError: the broker refuses a config; the text has the broker's reason.
         """
         wanted = self._wanted_configs()
         if not wanted:
@@ -98,7 +99,7 @@ class GroupView:
         locks = options.record_locks_per_partition
         begin = options.starting_offsets
         if options.starting_timestamp_ms is not None:
-            begin = "earliest"  # of partitions that are made later
+            begin = "earliest"  # for partitions that are added later
         configs = {
             "share.auto.offset.reset": begin,
             ISOLATION_CONFIG: options.isolation_level,
@@ -143,7 +144,8 @@ class GroupView:
                 raise error
 
     async def positions(self, topics: Collection[str]) -> dict[TopicPartition, ShareGroupOffset]:
-        """The group's positions in the partitions of ``topics``, where it has one.
+        """The group's positions in the partitions of ``topics``, without partitions where it has no
+        position.
 
         Raises:
             KafkaError: the coordinator cannot be asked.
@@ -168,10 +170,10 @@ class GroupView:
     async def record_states(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, PartitionRecords]:
-        """The state of each record in flight; nothing for a group that does not exist.
+        """The state of each record in flight; empty if the group does not exist.
 
         Raises:
-            KafkaError: nobody could be asked.
+            KafkaError: no broker could be asked.
         """
         try:
             return await self._admin.describe_record_states(self._group_id, partitions)
@@ -205,7 +207,7 @@ class GroupView:
         held: Mapping[TopicIdPartition, int],
     ) -> dict[TopicIdPartition, Left]:
         """How many records before ``targets`` the group has not finished, whichever member holds
-        them, for the partitions that have some.
+        them. Partitions without such records are left out.
 
         Args:
             held: records that this query holds for later; they do not count.
@@ -262,7 +264,7 @@ class GroupView:
         """After this time without a heartbeat a member loses its partitions.
 
         Raises:
-            KafkaError: nobody could be asked.
+            KafkaError: no broker could be asked.
         """
         if self._session_timeout_s is None:
             settings = await self._admin.describe_configs("group", self._group_id)
@@ -275,7 +277,7 @@ class GroupView:
         """Whether the group begins new partitions at their end.
 
         Raises:
-            KafkaError: nobody could be asked.
+            KafkaError: no broker could be asked.
         """
         if self._latest is None:
             settings = await self._admin.describe_configs("group", self._group_id)

@@ -1,12 +1,14 @@
 """Which claims a folder must hold.
 
-The folder says it by the name of an empty file, ``kept-<first>-<last>``, renamed with every claim
-that is written, before the folder is synced, and before claims are deleted. So it costs no sync of
-its own, and a claim that somebody deleted is missed, also the first, the newest, and all of them.
+The name of an empty file says which claims these are: ``kept-<first>-<last>``. The file is renamed
+with every claim that is written, before the folder is synced, and before claims are deleted. So it
+costs no sync of its own, and it shows when somebody has deleted a claim, even the first,
+the newest, or all of them.
 
-Spark's newest offset says it too (:class:`~sharegroup.spark.source.offsets.ClaimPosition`): that
-finds an old copy of the folder, which agrees with itself. A folder that was begun by an earlier
-version has no such file until it is opened; then only the offset and the gaps tell.
+Spark's newest offset says it too (:class:`~sharegroup.spark.source.offsets.ClaimPosition`). This
+finds an old copy of the folder, whose own files agree with one another. A folder that was begun by
+an earlier version has no such file until it is opened; then only the offset, and gaps between the
+numbers, show that claims are missing.
 """
 
 from __future__ import annotations
@@ -22,25 +24,25 @@ _FILES: Final = f"kept-{'[0-9]' * 12}-{'[0-9]' * 12}"
 
 
 class Kept(NamedTuple):
-    """The claims ``first`` … ``last``; none where ``last`` is ``first - 1``."""
+    """The claims ``first`` … ``last``; no claims if ``last`` is ``first - 1``."""
 
     first: int
     last: int
 
     @property
     def name(self) -> str:
-        """The name of the file that says so."""
+        """The name of the file that says which claims are kept."""
         return f"kept-{self.first:012d}-{self.last:012d}"
 
 
 def read(folder: Path) -> Kept | None:
-    """What the folder says; None: nothing yet."""
+    """The claims that the folder's file names; None: there is no such file yet."""
     said = (Kept(*map(int, path.name.split("-")[1:])) for path in folder.glob(_FILES))
     return max(said, key=lambda one: one.last, default=None)
 
 
 def written(folder: Path, number: int) -> None:
-    """The claim ``number`` is in the folder, which the caller syncs."""
+    """The claim ``number`` is in the folder; the caller syncs the folder afterwards."""
     _say(folder, lambda said: said._replace(last=number))
 
 
@@ -55,9 +57,9 @@ def missing(
     """The claims that are not there, and whose records may be in no batch.
 
     Args:
-        position: the one in Spark's newest offset; None: there is no offset.
+        position: the position in Spark's newest offset; None: there is no offset.
         found: the claims in the folder, damaged ones among them.
-        said: what the folder says.
+        said: the claims that the folder's file names.
     """
     newest = max((*found, said.last))
     if position is None:  # no batch is known: whatever should be here is delivered
@@ -65,7 +67,8 @@ def missing(
     needed = set(range(position.number, max(newest, position.newest) + 1))
     if position.taken:
         needed.add(position.number)
-    # Its claims are in batches, but newer ones were made than this copy of the folder knows.
+    # Batches have the records of these claims. But a folder that does not know them is an old copy:
+    # it may lack newer claims as well.
     since = range(newest + 1, position.number)
     return (needed - found) | set(since)
 

@@ -1,5 +1,5 @@
 """The group's lag, for a query's progress, and the records that no longer need an acknowledgement.
-Both are asked for in the background.
+The broker is asked for both in the background.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Lag:
         self._refresh = ThrottledTask(self._ask, REFRESH_SECONDS, "share-lag")
 
     def refresh(self) -> None:
-        """Ask for it in the background, if the last answer is older than a second."""
+        """Ask for the lag in the background, if the last answer is older than a second."""
         self._refresh.ask()
 
     async def now(self) -> None:
-        """Ask for it, and wait for the answer. Where there is none, the last one stays."""
+        """Ask for the lag, and wait for the answer. If no answer comes, the last one stays."""
         try:
             await self._ask()
         except KafkaError as error:

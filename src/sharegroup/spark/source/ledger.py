@@ -1,5 +1,5 @@
-"""The driver's ledger of the group's records: those it holds, and the acknowledgements it owes the
-broker. A plain state machine: no clock, no network.
+"""The driver's ledger of the group's records: the records that it holds, and the acknowledgements
+that it owes the broker. A plain state machine: no clock, no network.
 
 A record that the broker gives us is in one of four places:
 
@@ -11,9 +11,9 @@ A record that the broker gives us is in one of four places:
   lock was lost, the connection broke). When it is delivered again, it is acknowledged with the
   remembered type and not processed again.
 
-Confirmed records are forgotten. So are released ones, confirmed or not: if a release is lost the
-lock expires, and the record is delivered again all the same. After a crash this holds for *held*
-records too.
+Confirmed records are forgotten. Released records are forgotten whether confirmed or not: if a
+release is lost, the lock expires, and the record is delivered again all the same. After a crash
+*held* records are delivered again in the same way.
 
 Invariants (:meth:`check_invariants`): the ranges of each place are ascending and disjoint; no
 offset is in two of the places; *done* holds no release; an offset that the broker delivers again
@@ -63,7 +63,7 @@ class Held(NamedTuple):
 
 
 Decided = Mapping[TopicIdPartition, Sequence[Decision]]
-"""Ascending and disjoint for each partition."""
+"""The decisions about a batch, ascending and disjoint for each partition."""
 NOTHING_DECIDED: Final[Decided] = MappingProxyType({})
 
 
@@ -106,7 +106,7 @@ class Ledger:
         return None
 
     def acquired(self, partition: TopicIdPartition, ranges: Iterable[Acquired]) -> list[Done]:
-        """Take in what a fetch acquired.
+        """Take in the records that a fetch acquired.
 
         Returns:
             Records that were done already: acknowledge them now, then call :meth:`confirmed`.
@@ -117,7 +117,9 @@ class Ledger:
         new = without(new, _bounds(again))
         in_batch = _bounds(self._batch.get(partition, ()))
         self._relocked(partition, common(new, in_batch))
+        # Spark has the batch, and held records wait: neither is made ready a second time.
         new = without(without(new, in_batch), self._held.get(partition, ()))
+        # Records that were ready and are delivered again get their new delivery count.
         ready = without(self._ready.get(partition, ()), _bounds(new))
         _put(self._ready, partition, sorted(ready + new))
         return again
@@ -173,9 +175,9 @@ class Ledger:
         """The batch is processed.
 
         Args:
-            decided: decisions about its records; decisions about others have no effect.
+            decided: decisions about its records; decisions about other records have no effect.
             default: the type for records without a decision.
-            now_ms: delays count from here; any clock, the same as for :meth:`due`.
+            now_ms: the time from which delays count, by the clock that :meth:`due` gets, too.
 
         Returns:
             The records to acknowledge now.
@@ -220,8 +222,8 @@ class Ledger:
         self.confirmed(partition, [(0, start_offset - 1)])
 
     def lost(self, partition: TopicIdPartition, ranges: Iterable[tuple[int, int]]) -> None:
-        """The locks of these records are gone. Ready ones are forgotten; the batch goes on without
-        its locks."""
+        """The locks of these records are gone. Ready and held records are forgotten; the batch goes
+        on without its locks."""
         gone = merged(ranges)
         _put(self._ready, partition, without(self._ready.get(partition, ()), gone))
         _put(self._held, partition, without(self._held.get(partition, ()), gone))
@@ -255,7 +257,7 @@ class Ledger:
         }
 
     def done(self) -> dict[TopicIdPartition, tuple[Done, ...]]:
-        """Done but not confirmed records, to be stored in the next offset."""
+        """The records that are done and not confirmed, to be stored in the next offset."""
         return {partition: tuple(ranges) for partition, ranges in self._done.items()}
 
     def statistics(self) -> LedgerStatistics:
@@ -300,7 +302,8 @@ class Ledger:
     def _hold(
         self, partition: TopicIdPartition, decisions: Sequence[Decision], now_ms: int
     ) -> None:
-        """Hold records that must wait. Records without a lock are redelivered."""
+        """Hold records that must wait. Records whose locks are lost are not held: they are
+        redelivered."""
         ours = without(self._batch[partition], self._unlocked.get(partition, ()))
         kept = [
             Held(first, last, one.delivery_count, wait.type, now_ms + wait.delay_ms)
@@ -325,7 +328,7 @@ def _bounds(ranges: Iterable[tuple[int, ...]]) -> list[OffsetRange]:
 
 
 def _joined(decisions: Iterable[Decision]) -> list[Done]:
-    """Ascending decisions; neighbours of one type become one range."""
+    """The decisions, which ascend, as ranges; neighbours of one type become one range."""
     joined: list[Done] = []
     end = kind_before = -1
     for first, last, kind, _ in decisions:
@@ -357,7 +360,7 @@ def _below(
 
 
 def _shares(limit: int, sizes: Mapping[TopicIdPartition, int]) -> dict[TopicIdPartition, int]:
-    """How many records each partition gives: ``limit`` in all, or what there is."""
+    """How many records each partition gives: ``limit`` in all, or all if there are fewer."""
     shares = {}
     ordered = sorted(sizes, key=lambda partition: (sizes[partition], partition))
     for place, partition in enumerate(ordered):

@@ -42,7 +42,7 @@ class LockKeeper:
         """Renewals of records so far; each renewal of a record counts."""
 
     def start(self) -> None:
-        """Renew from now on, if it is wanted; a second call does nothing."""
+        """Renew from now on, if locks are to be renewed; a second call does nothing."""
         if self._task is None and self.possible:
             self._task = asyncio.create_task(self._keep(), name="share-lock-renewal")
 
@@ -87,7 +87,7 @@ class LockKeeper:
                     middle = len(ones) // 2
                     waiting += [{partition: ones[:middle]}, {partition: ones[middle:]}]
                 elif isinstance(error, NetworkException):
-                    # The broker has not said that they are lost. The next renewal will learn it.
+                    # The broker has not said that the locks are lost. The next renewal shows it.
                     log.info("%s: locks could not be renewed this time: %s", partition, error)
                 else:
                     self._lost(partition, ones, error)

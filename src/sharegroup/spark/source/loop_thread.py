@@ -1,4 +1,5 @@
-"""One asyncio loop on a thread of its own: what lives between Spark's calls to the source process.
+"""One asyncio loop on a thread of its own, for work that goes on between Spark's calls to the
+source process.
 
 Spark calls the source from one thread, now and then, and blocks in between; heartbeats and lock
 renewal must go on meanwhile. A daemon thread runs for as long as the source process lives.
@@ -15,7 +16,7 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """A running event loop; :meth:`run` is for any other thread."""
+    """A running event loop; :meth:`run` may be called from any other thread."""
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
@@ -26,7 +27,7 @@ class LoopThread:
         """Run ``work`` on the loop and wait for its result; an interrupted wait cancels it.
 
         Raises:
-            TimeoutError: it took longer than ``timeout_s``.
+            TimeoutError: the work took longer than ``timeout_s``.
         """
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:

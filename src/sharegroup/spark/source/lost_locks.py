@@ -4,7 +4,7 @@ meanwhile, and applies the option ``onLostLocks`` to them.
 A batch runs again when its query died before Spark had committed it. If the query was away for
 longer than its locks lasted, other members may have got its records. Records that they have
 finished are in a final state and never come again, so leaving them out loses nothing. Records that
-others only hold may come back to us, so they stay in the batch.
+other members only hold may come back to us, so they stay in the batch.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ Finished = dict[TopicIdPartition, list[OffsetRange]]
 
 
 class LostLocks(SharegroupError):
-    """Others have finished records of a batch that is to run again."""
+    """Other members have finished records of a batch that is to run again."""
 
 
 async def still_wanted(batch: BatchOffset, group: GroupView, policy: str) -> BatchOffset:
     """The part of ``batch`` to process again.
 
     Args:
-        policy: ``process``: keep all records; ``drop``: only those that the group has not finished;
-            ``fail``: raise if it has finished some.
+        policy: ``process``: keep all records; ``drop``: keep only the records that the group has
+            not finished; ``fail``: raise if the group has finished some records.
 
     Raises:
-        LostLocks: the group has finished some of it, and the policy is to fail.
+        LostLocks: the group has finished some records of the batch, and the policy is to fail.
         KafkaError: the group's state cannot be read.
     """
     if policy == PROCESS or not batch.ranges:
@@ -68,7 +68,7 @@ async def still_wanted(batch: BatchOffset, group: GroupView, policy: str) -> Bat
 
 
 def _finished(records: PartitionRecords) -> list[OffsetRange]:
-    """The offsets before the window, and those in a final state within it."""
+    """The offsets before the window, and the offsets within it that are in a final state."""
     if records.start_offset is None:
         return []
     final = [OffsetRange(r.first, r.last) for r in records.ranges if r.state in TERMINAL]

@@ -29,9 +29,9 @@ log = logging.getLogger("sharegroup.spark")
 
 RETRY_SECONDS: Final = 0.5
 REACH_SECONDS: Final = 8.0
-"""How long connecting to a broker's advertised address may take."""
+"""How long, in seconds, connecting to a broker's advertised address may take."""
 CLOSE_MS: Final = 1_500
-"""Spark does not wait for a source that stops."""
+"""How long leaving may take: Spark does not wait for a source that stops."""
 
 
 class Membership(NamedTuple):
@@ -87,7 +87,7 @@ async def join(
     """Join the group. Wait for a coordinator that is loading or away.
 
     Raises:
-        NetworkException: it was away for longer than ``brokerOutageTimeout``.
+        NetworkException: the coordinator was away for longer than ``brokerOutageTimeout``.
         KafkaError: the group refuses.
     """
     while True:
@@ -119,7 +119,7 @@ async def leave(membership: Membership, settlement: Settlement) -> None:
     for partition, ranges in ledger.spare().items():
         for first, last in ranges:
             member.acknowledge(partition, first, last, bytes([AckType.RELEASE]))
-    if in_progress:
+    if in_progress:  # the close below sends nothing then
         await member.commit()
     await member.close(release=not in_progress, timeout_ms=CLOSE_MS)
 
@@ -128,7 +128,7 @@ async def reach(cluster: Cluster) -> None:
     """Connect to the cluster at its advertised addresses.
 
     Raises:
-        BootstrapError: no broker answers; it names the addresses.
+        BootstrapError: no broker answers; the text names the addresses.
     """
     await cluster.start()
     nodes = cluster.metadata.nodes

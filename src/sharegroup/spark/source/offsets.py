@@ -1,9 +1,9 @@
 """A stream's offset: the acquired ranges themselves, so that a replay reads exactly the same
 records.
 
-Spark writes it as one line of JSON into ``offsets/N`` before batch N runs, passes the previous one
-as ``start``, and compares offsets only for equality. Keys are short because it is written once per
-batch::
+Spark writes an offset as one line of JSON into ``offsets/N`` before batch N runs, passes the
+previous offset as ``start``, and compares offsets only for equality. Keys are short because an
+offset is written for each batch::
 
     {"v": 1, "e": 7, "g": "group", "m": "member id", "t": {topic id: name},
      "r": {topic id: {partition: [[first, last, delivery count], …]}},
@@ -17,7 +17,7 @@ acknowledged with ``type`` and not processed again. Ranges include both ends. Mo
 ``LISTED_MAX`` ranges of a partition are stored as a text, see
 :mod:`~sharegroup.spark.source.range_text`; then ``v`` is 2, and older versions of sharegroup refuse
 the checkpoint. ``c`` and ``n`` exist with ``ackMode`` claim only: the place from which the next
-batch takes its records, and which claim was the newest then. ``s`` is for people: when the offset
+batch takes its records, and the newest claim at that time. ``s`` is for people: when the offset
 was made (ms since 1970), how many milliseconds it took to acquire the batch and to settle the
 previous one, the group's lag if it is known, and how many records were redelivered, renewed,
 accepted, released and rejected since the previous offset.
@@ -65,7 +65,7 @@ class ClaimPosition(NamedTuple):
     number: int
     taken: int
     newest: int = 0
-    """The newest claim that was written by then; 0: an earlier version did not say."""
+    """The newest claim when the offset was made; 0: an earlier version did not store it."""
 
 
 Ranges = Mapping[TopicIdPartition, tuple[Acquired, ...]]
@@ -84,13 +84,13 @@ class BatchOffset:
     ranges: Ranges = field(default_factory=dict)
     done: DoneRanges = field(default_factory=dict)
     claims: ClaimPosition | None = None
-    """Where the batch ends in the claims; None: there are none."""
+    """Where the batch ends in the claims; None: there are no claims."""
     numbers: Mapping[str, int] = field(default_factory=dict)
     """``s``, see the module."""
 
     @property
     def records(self) -> int:
-        """How many offsets the batch holds."""
+        """How many records the batch holds at most: its offsets are counted."""
         return sum(r.last - r.first + 1 for ranges in self.ranges.values() for r in ranges)
 
 
@@ -98,7 +98,7 @@ INITIAL: Final = BatchOffset()
 
 
 def to_json(offset: BatchOffset) -> dict[str, Any]:
-    """The offset as Spark stores it; the initial one is always ``{"v": 1, "e": 0}``."""
+    """The offset as Spark stores it; the initial offset is always ``{"v": 1, "e": 0}``."""
     if offset.sequence == 0:
         return {"v": VERSION, "e": 0}
     parts = (*offset.ranges.values(), *offset.done.values())
@@ -116,7 +116,7 @@ def to_json(offset: BatchOffset) -> dict[str, Any]:
 
 
 def from_json(value: Any) -> BatchOffset:
-    """The offset that :func:`to_json` wrote. Spark gives whatever the checkpoint has.
+    """The offset that :func:`to_json` wrote. Spark may give anything else that a checkpoint has.
 
     Raises:
         ConfigError: the checkpoint was written by another source or a newer version.

@@ -1,4 +1,4 @@
-"""Measures how long the brokers have been silent, and fails when it is too long."""
+"""Measures how long the brokers have been silent, and raises an error after too long a time."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ class Outage:
 
     @property
     def is_on(self) -> bool:
-        """No broker has answered for a while."""
+        """Whether no broker has answered for a while."""
         return self._silent_s() > self._pause_s + SILENCE_SECONDS
 
     @property
     def _pause_s(self) -> float:
-        """How long a healthy broker may be silent, because it gets no request or it waits."""
+        """How long a healthy broker may be silent, because it gets no request, or holds one back to
+        wait for records."""
         if not self._member.assignment:
             return HEARTBEAT_SECONDS
         return self._options.poll_timeout_ms / 1000

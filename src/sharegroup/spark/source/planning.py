@@ -2,10 +2,11 @@
 partition may have any number of tasks.
 
 A task costs 13-50 ms whatever it reads, so small batches are packed into few tasks. For slow work
-per record, ``maxRecordsPerPartition`` or ``minPartitions`` give more tasks, which are equal to one
-record. Other tasks end with a partition where one ends nearby: each partition costs a task a
-request. With ``splitBy=key`` a task has a part of a partition's keys: :func:`plan_by_key`. The plan
-depends on the offset and the options only: a replay in another process gives the same tasks.
+per record, ``maxRecordsPerPartition`` or ``minPartitions`` give more tasks, whose sizes differ by
+one record at most. Without these options a task ends at the end of a partition if one is near,
+because each partition costs a task a request. With ``splitBy=key`` a task has a part of a
+partition's keys: :func:`plan_by_key`. The plan depends on the offset and the options only: a replay
+in another process gives the same tasks.
 """
 
 from __future__ import annotations
@@ -24,24 +25,24 @@ from sharegroup.spark.ranges import size
 from sharegroup.spark.source.offsets import Acquired, BatchOffset
 
 RECORDS_PER_TASK_MIN: Final = 1_000
-"""Below this many records a further task costs more than it saves, unless the user says
-otherwise."""
+"""With fewer records per task, a further task costs more than it saves; the user's options may ask
+for it all the same."""
 NEAR_RECORDS: Final = 500
-"""A request costs a task as much as so many records."""
+"""A request costs a task as much as this many records."""
 NEAR_PART: Final = 4
 """A task's end moves by a quarter of the task at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Ranges of one partition, ascending: what one task reads of it."""
+    """The ranges of one partition that one task reads, ascending."""
 
     topic: str
     topic_id: UUID
     partition: int
     ranges: tuple[Acquired, ...]
     keys: tuple[int, int] | None = None
-    """The first and last hash of the records that are read; None for all of them."""
+    """The first and last hash of the records that are read; None: all records."""
 
 
 class _Piece(NamedTuple):
@@ -54,11 +55,11 @@ class _Piece(NamedTuple):
 def plan(
     offset: BatchOffset, *, min_partitions: int | None, max_records_per_partition: int | None
 ) -> list[tuple[Slice, ...]]:
-    """The tasks of a batch, each with what it reads.
+    """The tasks of a batch, each with the slices that it reads.
 
     Args:
-        min_partitions: at least this many tasks, when there are as many records.
-        max_records_per_partition: no task gets more records.
+        min_partitions: the least number of tasks, if there are as many records.
+        max_records_per_partition: the most records of a task.
     """
     records = offset.records
     if not records:
@@ -79,7 +80,7 @@ def plan_by_key(offset: BatchOffset, *, min_partitions: int | None) -> list[tupl
     small partitions, so that a key's records are in one task.
 
     Args:
-        min_partitions: at least this many tasks, when there are as many records; partitions with
+        min_partitions: the least number of tasks, if there are as many records; partitions with
             more records are cut into more parts.
     """
     most = Fraction(offset.records, min_partitions) if min_partitions else None
@@ -101,8 +102,8 @@ def plan_by_key(offset: BatchOffset, *, min_partitions: int | None) -> list[tupl
 
 
 def key_parts(count: int) -> list[tuple[int, int] | None]:
-    """The hash space in ``count`` equal parts, up to one hash: the first and last hash of each; one
-    part is None, as nothing is left out.
+    """The hash space in ``count`` parts, whose sizes differ by one hash at most: the first and last
+    hash of each part. A single part is None, because no record is left out.
     """
     if count == 1:
         return [None]
@@ -111,7 +112,7 @@ def key_parts(count: int) -> list[tuple[int, int] | None]:
 
 
 def _with_partitions(ends: list[int], offset: BatchOffset) -> list[int]:
-    """The ends of tasks, at the ends of partitions where these are near."""
+    """The ends of tasks, each moved to the nearest end of a partition if that is near."""
     reach = min(NEAR_RECORDS, ends[0] // NEAR_PART)
     known = list(accumulate(size(ranges) for _, ranges in sorted(offset.ranges.items())))
     moved = []

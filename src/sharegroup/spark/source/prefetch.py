@@ -1,7 +1,7 @@
 """Acquires the next batch while Spark works on the present one.
 
-Requests do not wait at the broker: a waiting request would delay the acknowledgements behind it.
-After a request that brings nothing there is a pause.
+Requests do not wait at the broker: a waiting request would delay the acknowledgements sent after
+it. After a request that brings no records there is a pause.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ PAUSE_SECONDS_MAX: Final = 2.0
 
 
 class Prefetcher:
-    """:meth:`begin` when a batch was given to Spark, :meth:`end` when Spark asks for the next."""
+    """See the module. Call :meth:`begin` when a batch was given to Spark, and :meth:`end` when
+    Spark asks for the next one."""
 
     def __init__(self, acquirer: Acquirer, ledger: Ledger, turn: asyncio.Lock) -> None:
         self._acquirer = acquirer
@@ -32,14 +33,14 @@ class Prefetcher:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self, limit: int | None) -> None:
-        """Acquire until a batch of ``limit`` records is ready, within the bounds for all that is
-        held."""
+        """Acquire until a batch of ``limit`` records is ready, within the bounds for all records
+        that may be held."""
         self.end()
         self._ended = asyncio.Event()
         self._task = asyncio.create_task(self._run(limit, self._ended), name="share-prefetch")
 
     def end(self) -> None:
-        """Send no further request; one under way ends by itself, in its turn."""
+        """Send no further request; a request under way goes on to its end."""
         self._ended.set()
 
     def stop(self) -> None:

@@ -28,10 +28,11 @@ class Progress:
         self._told = dict.fromkeys(COUNTED, 0)
 
     def report(self, partitions: int) -> dict[str, Any]:
-        """For ``sources[].latestOffset`` of the query's progress; Spark asks after every batch.
+        """Numbers for ``sources[].latestOffset`` of the query's progress; Spark asks for them after
+        every batch.
 
         Args:
-            partitions: how many the group has given to this member.
+            partitions: how many partitions the group has given to this member.
         """
         now = self._ledger()
         return {

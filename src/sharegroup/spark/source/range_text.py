@@ -1,9 +1,9 @@
 """Encodes many ranges as a short text, for offsets: scattered records would be megabytes of JSON.
 
 The text is base64 of deflated JSON, ``[gaps, sizes, values]``, with one number per range in each
-list: the offsets between it and the previous range, its size, and its third value. Neighbours are
-similar, so this compresses well: every second record of 100,000 takes 450 characters instead of
-940,000, and a random half of them 27,000.
+list: the number of offsets between the range and the previous one, its size, and its third value.
+Neighbouring numbers are similar, so this compresses well: every second record of 100,000 takes 450
+characters instead of 940,000, and a random half of them 27,000.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ BATCHES_SAMPLED: Final = 100
 
 
 class RecordSizes:
-    """Average bytes per record and topic, as the log holds them (compressed)."""
+    """Average bytes per record of each topic, as the log holds them (compressed)."""
 
     def __init__(self) -> None:
         self._averages: dict[UUID, float] = {}
@@ -44,7 +44,7 @@ class RecordSizes:
             self._seen_at = asyncio.get_running_loop().time()
 
     def records_in(self, size: int) -> int:
-        """How many records have about ``size`` bytes, by the topic with the largest ones; at least
-        one."""
+        """How many records have about ``size`` bytes, by the topic with the largest records; at
+        least one."""
         largest = max(self._averages.values(), default=1.0)
         return max(1, int(size / largest))

@@ -25,10 +25,10 @@ class Reporting:
     """See the module.
 
     Attributes:
-        advice: what is logged, each sentence once.
-        lag: the group's, as of about the last second.
-        progress: None until the group is joined.
-        locks_per_partition: the group's limit; None: not known.
+        advice: the advice in the log, each sentence once.
+        lag: the group's lag, as of about the last second.
+        progress: the numbers of the stream; None until the group is joined.
+        locks_per_partition: the group's lock limit; None: not known.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Reporting:
         self._configs.stop()
 
     def asked(self, membership: Membership) -> None:
-        """Spark asks for the next batch, so it is done with the one before."""
+        """Spark asks for the next batch, so it is done with the previous one."""
         if self._given_at and not membership.locks.possible:
             took_s = asyncio.get_running_loop().time() - self._given_at
             self.advice.batch_time(took_s, membership.member.lock_timeout_ms)

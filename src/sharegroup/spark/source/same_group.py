@@ -1,9 +1,10 @@
 """Notices another source of the same Spark program that reads the same group.
 
 Somebody who comes from Spark's own Kafka source may use one DataFrame in two queries, join it with
-itself, or load the same twice. Spark makes a source of each. Of its own each has all records. Here
-each is a member of the group, and the group shares its records out. That is what a group is for, so
-it is no error; but where it is not meant, results are wrong in silence. So it is said.
+itself, or load the same topic twice. Spark makes a source for each use. With Spark's own Kafka
+source each of these sources has all records. Here each is a member of the group, and the group
+shares its records out among them. That is what a group is for, so it is no error; but if the user
+does not mean it, results are wrong in silence. So a warning says it.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ LOOK_SECONDS: Final = 0.5
 
 class SameGroup:
     """Holds a name for each topic of the group, for as long as this process lives: a Unix socket in
-    the abstract namespace, which leaves no file behind. Where there is none (it is Linux's) nothing
-    is noticed. All sources of a program run on its driver's host, as children of its JVM.
+    the abstract namespace, which leaves no file behind. Only Linux has this namespace; elsewhere
+    nothing is noticed. All sources of a program run on its driver's host, as children of its JVM.
     """
 
     def __init__(self, options: ShareOptions) -> None:
@@ -46,7 +47,8 @@ class SameGroup:
         self._task = asyncio.create_task(self._look(), name="share-same-group")
 
     def close(self) -> None:
-        """Let go of the names. A short run may end before it was clear that it is not alone."""
+        """Let go of the names. If the run was too short to look to the end, look once more first,
+        and warn if it is not alone."""
         if self._task is not None and not self._task.done():
             self._task.cancel()
             self._take()

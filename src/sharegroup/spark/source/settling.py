@@ -1,12 +1,13 @@
 """The newest batch that Spark has, and its end.
 
 A batch is settled when Spark has committed it: then its results are written, and no accepted record
-can be processed again. Four callers learn of that, each by its own sign: ``latestOffset`` and
+can be processed again. Four callers learn of the commit, each by its own sign: ``latestOffset`` and
 ``commit`` from Spark, the :class:`CommitWatch` from the checkpoint, and the end of the query, which
-looks there a last time. All of them call :meth:`Settlement.settle`, which settles a batch once.
+looks into the checkpoint a last time. All of them call :meth:`Settlement.settle`, which settles a
+batch once.
 
-Decisions about its records come from the sink through the :class:`Inbox`; without an inbox all
-records are accepted.
+Decisions about a batch's records come from the sink through the :class:`Inbox`; without an inbox
+all records are accepted.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ class Settlement:
         ledger: the records that the group's member holds.
         inbox: the sink's decisions; None: all records are accepted.
         claims: the folder of claims; None: the query does not claim.
-        turn: whoever uses ledger and member holds it: Spark's calls, prefetching, renewal.
+        turn: the lock that every user of ledger and member holds: Spark's calls, prefetching,
+            renewal.
         current: the newest offset that Spark has.
     """
 
@@ -57,14 +59,15 @@ class Settlement:
         self._options = options
         self._subscription = subscription
         self._watch = CommitWatch(self.inbox, lambda: subscription.names, self.settle)
-        self._replayed = BatchOffset(), BatchOffset()  # of another process; its part to process
+        # A batch of another process that runs again here, and the part of it to process.
+        self._replayed = BatchOffset(), BatchOffset()
         self._settled = self._inherited = 0
         self._silent: tuple[BatchOffset, Decided] | None = None  # a batch without any answer
         self._parts: tuple[Acquirer, Acknowledging, Claimer | None, HoldKeeper] | None = None
 
     @property
     def has_settled(self) -> bool:
-        """This process has settled a batch."""
+        """Whether this process has settled a batch."""
         return self._settled > 0
 
     # --- life -------------------------------------------------------------------------------------
@@ -89,10 +92,10 @@ class Settlement:
             await self.inbox.open({*self._subscription.names, *topics})
 
     async def load(self, start: BatchOffset) -> BatchOffset:
-        """Load the claims that Spark does not have; return its newest offset.
+        """Load the claims that Spark does not have. Returns Spark's newest offset.
 
         Args:
-            start: where Spark begins.
+            start: the offset where Spark begins.
         """
         known = self.current if self.current.sequence else start
         await open_claims(self.claims, self.ledger, known)
@@ -125,7 +128,7 @@ class Settlement:
     def given(
         self, start: BatchOffset, ranges: Ranges, member_id: str, numbers: Mapping[str, int]
     ) -> BatchOffset:
-        """Spark gets the batch after ``start``, with these records; return its offset."""
+        """Spark gets the batch after ``start``, with these records. Returns the batch's offset."""
         done = self.ledger.done()
         names = {**self.ledger.topics, **self._subscription.topics}
         ids = {partition.topic_id for partition in (*ranges, *done)}
@@ -148,12 +151,12 @@ class Settlement:
         over.
 
         Returns:
-            The part of it to process.
+            The part of the batch to process.
 
         Raises:
             LostLocks: the group has finished some of its records meanwhile (``onLostLocks`` fail).
         """
-        await self.open_inbox(end)  # before the sink of the batch looks for it
+        await self.open_inbox(end)  # before the batch's sink looks for a source that reads it
         async with self.turn:
             if end.sequence > self.current.sequence:
                 if end.group_id == self._options.group_id:
@@ -164,7 +167,7 @@ class Settlement:
         return wanted if replayed == end else end
 
     def _move_to(self, offset: BatchOffset) -> None:
-        """Spark goes on from this offset, which is not the newest that it had from us."""
+        """Spark goes on from this offset, which is not the newest one that we gave it."""
         if offset.sequence > self.current.sequence:
             self._adopt(offset)
         else:
@@ -193,7 +196,8 @@ class Settlement:
 
         Args:
             is_newest: Spark goes on from this batch, whatever the current one is: an earlier run
-                may have made it. A later one of ours is lost: its records are ready again.
+                may have made the batch. If we made a later batch, it is lost: its records are ready
+                again.
         """
         if is_newest:
             self._watch.end()
@@ -216,12 +220,12 @@ class Settlement:
         claimer: Claimer | None,
         holds: HoldKeeper,
     ) -> None:
-        """Acknowledge the records as decided, and hold those that must wait."""
-        await acquirer.catch_up()
+        """Acknowledge the records as decided, and hold the records that must wait."""
+        await acquirer.catch_up()  # first, while the ledger still knows the batch's records
         inherited = batch.sequence == self._inherited
         decided, default = await self._decisions()
-        self._settled = batch.sequence  # what fails from here on is not done a second time
-        if inherited:  # its locks may be lost: nothing can be kept waiting
+        self._settled = batch.sequence  # a step that fails from here on is not repeated
+        if inherited:  # the batch's locks may be lost: no record can be kept waiting
             decided = {partition: without_waiting(ones) for partition, ones in decided.items()}
         now_ms = clock_ms()
         before = self.ledger.statistics()
@@ -236,7 +240,7 @@ class Settlement:
         holds.look()
 
     async def _decisions(self) -> tuple[Decided, AckType]:
-        """What the sink decided, and what becomes of the other records."""
+        """The sink's decisions, and the acknowledgement type of all other records."""
         if self.inbox is None:
             return NOTHING_DECIDED, AckType.ACCEPT
         decided = await asyncio.to_thread(self.inbox.take, self._subscription.topics)
@@ -266,7 +270,7 @@ class Settlement:
 
 
 def without_waiting(decisions: Iterable[Decision]) -> list[Decision]:
-    """The decisions, with those that wait (renewals, delayed releases) as immediate releases."""
+    """The decisions, with renewals and delayed releases turned into immediate releases."""
     return [
         Decision(one.first, one.last, AckType.RELEASE)
         if one.delay_ms or one.type == AckType.RENEW

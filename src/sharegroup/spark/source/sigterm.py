@@ -5,7 +5,8 @@ stops, SIGTERM waits. When the last source has stopped, the previous handler is 
 main thread can handle signals: in other threads all this does nothing.
 
 A killed Spark sends no signal. Its source process would live until it next writes to Spark, perhaps
-minutes later. So it checks for its parent once a second, and ends in order when that is gone.
+minutes later. So the process checks for its parent once a second, and ends in order when the parent
+is gone.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def source_started(source: object) -> None:
 
 @contextmanager
 def source_stopping(source: object) -> Iterator[None]:
-    """The source releases what it holds; delay a SIGTERM that comes meanwhile."""
+    """The source releases its records; delay a SIGTERM that comes meanwhile."""
     ours = id(source) in _running and threading.current_thread() is threading.main_thread()
     if ours:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

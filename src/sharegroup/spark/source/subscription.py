@@ -15,7 +15,7 @@ from sharegroup.spark.options.stream import ShareOptions
 log = logging.getLogger("sharegroup.spark")
 
 INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""Brokers mark these as internal; an old broker may not know the last one."""
+"""The internal topics. Brokers mark them as internal; an old broker may not know the last one."""
 
 
 class Subscription:

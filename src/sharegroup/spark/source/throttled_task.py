@@ -15,7 +15,8 @@ class ThrottledTask:
     """Runs ``work`` at most once in ``every_s`` seconds, never twice at a time.
 
     Args:
-        work: its failures are logged, and it runs again at the next request.
+        work: the coroutine function. If it fails, that is logged, and the next request runs it
+            again.
     """
 
     def __init__(self, work: Callable[[], Awaitable[None]], every_s: float, name: str) -> None:

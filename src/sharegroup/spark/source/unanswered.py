@@ -1,9 +1,9 @@
 """A batch of a query in explicit mode whose records got no answer at all: almost always a mistake.
 
-The call of ``acknowledge`` is missing, or the sink's rows name other records. Every record would
-get ``defaultAck`` (release), be delivered again, and be archived at the group's delivery limit,
-unnoticed. So the query fails, unless ``defaultAck`` is set. A batch without rows is no mistake: its
-offsets are gaps in the log (transaction markers, compacted or deleted records).
+Either the call of ``acknowledge`` is missing, or the sink's rows name other records. Every record
+would get ``defaultAck`` (release), be delivered again, and be archived at the group's delivery
+limit, unnoticed. So the query fails, unless ``defaultAck`` is set. A batch without rows is no
+mistake: its offsets are gaps in the log (transaction markers, compacted or deleted records).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def check_answered(
 
     Raises:
         Unanswered: the batch has at least one row.
-        KafkaError: it cannot be read.
+        KafkaError: the batch cannot be read.
     """
     if not _has_rows(batch, leaders, options):
         return

@@ -1,8 +1,8 @@
 """A blocking connection to one broker, which a Spark task on an executor reads through.
 
 The driver's side uses the asyncio client. A task is one generator that must not start threads or
-loops, so it gets a socket with a time limit, with TLS where the broker wants it, under the same
-protocol (``client.core.protocol``).
+loops, so it gets a socket with a time limit, with TLS if the broker wants it, and the same protocol
+above the socket (``client.core.protocol``).
 """
 
 from __future__ import annotations
@@ -27,10 +27,8 @@ M = TypeVar("M", bound=Message)
 
 CONNECT_SECONDS: Final = 10.0
 VERSIONS: Final[dict[Api, Versions]] = {
-    apis.FETCH: (
-        13,
-        17,
-    ),  # from 13 on topics are named by id, so a recreated topic is not taken for the old one
+    # From 13 on topics are named by id, so a recreated topic is not taken for the old one.
+    apis.FETCH: (13, 17),
     apis.LIST_OFFSETS: (7, 10),
     apis.METADATA: (10, 13),
     apis.API_VERSIONS: (0, 4),
@@ -103,7 +101,7 @@ class BlockingConnection:
         return secured
 
     def _shake_hands(self) -> None:
-        """Until requests may be sent."""
+        """Exchange the messages of a handshake, or of a login, until requests may be sent."""
         while not isinstance(event := self._event(), Ready):
             assert isinstance(event, Send)
             self._write(event.chunks)
@@ -111,7 +109,8 @@ class BlockingConnection:
         self._login_at_s = None if due_s is None else time.monotonic() + due_s
 
     def _log_in_when_due(self) -> None:
-        """A login that holds for a time is done anew before that is over (KIP-368)."""
+        """Log in again, if the login holds for a time only and that time is nearly over
+        (KIP-368)."""
         if self._login_at_s is not None and time.monotonic() >= self._login_at_s:
             assert self.access is not None
             self._write(self._protocol.log_in_again(self.access.login(self._prepare_s)))
@@ -155,7 +154,7 @@ class BlockingConnection:
             raise self._lost(error) from error
 
     def _event(self) -> Event[None]:
-        """What comes next. So many bytes as are wanted make one event at most."""
+        """The next event. The bytes that the protocol wants make one event at most."""
         try:
             while True:
                 for event in self._protocol.receive(self._wanted()):

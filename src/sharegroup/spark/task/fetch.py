@@ -1,9 +1,9 @@
-"""Reading exact ranges of a partition on an executor, with plain Fetch: repeatable, no share group
+"""Reads exact ranges of a partition on an executor, with plain Fetch: repeatable, no share group
 involved.
 
-One generator per (task, partition). The next request is sent before the bytes of this one are
-handed out, so the broker works while the task decodes. Connections stay open in the worker process
-between tasks.
+There is one generator per (task, partition). It sends the next request before it hands out the
+bytes of the last answer, so the broker works while the task decodes. Connections stay open in the
+worker process between tasks.
 """
 
 from __future__ import annotations
@@ -64,13 +64,14 @@ from sharegroup.wire.messages.ranges import Range
 log = logging.getLogger("sharegroup.spark")
 
 FETCH_BYTES_MAX: Final = 8 * 1024 * 1024
-"""The most of one response: some 70,000 records of 100 B, a good size for one Arrow batch."""
+"""The most bytes of one response: some 70,000 records of 100 B, a good size for one Arrow batch."""
 FETCH_BYTES_MIN: Final = 64 * 1024
 FIRST_GUESS_BYTES: Final = 256
 """The assumed size of a record, until a topic's records have been seen."""
 MARGIN: Final = 1.15
 FIRST_GUESS_BATCH_BYTES: Final = 16 * 1024
-"""The assumed size of a record batch, until one has been seen: a producer's default."""
+"""The assumed size of a record batch, until a topic's batches have been seen: a producer's
+default."""
 WAIT_MS: Final = 500
 RETRY_SECONDS: Final = 0.2
 EARLIEST: Final = -2
@@ -79,7 +80,7 @@ _WRONG_LEADER = (NotLeaderOrFollower, FencedLeaderEpoch, UnknownLeaderEpoch, Net
 _GONE = (UnknownTopicId, UnknownTopicOrPartition, InconsistentTopicId)
 
 _idle_connections: dict[tuple[Address, Access | None], BlockingConnection] = {}
-"""A connection is kept for tasks with the same login only."""
+"""Connections for the next tasks; only tasks with the same login get one."""
 _sizes: dict[UUID, _Sizes] = {}
 
 
@@ -91,10 +92,11 @@ class _Sizes(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """What one request brought."""
+    """The bytes that one request brought."""
 
     offset: int
-    """Where it begins; records before it, of the same batch, were read before or are not ours."""
+    """The offset where the chunk begins; earlier records of the same batch were read before, or are
+    not ours."""
     data: memoryview
 
 
@@ -104,7 +106,7 @@ class DataLoss(SharegroupError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchSettings:
-    """How a task reads; times are in milliseconds."""
+    """The settings with which a task reads; times are in milliseconds."""
 
     bootstrap_servers: str
     client_id: str
@@ -116,7 +118,7 @@ class FetchSettings:
 
 
 def fetch_settings(options: ShareOptions) -> FetchSettings:
-    """How the tasks of a stream with these options read."""
+    """The settings for the tasks of a stream with these options."""
     return FetchSettings(
         bootstrap_servers=options.bootstrap_servers,
         client_id=options.client_id,
@@ -131,9 +133,10 @@ class SliceReader:
     """Reads the ranges of one slice.
 
     Args:
-        leader: where the partition's leader was when the batch was planned.
-        by_key: the brokers answer only records of the slice's keys, if the topic allows it
-            (KIP-X). They save sending and decoding the others, and may send some all the same.
+        leader: the address of the partition's leader when the batch was planned.
+        by_key: ask the brokers for records of the slice's keys only, if the topic allows it
+            (KIP-X). That saves sending and decoding the other records; the brokers may send some of
+            these all the same.
     """
 
     def __init__(
@@ -153,11 +156,11 @@ class SliceReader:
 
     def chunks(self) -> Iterator[Chunk]:
         """The fetched bytes, in order: all records of the ranges, and some of their neighbours.
-        With ``by_key``, those of other keys may be left out.
+        With ``by_key``, records of other keys may be left out.
 
         Raises:
             DataLoss: records are gone, and ``failOnDataLoss`` is set.
-            KafkaError: the broker refuses, or nothing came within the time limit.
+            KafkaError: the broker refuses, or no records came within the time limit.
         """
         try:
             yield from self._read()
@@ -172,8 +175,8 @@ class SliceReader:
                 answer = self._fetched(offset)
                 data = memoryview(answer.records or b"")
                 end = self._end(answer, data)
-                if end is None or end <= offset:  # nothing yet
-                    self._keys = None  # a request without keys waits
+                if end is None or end <= offset:  # the answer has no records yet
+                    self._keys = None  # a request for all keys waits at the broker, see _ask
                     self._check_time(NetworkException(f"no records at offset {offset}"))
                     continue
             except KafkaError as error:
@@ -189,7 +192,7 @@ class SliceReader:
                 yield chunk
 
     def _end(self, answer: PartitionData, data: memoryview) -> int | None:
-        """Where the next request begins; None: the answer has nothing."""
+        """The offset where the next request begins; None: the answer has no records."""
         if self._keys is not None and answer.read_up_to >= 0:
             return answer.read_up_to
         return end_offset(data)
@@ -204,7 +207,7 @@ class SliceReader:
 
     @property
     def _share(self) -> float:
-        """The part of the records that the broker is asked for."""
+        """The part of the hash space, and so of the records, that the broker is asked for."""
         return 1.0 if self._keys is None else (self._keys[1] - self._keys[0] + 1) / (HASH_MAX + 1)
 
     def _needed_from(self, offset: int) -> int | None:
@@ -248,7 +251,7 @@ class SliceReader:
             key_ranges=[] if self._keys is None else [Range(*self._keys)],
         )
         request = FetchRequest(
-            # Records that were acquired are there: if none has such a key, none will come.
+            # All acquired records are in the log: if none has such a key now, none will come.
             max_wait_ms=WAIT_MS if self._keys is None else 0,
             min_bytes=1,
             max_bytes=size,
@@ -257,8 +260,9 @@ class SliceReader:
         self._connected().send(apis.FETCH, request)
 
     def _request_bytes(self, records: int) -> int:
-        """How many bytes the records are likely to take: small batches must not pull megabytes. The
-        first and the last record batch come whole, with records that are not needed."""
+        """How many bytes the records are likely to take, so that small batches do not pull
+        megabytes. The first and the last record batch come whole, with records that are not
+        needed."""
         guess = _sizes.get(self._slice.topic_id) or _Sizes(
             FIRST_GUESS_BYTES, FIRST_GUESS_BATCH_BYTES
         )
@@ -408,14 +412,15 @@ class SliceReader:
 
 
 def close_idle_connections() -> None:
-    """Close the connections kept for the next task, in a process that goes on without one."""
+    """Close the connections kept for the next task, in a process that runs no more tasks."""
     while _idle_connections:
         _, connection = _idle_connections.popitem()
         connection.close()
 
 
 def _keep(connection: BlockingConnection) -> None:
-    """Keep a connection for the next task if no response is outstanding; one for each broker."""
+    """Keep a connection for the next task, if no response is outstanding; one connection for each
+    broker and login."""
     key = (connection.address, connection.access)
     if connection.idle and key not in _idle_connections:
         _idle_connections[key] = connection

@@ -26,7 +26,7 @@ def shipped(kind: type, *arguments: object) -> tuple[Callable[..., Any], tuple[o
 
 def arrive(module: str, name: str, packed: bytes, version: str) -> Any:
     """The object; if it cannot be made in this process, a substitute that says why when it is used.
-    Uses nothing of this package, because it also runs where the package is missing."""
+    This function uses nothing of this package, because it also runs if the package is missing."""
     import importlib.util
     import pickle
     import socket

@@ -1,4 +1,4 @@
-"""Makes tasks cheap, by something that a Python worker of Spark does once.
+"""Makes tasks cheap, by a step that each Python worker of Spark takes once.
 
 After each task the worker collects garbage (``pyspark.daemon``), which visits every object of every
 module. With NumPy and PyArrow that takes 20 to 50 ms, most of the cost of a small batch's task.
