@@ -5,7 +5,7 @@ from pyspark.sql.datasource import DataSource
 
 
 class NeedsNewerSpark(DataSource):
-    """Every use of the format creates this first.
+    """Every use of the format makes an object of this class first.
 
     Raises:
         ImportError: always; the sentence says what to install.

@@ -152,7 +152,7 @@ class Printing:
     async def _print(
         self, records: list[Record], consumer: ShareConsumer, stopping: Stopping, output: Output
     ) -> None:
-        """Print the records; release those that are beyond --max or were not read."""
+        """Print the records; release the records that are beyond --max or were not read."""
         now = asyncio.get_running_loop().time
         self._committed_at = now()
         for at, record in enumerate(records):

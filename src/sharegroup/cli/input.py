@@ -55,7 +55,7 @@ async def _wait_readable(descriptor: int) -> None:
     readable = loop.create_future()
     try:
         loop.add_reader(descriptor, _mark_ready, readable)
-    except PermissionError:  # epoll refuses regular files: those are always readable
+    except PermissionError:  # epoll refuses regular files: they are always readable
         await asyncio.sleep(0)
         return
     try:

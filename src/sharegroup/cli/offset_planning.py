@@ -29,7 +29,8 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The partitions to reset: those of ``topics`` (None: all), or all that have offsets."""
+    """The partitions to reset: the named ones of ``topics`` (None: all of a topic); or all
+    partitions that have offsets."""
 
     groups: Sequence[str]
     every_group: bool

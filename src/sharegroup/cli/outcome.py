@@ -52,7 +52,7 @@ def run(command: Coroutine[None, None, int | None]) -> None:
     try:
         status = asyncio.run(command)
         sys.stdout.flush()
-    except (KeyboardInterrupt, asyncio.CancelledError):  # the latter: a second Ctrl-C
+    except (KeyboardInterrupt, asyncio.CancelledError):  # CancelledError: a second Ctrl-C
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     except SharegroupError as error:
         complain(error)

@@ -136,7 +136,8 @@ class Output:
 
 
 def _is_pipe(descriptor: int) -> bool:
-    """Whether it is the write end of a pipe. (A read-write end would always count as readable.)"""
+    """Whether ``descriptor`` is the write end of a pipe. (A read-write end would always count as
+    readable.)"""
     if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
         return False
     return fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY

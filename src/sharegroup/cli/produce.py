@@ -193,7 +193,7 @@ class _Sent(NamedTuple):
 
 
 class Sending:
-    """The records being sent, and the numbers of those accepted and refused."""
+    """The records being sent, and the numbers of accepted and refused records."""
 
     def __init__(self, topic: str, parse: Parse, headers: Headers, partition: int | None) -> None:
         self.topic = topic

@@ -1,4 +1,4 @@
-"""How ``consume`` prints a record: its value as a line, JSON, or a template like those of kcat."""
+"""How ``consume`` prints a record: its value as a line, JSON, or by a template as in kcat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one event loop behind all blocking clients, in its thread, and what their fronts share."""
+"""The one event loop that all blocking clients use, in its thread, and what their fronts share."""
 
 from __future__ import annotations
 

@@ -165,8 +165,8 @@ ASSIGNORS: Final = {
 
 
 def common_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
-    """What a member that offers all of these does before it joins: COOPERATIVE if every one of
-    them allows that.
+    """The protocol of a member that offers all these assignors: COOPERATIVE if every one of them
+    allows that.
     """
     if all(one.protocol is RebalanceProtocol.COOPERATIVE for one in assignors):
         return RebalanceProtocol.COOPERATIVE

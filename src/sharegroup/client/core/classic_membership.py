@@ -209,7 +209,7 @@ class ClassicMembership(GroupMembership):
         """When :meth:`next_request` must be called next; None: not before something else comes."""
         if self.state in _BEATING:
             if self.generation == NO_GENERATION:
-                return None  # first the application is told that all is lost
+                return None  # first the application is told that all partitions are lost
             return min(self._due_ms, self._polled_ms + self._poll_interval_max_ms)
         if self.state in (GroupState.JOINING, GroupState.SYNCING, GroupState.LEAVING):
             return self._due_ms

@@ -162,7 +162,7 @@ class ConsumerMembership(GroupMembership):
         """When :meth:`next_request` must be called next; None: not before something else comes."""
         if self.state in _BEATING:
             if self.state is GroupState.CHANGING and self._epoch == JOIN_EPOCH:
-                return None  # first the application is told that all is lost
+                return None  # first the application is told that all partitions are lost
             return min(self._due_ms, self._polled_ms + self._poll_interval_max_ms)
         return self._due_ms if self.state is GroupState.LEAVING else None
 

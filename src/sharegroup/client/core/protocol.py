@@ -175,7 +175,7 @@ class ClientProtocol(Generic[T]):
         """The version that requests of ``api`` will have.
 
         Raises:
-            UnsupportedVersion: broker and client have none in common.
+            UnsupportedVersion: broker and client have no version in common.
         """
         version = self._agreed.get(api.key)
         if version is None:

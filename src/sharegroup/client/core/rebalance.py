@@ -110,8 +110,8 @@ class GroupMembership:
             self._lose_all()
 
     def _lose_all(self) -> None:
-        """All partitions are lost: other members may have them by now, also those that the
-        application is just being told that it gets."""
+        """All partitions are lost, because other members may have them by now. This includes the
+        partitions that the application is just being told that it gets."""
         nothing = not self.owned and self._telling is None
         self.change = None if nothing else Change(lost=self.owned)
 

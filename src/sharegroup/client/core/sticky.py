@@ -17,7 +17,7 @@ from sharegroup.model.ids import TopicPartition
 
 
 class Sharing(NamedTuple):
-    """Who may have what, and who had it."""
+    """Which members may have which partitions, and which member had each."""
 
     topics: Mapping[str, frozenset[str]]
     """Member → the topics that it subscribes to and that exist."""

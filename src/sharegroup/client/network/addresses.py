@@ -31,7 +31,7 @@ def parse_addresses(servers: str | Iterable[str]) -> list[Address]:
     """The addresses of ``bootstrap_servers``; a missing port is 9092.
 
     Raises:
-        ConfigError: there is none, or one is not ``host:port``.
+        ConfigError: there is no address, or one is not ``host:port``.
     """
     text = servers if isinstance(servers, str) else ",".join(servers)
     addresses = [_parse(part.strip()) for part in text.split(",") if part.strip()]

@@ -121,7 +121,7 @@ class Connection(asyncio.Protocol):
         """The version that requests of ``api`` will have.
 
         Raises:
-            UnsupportedVersion: broker and client have none in common.
+            UnsupportedVersion: broker and client have no version in common.
         """
         return self._protocol.version_of(api)
 

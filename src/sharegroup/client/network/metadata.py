@@ -54,7 +54,7 @@ class TopicInfo:
 
 
 class PartitionNames:
-    """Names of partitions: of those that were fetched from, and of those in the metadata."""
+    """Names of partitions that were fetched from, and of partitions in the metadata."""
 
     def __init__(self, metadata: MetadataImage) -> None:
         self._metadata = metadata

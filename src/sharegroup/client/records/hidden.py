@@ -1,4 +1,4 @@
-"""Which records of a fetch a committed reader does not see: those of aborted transactions."""
+"""Which records of a fetch a committed reader does not see: records of aborted transactions."""
 
 from __future__ import annotations
 

@@ -154,12 +154,12 @@ class Security:
 
     @property
     def trust_store(self) -> TrustStore:
-        """The certificates of authorities; an empty one means those of the system."""
+        """The certificates of authorities; an empty store means the system's certificates."""
         return self.truststore or TrustStore(location=self.ca_location, text=self.ca_text)
 
     @property
     def key_store(self) -> KeyStore:
-        """This client's key and certificate; an empty one if it has none."""
+        """This client's key and certificate; an empty store if it has no certificate."""
         return self.keystore or KeyStore(
             certificate_location=self.certificate_location,
             key_location=self.key_location,

@@ -33,7 +33,7 @@ the application's own work would delay it."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchSettings:
-    """What every fetch of a consumer asks for."""
+    """The settings of every fetch of a consumer."""
 
     max_records: int
     max_bytes: int

@@ -353,7 +353,7 @@ class ShareMember:
         riding = {p: acknowledgements.pop(p) for p in wanted if p in acknowledgements}
         settled = self._acknowledger.carry(node_id, (*riding, *acknowledgements))
         try:
-            if acknowledgements:  # those left are of partitions that are not ours any more
+            if acknowledgements:  # the ones left are of partitions that are not ours any more
                 await self._acknowledger.send(session, acknowledgements)
             if not wanted:
                 return []

@@ -43,7 +43,7 @@ _HEADER_BYTES_MIN: Final = 2
 
 class DeadLetters:
     """Produces to one topic, which must exist. It uses connections of its own: the consumer's
-    connections answer in order, so a produce request would wait behind a fetch.
+    connections answer in order, so a produce request would wait for the answer of a fetch.
 
     Args:
         cluster: the consumer's; it gives the brokers' addresses and the client id.

@@ -111,8 +111,8 @@ class ClaimFolder:
         return (self._folder / "lock").read_text().strip() or "unknown"
 
     def open(self, position: ClaimPosition | None) -> list[Claim]:
-        """The claims from ``position`` on, ascending: those that Spark does not have. Needs the
-        lock.
+        """The claims from ``position`` on, ascending: Spark does not have them, or not all their
+        records. Needs the lock.
 
         Args:
             position: the position in the newest offset; None: there is no offset yet.
