@@ -352,7 +352,7 @@ def _ciphers(given: _Given, name: str, text: str) -> None:
 
 
 def _keep(to: str) -> Callable[[_Given, str, str], None]:
-    """Reads a property by keeping its text under this name, such as for :func:`_stores`."""
+    """A reader that keeps a property's text under this name, most often for :func:`_stores`."""
 
     def read(given: _Given, name: str, text: str) -> None:
         if text.strip():
