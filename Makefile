@@ -4,7 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Kafka's tools and Spark find their Java through java.env (empty where the machine has one), and
 # Spark's workers find their Python, which is the `python3` on the PATH, in .venv.
-RUN := . .venv/java.env; PATH="$$PWD/$(BIN):$$PATH"
+IN_VENV := PATH="$$PWD/$(BIN):$$PATH"
+RUN := . .venv/java.env; $(IN_VENV)
 
 # Tests start hundreds of Pythons: each would compile our sources again if none kept the byte code.
 unexport PYTHONDONTWRITEBYTECODE
@@ -13,14 +14,23 @@ unexport PYTHONDONTWRITEBYTECODE
 JOBS ?= 4
 SIDE_BY_SIDE := --dist=loadgroup --no-loadscope-reorder
 
+# Files that import PySpark, or need it or Go, and have tests without the mark `kafka` or `spark`.
+NOT_IN_LIGHT := tests/spark tests/arrow/test_rows.py tests/client/test_other_kinds.py \
+	tests/documents/test_types.py tests/examples/test_flights.py tests/examples/test_spark_examples.py \
+	tests/foreign/test_franz_go.py tests/foreign/test_kafka_transactions.py \
+	tests/test_benchmark_end.py tests/test_benchmark_report.py tests/test_extras.py
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast soak lint bench docs clean lock
+.PHONY: help setup setup-light demo test test-fast test-light soak lint bench docs clean lock
 
 help:  ## Show this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 13
 
 setup:  ## Make .venv from the lock files (done by every other verb, quick when nothing changed)
 	@$(PYTHON) scripts/setup_environment.py
+
+setup-light:  ## The same without Spark, Kafka, Java, Go and a C compiler, for `make test-light`
+	@$(PYTHON) scripts/setup_environment.py --light
 
 demo: setup  ## Flights through a broker, a share group and Spark, checked at the end
 	@$(RUN) $(BIN)/python examples/flights.py
@@ -31,6 +41,10 @@ test: setup  ## All tests, the fast ones first (ARGS="-k name" for some of them,
 test-fast: setup  ## The tests that need no process, Kafka or Spark
 	@$(RUN) $(BIN)/python -m pytest -n $(JOBS) $(SIDE_BY_SIDE) \
 		-m "not process and not kafka and not spark" $(ARGS)
+
+test-light: setup-light  ## All tests that need no Spark, Kafka, Java or Go
+	@$(IN_VENV) $(BIN)/python -m pytest -n $(JOBS) $(SIDE_BY_SIDE) \
+		-m "not kafka and not spark" $(addprefix --ignore=,$(NOT_IN_LIGHT)) $(ARGS)
 
 soak: setup  ## The crash test of the Spark source over 200 seeds (ARGS="--seeds 1000 --kafka")
 	@$(RUN) $(BIN)/python scripts/soak.py $(ARGS)

