@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("src", "tests", "examples", "benchmarks", "scripts", "docs", ".ci")
+FOLDERS = ("src", "tests", "examples", "benchmarks", "scripts", "docs", ".ci", ".github")
 TEXT = {"", ".css", ".html", ".js", ".lock", ".md", ".py", ".sh", ".toml", ".yaml", ".yml"}
 
 FUNCTION_LINES_MAX = 70
