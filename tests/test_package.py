@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import sharegroup
+from scripts.setup_environment import NOT_IN_LIGHT, light_lock
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -68,6 +70,25 @@ def test_locks_hold_hashes_and_no_address() -> None:
         pins = [part for part in text.split("\n") if "==" in part]
         assert pins, lock.name
         assert all(pin.endswith("\\") for pin in pins), lock.name  # its hashes follow
+
+
+def test_a_light_environment_leaves_out_what_it_names_and_nothing_else() -> None:
+    def packages(lock: str) -> set[str]:
+        return set(re.findall(r"^([\w.-]+)==", lock, re.MULTILINE))
+
+    lock = (ROOT / "requirements.lock").read_text()
+    light = light_lock(lock)
+    assert packages(lock) - packages(light) == NOT_IN_LIGHT
+    assert set(light.splitlines()) < set(lock.splitlines())
+
+
+def test_what_a_light_run_of_the_tests_leaves_out_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    named = re.search(r"^NOT_IN_LIGHT := (.*\\\n)*.*$", makefile, re.MULTILINE)
+    assert named is not None
+    paths = re.findall(r"tests/\S+", named[0])
+    assert len(paths) > 5
+    assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
 def test_every_dependency_is_explained() -> None:
