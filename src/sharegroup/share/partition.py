@@ -4,10 +4,9 @@ Kafka's counterpart is class SharePartition. What differs, and why:
 
 * **Applied at once.** A request is checked completely, then applied, and the change is returned as
   a :class:`StateChange`. The caller must make it durable before it answers. If that write fails,
-  the caller must throw the object away and load it again from durable state (architecture,
-  decision 3); nothing here rolls back. So a released record may go to another member before its
-  release is durable. After a crash it is delivered with its earlier count, which at-least-once
-  allows.
+  the caller must throw the object away and load it again from durable state (docs/decisions.md,
+  3); nothing here rolls back. So a released record may go to another member before its release is
+  durable. After a crash it is delivered with its earlier count, which at-least-once allows.
 * **A change carries the start offset after the change**; batches below it are left out.
 * **Redelivery does not count against the window limit**, since it does not widen the window; only
   new records count. In Kafka a nearly full window can hold back redelivery.

@@ -1,6 +1,6 @@
 """The in-flight window of one share partition: every offset from ``start`` up to ``end``.
 
-One flat structure holds all of it (architecture, decision 2): stretches of offsets, with one status
+One flat structure holds all of it (docs/decisions.md, 2): stretches of offsets, with one status
 for all or one byte for each (:mod:`sharegroup.share.stretches`). Invariants, asserted by
 :meth:`Window.check_invariants`:
 
