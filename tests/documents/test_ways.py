@@ -67,14 +67,13 @@ def ways() -> list[Way]:
         heading = _HEADING.fullmatch(line)
         if heading is not None:
             found.append(Way(heading["name"], int(heading["hops"]), []))
-        elif line.startswith("#"):
-            assert not line.startswith("## "), f"{line!r} does not say how many hops there are"
         elif (row := _HOP.match(line)) is not None:
             names = tuple(re.findall(r"`([^`]+)`", row["names"]))
             hop = Hop(int(row["number"]), row["called_by"].strip(), row["path"], names)
             found[-1].hops.append(hop)
         else:
             assert not re.match(r"\| *\d+ *\|", line), f"{line!r} is no hop"
+            assert not re.match(r"#.* hops$", line), f"{line!r} begins no way"
     return found
 
 
