@@ -96,7 +96,7 @@ def _parts(text: str) -> Iterator[re.Match[str]]:
 
 
 WAYS = {way.name: way for way in ways()}
-EACH_WAY = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+EACH_WAY = pytest.mark.parametrize("way", [*WAYS.values()], ids=[*WAYS])
 
 
 @cache
@@ -163,7 +163,7 @@ def test_the_hops_of_a_way_are_counted(way: Way) -> None:
     assert [hop.number for hop in way.hops] == list(range(1, way.stated + 1))
 
 
-@pytest.mark.parametrize("each", sums(), ids=lambda each: each.name)
+@pytest.mark.parametrize("each", [*sums()], ids=lambda each: each.name)
 def test_the_hops_of_all_parts_are_summed(each: Sum) -> None:
     assert each.own == len(WAYS[each.name].hops)
     rest = sum(times * len(WAYS[name].hops) for times, name in each.parts)
