@@ -1,6 +1,6 @@
 """The parts of the broker that request handlers work with.
 
-A handler is ``async def <api>(parts, request, context)``. ``server`` makes the parts, once.
+A handler is ``async def <api>(parts, request, context)``. ``assembly`` makes the parts, once.
 """
 
 from __future__ import annotations

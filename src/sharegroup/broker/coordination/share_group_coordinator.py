@@ -70,7 +70,6 @@ class ShareGroupCoordinator:
         image: Callable[[], TopicsImage],
         check_type: Callable[[str], None],
     ) -> None:
-        self._check_type = check_type
         self._runtimes = runtimes
         self._check_type = check_type
         self._state = state
