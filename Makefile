@@ -15,8 +15,8 @@ JOBS ?= 4
 SIDE_BY_SIDE := --dist=loadgroup --no-loadscope-reorder
 
 # Files that need PySpark or Go, and have tests without the mark `kafka` or `spark`.
-NOT_IN_LIGHT := tests/spark tests/arrow/test_rows.py tests/client/test_other_kinds.py \
-	tests/documents/test_types.py tests/examples/test_flights.py \
+NOT_IN_LIGHT := tests/spark tests/arrow/test_hashes.py tests/arrow/test_rows.py \
+	tests/client/test_other_kinds.py tests/documents/test_types.py tests/examples/test_flights.py \
 	tests/examples/test_spark_examples.py tests/foreign/test_franz_go.py \
 	tests/foreign/test_kafka_transactions.py tests/test_benchmark_end.py \
 	tests/test_benchmark_report.py tests/test_extras.py

@@ -216,6 +216,22 @@ def test_one_record_wakes_one_of_many_members(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
+def test_an_offer_that_meets_a_fetch_lock_is_made_again_by_its_holder(tmp_path: Path) -> None:
+    """Else a request that takes some records leaves the others to members that wait for ever."""
+
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port, records=10)
+        assert acquired(await session.fetch(0, max_records=1, batch_size=1, share_acquire_mode=1))
+        (led,) = broker.parts.share_partitions.all()
+        assert broker.parts.share_partitions.may_take_now(led)
+        led.fetching = True
+        assert not broker.parts.share_partitions.may_take_now(led)
+        assert led.passed_by
+        led.fetching = False
+
+    run(tmp_path, scenario)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_every_record_finds_a_member_while_others_leave(tmp_path: Path, seed: int) -> None:
     """Records in bursts, one for each fetch, and members that give theirs back by leaving: nobody

@@ -155,12 +155,9 @@ class ShareFetching:
                     return fetched
 
     def _is_left(self, wish: FetchWish, key: TopicIdPartition) -> bool:
-        """Whether another member of the group should look at this partition now. Not while a
-        request holds its fetch lock: that request offers the partition again."""
+        """Whether another member of the group should look at this partition now."""
         led = self._parts.share_partitions.find(SharePartitionKey(wish.group_id, *key))
-        if led is None or led.fenced:
-            return True
-        return not led.fetching and self._parts.share_partitions.offers(led)
+        return led is None or led.fenced or self._parts.share_partitions.may_take_now(led)
 
     def _count(self, wish: FetchWish, fetched: Fetched, seconds: float) -> None:
         """Count a finished fetch, for metrics."""

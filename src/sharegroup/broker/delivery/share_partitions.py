@@ -299,6 +299,14 @@ class SharePartitions:
         end = led.log.last_stable_offset if committed else led.log.high_watermark
         return led.core.offers(end, self.delivery_settings(led.key.group_id))
 
+    def may_take_now(self, led: LedSharePartition) -> bool:
+        """Whether a member that looks now may acquire a record. Not while a request holds the fetch
+        lock: when it has read, it offers what it leaves."""
+        if led.fetching:
+            led.passed_by = True
+            return False
+        return self.offers(led)
+
     def schedule(self, led: LedSharePartition) -> None:
         """Set the timer that ticks the share partition at its next deadline."""
         if not led.fenced:
