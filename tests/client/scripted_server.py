@@ -80,6 +80,8 @@ class ScriptedServer:
                     await self._answer(frame, writer)
         except (ConnectionError, asyncio.CancelledError):
             return  # dropped by the test, or its end; asyncio logs a task that is cancelled
+        finally:
+            writer.close()  # also after what is no request: Python 3.11.2 would leave it open
 
     async def _answer(self, frame: bytes, writer: asyncio.StreamWriter) -> None:
         head = parse_request_header(frame)

@@ -78,17 +78,20 @@ class Member:
         )
         self.work_s = work_s
         self.read: list[ConsumerRecord] = []
+        self.started = asyncio.Event()
         self.task = asyncio.create_task(self._run())
 
     async def _run(self) -> None:
         async with self.consumer:
+            self.started.set()
             async for record in self.consumer:
                 if self.work_s:
                     await asyncio.sleep(self.work_s)
                 self.read.append(record)
 
     async def stop(self) -> None:
-        """Close it in order."""
+        """Close it in order, once it has begun: on a busy machine it may not have yet."""
+        await self.started.wait()
         await self.consumer.close()
         await self.task
 
