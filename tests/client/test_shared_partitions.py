@@ -177,12 +177,9 @@ def test_more_members_than_partitions(
     async def scenario() -> None:
         topic, group = shared_topic(broker, partitions), fresh("group")
         members = [Member(broker, topic, group, **way) for _ in range(5)]
-
-        def is_shared_by_many() -> bool:  # the first to join has all of it for a moment
-            many = sum(bool(member.parts) for member in members) > partitions
-            return many and is_shared_out(members, partitions)
-
-        await until(is_shared_by_many)
+        # The first to join has all of it for a moment.
+        await until(lambda: sum(bool(member.parts) for member in members) > partitions)
+        await until(lambda: is_shared_out(members, partitions))
         await write(broker, topic)
         await until(lambda: len(values(members)) >= COUNT)
         assert sorted(values(members)) == list(range(COUNT)), "each record once"
