@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sharegroup.app.addresses import listeners
-from sharegroup.app.exposure import check_alterations, check_exposure
+from sharegroup.app.open_listeners import check_alterations, check_exposure
 from sharegroup.broker.configs.broker import load
 from sharegroup.broker.configs.listeners import Listener
 from sharegroup.broker.server import Broker

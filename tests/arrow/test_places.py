@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharegroup.arrow.places import places_in
+from sharegroup.arrow.record_places import places_in
 
 Row = tuple[str, int, int]
 rows = st.lists(

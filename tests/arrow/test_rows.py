@@ -32,7 +32,7 @@ from sharegroup.model.dates import DATE_MAX_MS
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.records import walk
 from sharegroup.records.batches import end_offset
-from sharegroup.spark.source.offsets import Acquired
+from sharegroup.spark.slices import Acquired
 from sharegroup.wire.batch import CONTROL, LOG_APPEND_TIME
 from tests.records.bad import lies
 

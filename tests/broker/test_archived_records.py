@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sharegroup.broker import meters
+from sharegroup.broker import hot_path_counters
 from sharegroup.broker.metrics.reader import MetricsReader
 from sharegroup.broker.server import Broker
 from sharegroup.client import Admin
@@ -91,7 +91,7 @@ def test_each_reason_is_reported_before_and_after_the_start_offset(tmp_path: Pat
 def test_groups_beyond_the_limit_of_labels_are_summed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(meters, "GROUP_LABELS_MAX", 1)
+    monkeypatch.setattr(hot_path_counters, "GROUP_LABELS_MAX", 1)
 
     async def scenario(broker: Broker, port: int) -> None:
         first = await started(broker, port, records=5)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sharegroup.broker.authorization.access import Access
-from sharegroup.broker.handlers.describe_groups import describe_groups
+from sharegroup.broker.handlers.groups.describe_groups import describe_groups
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import (
     CoordinatorNotAvailable,

@@ -24,7 +24,7 @@ from sharegroup.model.limits import OFFSET_RANGES_MAX
 from sharegroup.model.log import TrustedLog
 from sharegroup.wire import apis
 from sharegroup.wire.batch import decode_batch, parse_headers
-from sharegroup.wire.internal.individual import decode_record
+from sharegroup.wire.internal.range_commits import decode_record
 from sharegroup.wire.messages import offset_commit as commit
 from sharegroup.wire.messages import offset_fetch as fetch
 from sharegroup.wire.messages import txn_offset_commit as txn

@@ -13,7 +13,7 @@ import pytest
 import uvloop
 
 from sharegroup.broker.network.connection import BrokerConnection
-from sharegroup.broker.network.leaving import Chunk, Leaving
+from sharegroup.broker.network.outgoing import Chunk, Leaving
 from sharegroup.broker.server import Broker
 from sharegroup.storage import LocalDisk
 from sharegroup.wire import apis

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sharegroup.broker.counters import SAY_EVERY_MS, Counters, NowAndThen
+from sharegroup.broker.event_counters import SAY_EVERY_MS, Counters, NowAndThen
 from sharegroup.broker.server import Broker
 from sharegroup.share.session import ShareSessions
 from sharegroup.sim import MemoryDisk

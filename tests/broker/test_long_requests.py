@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sharegroup.broker.server import Broker
-from sharegroup.broker.slices import sliced
+from sharegroup.broker.time_slices import sliced
 from sharegroup.model.limits import COMMITTED_TOPICS_MAX, NAMED_MEMBERS_MAX, SLICE_S
 from sharegroup.wire import apis
 from sharegroup.wire.apis import Api
@@ -126,7 +126,7 @@ def test_others_are_answered_meanwhile(
     api: Api, version: int, request_: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A turn after each item: how fast the machine is makes no difference.
-    monkeypatch.setattr("sharegroup.broker.slices.SLICE_S", 0)
+    monkeypatch.setattr("sharegroup.broker.time_slices.SLICE_S", 0)
 
     async def scenario(broker: Broker, port: int) -> None:
         await topic_with_records(broker, port, 1)
@@ -232,7 +232,7 @@ def test_a_request_of_a_group_is_refused_before_its_many_parts_are_read(
 def test_a_produce_request_with_too_many_partitions_closes_its_connection(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sharegroup.broker.handlers.produce.PRODUCED_PARTITIONS_MAX", 10)
+    monkeypatch.setattr("sharegroup.broker.handlers.log.produce.PRODUCED_PARTITIONS_MAX", 10)
 
     def asked(topic_id: Any, topics: int, partitions: int) -> bytes:
         parts = [PartitionProduceData(number, None) for number in range(partitions)]

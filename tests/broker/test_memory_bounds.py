@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sharegroup.broker.configs.broker import load
-from sharegroup.broker.counters import Counters
+from sharegroup.broker.event_counters import Counters
 from sharegroup.broker.network.answer_memory import AnswerMemory
 from sharegroup.broker.network.request_memory import RequestMemory
 from sharegroup.broker.server import Broker

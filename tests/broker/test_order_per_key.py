@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from sharegroup.broker.handlers.share_fetch import RECORD_LIMIT
+from sharegroup.broker.handlers.share.share_fetch import RECORD_LIMIT
 from sharegroup.broker.metrics.reader import MetricsReader
 from sharegroup.broker.server import Broker
 from sharegroup.model.ids import SharePartitionKey

@@ -43,7 +43,7 @@ async def make_topics(peer: Greedy, first: int, count: int) -> None:
 def test_topics_are_matched_in_slices_and_only_new_ones_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sharegroup.broker.slices.SLICE_S", 0)
+    monkeypatch.setattr("sharegroup.broker.time_slices.SLICE_S", 0)
     matched: list[str] = []
     steps_of = Matches.steps
 

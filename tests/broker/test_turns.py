@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sharegroup.broker.network.turns import COMPANY_S, Turns
+from sharegroup.broker.network.request_scheduler import COMPANY_S, Turns
 from sharegroup.broker.server import Broker
 from sharegroup.model.limits import (
     OPEN_BYTES_MAX,

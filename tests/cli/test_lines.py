@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharegroup.cli.lines import LineSplitter, NewRecord, parser
+from sharegroup.cli.input_records import LineSplitter, NewRecord, parser
 from sharegroup.cli.outcome import UsageError
 from sharegroup.cli.record_json import record_json
 from sharegroup.client.core.delivery import Delivery

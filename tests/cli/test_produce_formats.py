@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sharegroup.cli.csv_rows import CsvRows
-from sharegroup.cli.lines import NewRecord
+from sharegroup.cli.input_records import NewRecord
 from sharegroup.cli.outcome import UsageError
 from sharegroup.cli.record_json import parse_record_json
 from sharegroup.model.limits import INPUT_LINE_BYTES_MAX

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sharegroup.arrow.schema import column_names
 from sharegroup.client.core.acknowledgements import SENT, UNDECIDED, AckType
 from sharegroup.client.core.delivery import Delivery
-from sharegroup.client.core.holdings import AcknowledgementMode, Holdings
+from sharegroup.client.core.held_deliveries import AcknowledgementMode, Holdings
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.records.arrow_decode import ArrowDecoding, ArrowDelivery, decode_arrow
 from sharegroup.client.records.decode import decode_fetched

@@ -24,7 +24,7 @@ from confluent_kafka.admin import OffsetSpec
 
 from sharegroup.storage.checkpoints import PARTITION_METADATA, read_topic_id
 from sharegroup.storage.disk import LocalDisk
-from sharegroup.storage.transaction_index import TransactionIndex
+from sharegroup.storage.indexes.transaction_index import TransactionIndex
 from sharegroup.transactions.coordinator import TransactionCoordinator
 from sharegroup.wire.batch import decode_batch
 from sharegroup.wire.internal.transaction_log import decode_record, encode_record

@@ -10,8 +10,8 @@ from aiokafka.record.memory_records import MemoryRecords
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharegroup.records import picking
-from sharegroup.records.picking import PICK_BYTES_MIN, picked
+from sharegroup.records import selected_records
+from sharegroup.records.selected_records import PICK_BYTES_MIN, picked
 from sharegroup.wire.batch import HEADER_BYTES, encode_batch, parse_header, walk, with_records
 from sharegroup.wire.compression import compress
 
@@ -95,6 +95,6 @@ def test_a_damaged_batch_goes_out_as_it_is() -> None:
 
 
 def test_without_the_compiled_walk_batches_go_out_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(picking.walking, "IS_COMPILED", False)
+    monkeypatch.setattr(selected_records.walking, "IS_COMPILED", False)
     data = log(2)
     assert pick(data, [(1, 1)]) == data[: walk(data).positions[1]]

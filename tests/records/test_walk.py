@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sharegroup.records import compiled, pure
 from sharegroup.records import walk as walk_in_use
-from sharegroup.records.verdict import TIMELESS, Verdict, Walked
+from sharegroup.records.walk_result import TIMELESS, Verdict, Walked
 from tests.records.bad import ZSTD, lies, of, packed
 from tests.records.making import (
     TIME_MS,

@@ -7,7 +7,7 @@ from itertools import groupby
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharegroup.share.codes import combined, distinct, marked_runs, run_count, runs
+from sharegroup.share.offset_codes import combined, distinct, marked_runs, run_count, runs
 
 CODES = st.lists(st.sampled_from([0, 1, 2, 255]), min_size=1, max_size=60).map(bytes)
 LONG_RUNS = st.lists(

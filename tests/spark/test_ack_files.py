@@ -13,7 +13,7 @@ from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.spark.ack_files import Inbox, Outbox
 from sharegroup.spark.locations import folder
-from sharegroup.spark.source.ledger import Decision
+from sharegroup.spark.ranges import Decision
 
 ORDERS = TopicPartition("orders", 0)
 TOPICS = {UUID(int=1): "orders"}

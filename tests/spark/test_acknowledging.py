@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 
 from sharegroup.spark.sink.writer import ShareStreamWriter
-from sharegroup.spark.source.unanswered import Unanswered
+from sharegroup.spark.source.settling.unanswered import Unanswered
 from tests.servers import admin
 from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer

@@ -10,8 +10,9 @@ import pytest
 
 from sharegroup.model.ids import TopicIdPartition, parse_topic_id
 from sharegroup.spark.options.stream import ShareOptions
-from sharegroup.spark.source.advice import Advice
-from sharegroup.spark.source.offsets import Acquired, BatchOffset
+from sharegroup.spark.slices import Acquired
+from sharegroup.spark.source.offsets import BatchOffset
+from sharegroup.spark.source.telling.advice import Advice
 from tests.servers.admin import Admin
 from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer

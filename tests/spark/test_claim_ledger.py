@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.model.ids import TopicIdPartition
-from sharegroup.spark.source.claim_ledger import ClaimLedger
-from sharegroup.spark.source.claims import Claim
-from sharegroup.spark.source.offsets import Acquired, BatchOffset, ClaimPosition, Done
+from sharegroup.spark.slices import Acquired
+from sharegroup.spark.source.holding.claim_ledger import ClaimLedger
+from sharegroup.spark.source.holding.claims import Claim
+from sharegroup.spark.source.offsets import BatchOffset, ClaimPosition, Done
 
 PARTITIONS = [TopicIdPartition(UUID(int=1), number) for number in range(2)]
 NAMES = {UUID(int=1): "jobs"}

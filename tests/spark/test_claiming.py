@@ -11,7 +11,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from sharegroup.model.errors import ConfigError
-from sharegroup.spark.source import claiming
+from sharegroup.spark.source.holding import claiming
 from tests.servers import admin
 from tests.servers.running import RunningServer
 from tests.spark.conftest import lags, source_options, wait_for

@@ -11,8 +11,9 @@ import pytest
 
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicIdPartition
-from sharegroup.spark.source.claims import Claim, ClaimError, ClaimFolder
-from sharegroup.spark.source.offsets import Acquired, ClaimPosition
+from sharegroup.spark.slices import Acquired
+from sharegroup.spark.source.holding.claims import Claim, ClaimError, ClaimFolder
+from sharegroup.spark.source.offsets import ClaimPosition
 
 TOPICS = {UUID(int=1): "jobs"}
 

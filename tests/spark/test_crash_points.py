@@ -17,7 +17,7 @@ from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.model.ids import TopicPartition
 from sharegroup.spark.ack_files import Outbox
 from sharegroup.spark.data_source import ShareStreamReader
-from sharegroup.spark.source.folder_lock import FolderTaken
+from sharegroup.spark.folder_lock import FolderTaken
 from sharegroup.spark.source.offsets import from_json
 from sharegroup.spark.source.sigterm import source_stopping
 from tests.apache_kafka.broker import KafkaBroker

@@ -8,10 +8,10 @@ import logging
 import pytest
 
 from sharegroup.model.errors import NetworkException
-from sharegroup.spark.source.acknowledging import Acknowledging
-from sharegroup.spark.source.acquiring import Acquirer
-from sharegroup.spark.source.delayed_releases import HoldKeeper
-from sharegroup.spark.source.ledger import Ledger
+from sharegroup.spark.source.holding.acknowledging import Acknowledging
+from sharegroup.spark.source.holding.acquiring import Acquirer
+from sharegroup.spark.source.holding.ledger import Ledger
+from sharegroup.spark.source.settling.delayed_releases import HoldKeeper
 
 
 class TwoReleases(Ledger):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharegroup.client.core.acknowledgements import AcknowledgedRange, AckType
-from sharegroup.spark.source.encode_acks import worded
+from sharegroup.spark.source.holding.encode_acks import worded
 from sharegroup.spark.source.offsets import Done
 
 kinds = st.sampled_from([AckType.ACCEPT, AckType.RELEASE, AckType.REJECT])

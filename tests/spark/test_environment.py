@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sharegroup.spark.source.environment import warn
+from sharegroup.spark.source.telling.environment import warn
 
 
 def test_worker_sockets_over_tcp_are_advised_against(caplog: pytest.LogCaptureFixture) -> None:

@@ -14,8 +14,7 @@ from sharegroup.client import Admin
 from sharegroup.client.network.addresses import Address
 from sharegroup.model.errors import NetworkException
 from sharegroup.model.ids import TopicPartition
-from sharegroup.spark.source.offsets import Acquired
-from sharegroup.spark.source.planning import Slice
+from sharegroup.spark.slices import Acquired, Slice
 from sharegroup.spark.task.fetch import DataLoss, FetchSettings, SliceReader
 from tests.servers import admin
 from tests.servers.process import HOST, free_port

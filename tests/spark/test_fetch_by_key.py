@@ -15,8 +15,8 @@ from confluent_kafka import Producer
 
 from sharegroup.arrow.rows import RowBuilder
 from sharegroup.client import Admin
-from sharegroup.spark.source.offsets import Acquired
-from sharegroup.spark.source.planning import Slice, key_parts
+from sharegroup.spark.slices import Acquired, Slice
+from sharegroup.spark.source.planning import key_parts
 from sharegroup.spark.task.fetch import FetchSettings, SliceReader
 from tests.servers import admin
 from tests.servers.sharegroup_server import SharegroupServer

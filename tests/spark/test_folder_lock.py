@@ -12,7 +12,7 @@ import pytest
 
 from sharegroup.model.ids import TopicPartition
 from sharegroup.spark.ack_files import Outbox
-from sharegroup.spark.source.folder_lock import FolderLock, FolderTaken, Writer, reader_of
+from sharegroup.spark.folder_lock import FolderLock, FolderTaken, Writer, reader_of
 from tests.servers import admin
 from tests.servers.sharegroup_server import SharegroupServer
 from tests.spark.deciding import Answer, Query

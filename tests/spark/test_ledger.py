@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.model.ids import TopicIdPartition
-from sharegroup.spark.ranges import size
-from sharegroup.spark.source.ledger import RANGES_MAX, Decision, Ledger
-from sharegroup.spark.source.offsets import Acquired, BatchOffset, Done
+from sharegroup.spark.ranges import Decision, size
+from sharegroup.spark.slices import Acquired
+from sharegroup.spark.source.holding.ledger import RANGES_MAX, Ledger
+from sharegroup.spark.source.offsets import BatchOffset, Done
 from tests.spark.test_ranges import bounds, disjoint, numbers
 
 ACCEPT, RELEASE, REJECT, RENEW = AckType.ACCEPT, AckType.RELEASE, AckType.REJECT, AckType.RENEW

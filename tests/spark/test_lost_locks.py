@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
-from sharegroup.spark.source.lost_locks import LostLocks
+from sharegroup.spark.source.settling.lost_locks import LostLocks
 from tests.servers import admin
 from tests.servers.sharegroup_server import SharegroupServer
 from tests.spark.conftest import lags, source_options

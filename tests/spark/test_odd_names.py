@@ -12,7 +12,7 @@ import pytest
 
 from sharegroup.client import Admin
 from sharegroup.model.errors import ConfigError
-from sharegroup.spark.source.folder_lock import FolderTaken
+from sharegroup.spark.folder_lock import FolderTaken
 from tests.servers import admin
 from tests.servers.odd_names import ODD
 from tests.servers.sharegroup_server import SharegroupServer

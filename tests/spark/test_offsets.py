@@ -11,10 +11,10 @@ import pytest
 
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicIdPartition, topic_id_text
+from sharegroup.spark.slices import Acquired
 from sharegroup.spark.source.offsets import (
     INITIAL,
     LISTED_MAX,
-    Acquired,
     BatchOffset,
     Done,
     from_json,

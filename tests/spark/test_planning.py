@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.records.key_hashes import HASH_MAX
-from sharegroup.spark.source.offsets import Acquired, BatchOffset
+from sharegroup.spark.slices import Acquired, Slice
+from sharegroup.spark.source.offsets import BatchOffset
 from sharegroup.spark.source.planning import (
     NEAR_PART,
     NEAR_RECORDS,
     RECORDS_PER_TASK_MIN,
-    Slice,
     key_parts,
     plan,
     plan_by_key,

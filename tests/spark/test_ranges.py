@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharegroup.spark.ranges import common, merged, size, without
-from sharegroup.spark.source.offsets import Acquired
+from sharegroup.spark.slices import Acquired
 
 bounds = st.tuples(st.integers(0, 60), st.integers(0, 12)).map(lambda p: (p[0], p[0] + p[1]))
 

@@ -18,7 +18,8 @@ from sharegroup.spark.report.checkpoint import Checkpoint, read_checkpoint
 from sharegroup.spark.report.findings import findings, since
 from sharegroup.spark.report.queue import Queue
 from sharegroup.spark.report.terminal import bars, rows, text
-from sharegroup.spark.source.offsets import Acquired, BatchOffset, ClaimPosition, Done, to_json
+from sharegroup.spark.slices import Acquired
+from sharegroup.spark.source.offsets import BatchOffset, ClaimPosition, Done, to_json
 
 TOPIC = UUID(int=7)
 ZERO, ONE = TopicIdPartition(TOPIC, 0), TopicIdPartition(TOPIC, 1)

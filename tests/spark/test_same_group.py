@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sharegroup.spark.source import same_group
+from sharegroup.spark.source.telling import same_group
 from tests.servers import admin
 from tests.servers.sharegroup_server import SharegroupServer
 from tests.spark.readers import Stream, until

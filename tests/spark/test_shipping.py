@@ -14,8 +14,7 @@ from pyspark.sql.datasource import CaseInsensitiveDict, InputPartition
 from sharegroup.client.network.addresses import Address
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.data_source import KafkaShareDataSource, ShareStreamReader, ShareTask
-from sharegroup.spark.source.offsets import Acquired
-from sharegroup.spark.source.planning import Slice
+from sharegroup.spark.slices import Acquired, Slice
 from sharegroup.spark.task import shipping
 
 TOPIC = UUID(int=7)

@@ -6,7 +6,7 @@ import asyncio
 from uuid import UUID
 
 from sharegroup.model.errors import NetworkException
-from sharegroup.spark.source.record_sizes import RecordSizes
+from sharegroup.spark.source.holding.record_sizes import RecordSizes
 from sharegroup.spark.source.throttled_task import ThrottledTask
 from sharegroup.wire.batch import encode_batch
 

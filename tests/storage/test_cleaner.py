@@ -10,7 +10,7 @@ import pytest
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.ids import TopicPartition
 from sharegroup.storage import DataFolder, LocalPartitionLog, checkpoints
-from sharegroup.storage.batch_cleaning import delete_horizon
+from sharegroup.storage.cleaner.batch_cleaning import delete_horizon
 from sharegroup.wire.batch import COMPRESSION_MASK, TRANSACTIONAL, decode_batch, end_offset_of
 from sharegroup.wire.compression import GZIP, LZ4, SNAPPY, ZSTD
 from sharegroup.wire.markers import MarkerType, encode_marker, is_control

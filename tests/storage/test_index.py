@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharegroup.storage.index import OffsetIndex, TimeIndex
+from sharegroup.storage.indexes.sparse_index import OffsetIndex, TimeIndex
 
 STEPS = st.lists(st.tuples(st.integers(1, 50), st.integers(1, 5000)), max_size=40)
 

@@ -8,7 +8,7 @@ import pytest
 
 from sharegroup.model.log import AbortedTransaction
 from sharegroup.storage import LocalPartitionLog, LogSettings
-from sharegroup.storage.transaction_index import Found, TransactionIndex
+from sharegroup.storage.indexes.transaction_index import Found, TransactionIndex
 from sharegroup.transactions.ongoing import EndedTransaction
 from sharegroup.wire.batch import TRANSACTIONAL, parse_header, with_records
 from sharegroup.wire.markers import MarkerType, encode_marker

@@ -17,9 +17,9 @@ from sharegroup.app import addresses, log_lines, signals
 from sharegroup.app.allocator import keep_freed_memory
 from sharegroup.app.descriptors import QuietAccepting, raise_descriptor_limit
 from sharegroup.app.environment import local_environment
-from sharegroup.app.exposure import check_alterations, check_exposure
 from sharegroup.app.idle_memory import give_back_idle_memory
 from sharegroup.app.listener_warnings import listener_warnings
+from sharegroup.app.open_listeners import check_alterations, check_exposure
 from sharegroup.broker.configs.broker import BrokerConfig, load
 from sharegroup.broker.configs.listeners import Listener
 from sharegroup.broker.configs.security import USERS_FILE

@@ -25,7 +25,7 @@ from sharegroup.model.errors import CorruptMessage, UnsupportedCompressionType
 from sharegroup.model.limits import RECORD_BYTES_MIN
 from sharegroup.records import pure
 from sharegroup.records import walk as walking
-from sharegroup.records.verdict import Verdict
+from sharegroup.records.walk_result import Verdict
 from sharegroup.wire.batch import (
     COMPRESSION_MASK,
     CONTROL,

@@ -22,20 +22,20 @@ from sharegroup.broker.coordination.transaction_writes import (
     OffsetAdmission,
     TransactionWrites,
 )
-from sharegroup.broker.counters import Counters
 from sharegroup.broker.delivery.cooperative_reading import CooperativeReading
 from sharegroup.broker.delivery.hash_index import HashIndex
 from sharegroup.broker.delivery.range_reading import RangeReading
 from sharegroup.broker.delivery.share_partitions import SharePartitions
 from sharegroup.broker.delivery.unpacking import Unpacking
+from sharegroup.broker.event_counters import Counters
 from sharegroup.broker.fetch_sessions import FetchSessions
+from sharegroup.broker.hot_path_counters import Meters
 from sharegroup.broker.internal_topics import (
     CONSUMER_OFFSETS,
     SECURITY,
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
 )
-from sharegroup.broker.meters import Meters
 from sharegroup.broker.network.api_table import served_apis
 from sharegroup.broker.network.descriptors import DescriptorBudget
 from sharegroup.broker.parts import BrokerParts

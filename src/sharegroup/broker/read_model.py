@@ -17,7 +17,7 @@ from sharegroup.broker.coordination.share_groups_view import ShareGroupsView
 from sharegroup.broker.coordination.share_state_log import ShareStateLog
 from sharegroup.broker.delivery.next_record import next_record
 from sharegroup.broker.delivery.share_partitions import SharePartitions
-from sharegroup.broker.meters import SharePartitionMeter
+from sharegroup.broker.hot_path_counters import SharePartitionMeter
 from sharegroup.broker.topics import Topics
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import KafkaError, UnknownServerError
@@ -25,7 +25,7 @@ from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.log import PartitionLog
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.share.archived import ArchivedRange
-from sharegroup.share.disorder import Disorder
+from sharegroup.share.order_violations import Disorder
 from sharegroup.share.ordered import OrderedSharePartition
 from sharegroup.share.partition import SharePartition, Statistics
 from sharegroup.share.record_state import AVAILABLE, RecordState

@@ -22,8 +22,8 @@ from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.listeners import is_every_interface
 from sharegroup.broker.configs.stored_passwords import with_stored
 from sharegroup.broker.configured_rules import configured_rules
-from sharegroup.broker.counters import Counters
 from sharegroup.broker.delivery.lost_state import give_up_seen_offsets, say_lost_state
+from sharegroup.broker.event_counters import Counters
 from sharegroup.broker.local_store import open_local_store
 from sharegroup.broker.network.connection import BrokerConnection
 from sharegroup.broker.network.connections import Connections

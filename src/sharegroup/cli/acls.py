@@ -18,6 +18,7 @@ from sharegroup.cli.acl_words import (
     row_of,
     unreadable,
 )
+from sharegroup.cli.broker_check import admin_of
 from sharegroup.cli.completion import complete_groups, complete_topics
 from sharegroup.cli.confirmation import Yes, confirm
 from sharegroup.cli.connecting import broker_of
@@ -29,7 +30,6 @@ from sharegroup.cli.options import (
     verbs,
 )
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, explain, run
-from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.tables import count, print_json, print_line, print_rows
 from sharegroup.client.admin.acls import Acl, AclFilter
 from sharegroup.model.acl import AclOperation, AclPattern, AclResource

@@ -14,7 +14,7 @@ import os
 import stat
 from typing import Final, NamedTuple
 
-from sharegroup.cli.lines import LineSplitter
+from sharegroup.cli.input_records import LineSplitter
 from sharegroup.cli.outcome import UsageError
 from sharegroup.client.records.record import Record
 from sharegroup.model.errors import SharegroupError

@@ -11,9 +11,9 @@ from sharegroup.cli.completion import complete_groups, complete_topics
 from sharegroup.cli.connecting import broker_of
 from sharegroup.cli.consuming import Ack, Wanted, consume_group
 from sharegroup.cli.key_ranges import parse_key_ranges
+from sharegroup.cli.log_printing import COMMITTED, UNCOMMITTED, Look, peek
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, CommandConfig
 from sharegroup.cli.outcome import UsageError, run
-from sharegroup.cli.peeking import COMMITTED, UNCOMMITTED, Look, peek
 from sharegroup.cli.record_format import JSON
 
 HELP: Final = """\

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from sharegroup.cli.broker_check import admin_of
 from sharegroup.cli.confirming import Confirmations
 from sharegroup.cli.connecting import Broker
 from sharegroup.cli.outcome import ExitCode, complain, exit_code
 from sharegroup.cli.output import Output
-from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.record_format import JSON, renderer
 from sharegroup.cli.stopping import Stopping
 from sharegroup.cli.tables import count

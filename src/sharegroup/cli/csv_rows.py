@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from sharegroup.cli.lines import NewRecord
+from sharegroup.cli.input_records import NewRecord
 from sharegroup.cli.outcome import UsageError
 from sharegroup.model.limits import INPUT_LINE_BYTES_MAX
 

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
+from sharegroup.cli.broker_check import admin_of
 from sharegroup.cli.completion import Group, Topic
 from sharegroup.cli.confirmation import Yes, confirm
 from sharegroup.cli.connecting import broker_of
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, CommandConfig
 from sharegroup.cli.outcome import run
-from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.tables import print_line
 from sharegroup.model.ids import TopicPartition
 

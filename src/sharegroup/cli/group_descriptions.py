@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from sharegroup.cli.broker_check import admin_of
 from sharegroup.cli.connecting import broker_of
 from sharegroup.cli.consumer_group_views import (
     key_space_text,
@@ -23,7 +24,6 @@ from sharegroup.cli.group_kinds import Kind, KindOption, Kinds, kinds_of
 from sharegroup.cli.offset_plan import partitions_text
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, CommandConfig
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
-from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.settings import settings_if_shown
 from sharegroup.cli.tables import print_json, print_line, print_rows, print_table
 from sharegroup.cli.watching import watch

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from sharegroup.cli.broker_check import admin_of
 from sharegroup.cli.completion import Group, complete_topics
 from sharegroup.cli.connecting import broker_of
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, CommandConfig
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
-from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.tables import count, print_rows
 from sharegroup.client.admin.descriptions import PartitionRecords, RecordRange
 from sharegroup.model.errors import UnknownTopicOrPartition

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
+from sharegroup.cli.broker_check import admin_of
 from sharegroup.cli.completion import Group, complete_topics
 from sharegroup.cli.confirmation import Yes, confirm
 from sharegroup.cli.connecting import broker_of
@@ -31,7 +32,6 @@ from sharegroup.cli.options import (
     verbs,
 )
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
-from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.settings import own_settings, parse_settings
 from sharegroup.cli.tables import print_json, print_line, print_rows, print_table
 from sharegroup.client.admin.admin import Admin

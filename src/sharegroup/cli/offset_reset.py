@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
+from sharegroup.cli.broker_check import admin_of
 from sharegroup.cli.completion import complete_topics
 from sharegroup.cli.connecting import broker_of
 from sharegroup.cli.group_choice import AllGroups, Groups, check_choice, described, members_to_stop
@@ -17,7 +18,6 @@ from sharegroup.cli.offset_plan import Plan, parse_datetime_ms, parse_plan, pars
 from sharegroup.cli.offset_planning import Scope, Target, make_plan, start_offsets
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, CommandConfig
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
-from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.tables import count, print_json, print_line, print_rows
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import OffsetSpec

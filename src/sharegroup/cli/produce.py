@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, NamedTuple
 
 import typer
 
+from sharegroup.cli.broker_check import reach
 from sharegroup.cli.completion import Topic
 from sharegroup.cli.confirming import Confirming, Place, place_in
 from sharegroup.cli.connecting import Broker, broker_of
 from sharegroup.cli.csv_rows import CsvRows
 from sharegroup.cli.input import chunks, open_input, size_of
-from sharegroup.cli.lines import LineSplitter, Parse, parse_headers, parser
+from sharegroup.cli.input_records import LineSplitter, Parse, parse_headers, parser
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, CommandConfig
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, explain, run
-from sharegroup.cli.reaching import reach
 from sharegroup.cli.record_json import parse_record_json
 from sharegroup.cli.stopping import Stopping
 from sharegroup.cli.tables import count, print_json

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from sharegroup.cli.broker_check import admin_of
 from sharegroup.cli.connecting import broker_of
 from sharegroup.cli.options import (
     DEFAULT_BOOTSTRAP_SERVER,
@@ -15,7 +16,6 @@ from sharegroup.cli.options import (
     verbs,
 )
 from sharegroup.cli.outcome import UsageError, run
-from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.tables import print_json, print_line, print_rows
 from sharegroup.client.admin.descriptions import ClientQuota
 from sharegroup.quotas.entity import CLIENT_ID, IP, USER

@@ -14,7 +14,7 @@ import base64
 import json
 from typing import Any, Final, Protocol
 
-from sharegroup.cli.lines import NewRecord
+from sharegroup.cli.input_records import NewRecord
 from sharegroup.cli.outcome import UsageError
 from sharegroup.client.records.record import Headers
 

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from sharegroup.cli.broker_check import reach
 from sharegroup.cli.connecting import broker_of
 from sharegroup.cli.options import AsJson, CommandConfig, as_given
 from sharegroup.cli.outcome import run
-from sharegroup.cli.reaching import reach
 from sharegroup.cli.tables import print_json, print_line, print_table
 from sharegroup.client.admin.admin import Admin
 from sharegroup.spark.report.checkpoint import Batch, Checkpoint, read_checkpoint

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from sharegroup.cli.broker_check import admin_of
 from sharegroup.cli.completion import complete_topics
 from sharegroup.cli.confirmation import Yes, confirm
 from sharegroup.cli.connecting import broker_of
@@ -17,7 +18,6 @@ from sharegroup.cli.options import (
     verbs,
 )
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, explain, run
-from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.settings import parse_settings, settings_if_shown
 from sharegroup.cli.tables import count, print_json, print_line, print_rows, print_table
 from sharegroup.client.admin.admin import Admin

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from sharegroup.cli.broker_check import admin_of
 from sharegroup.cli.completion import complete_topics
 from sharegroup.cli.confirmation import Yes, confirm
 from sharegroup.cli.connecting import broker_of
@@ -19,7 +20,6 @@ from sharegroup.cli.options import (
     verbs,
 )
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, explain, run
-from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.tables import print_json, print_line, print_rows
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import TransactionDescription

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
+from sharegroup.cli.broker_check import admin_of
 from sharegroup.cli.confirmation import Yes, confirm
 from sharegroup.cli.connecting import broker_of
 from sharegroup.cli.options import (
@@ -19,7 +20,6 @@ from sharegroup.cli.options import (
 )
 from sharegroup.cli.outcome import UsageError, run
 from sharegroup.cli.passwords import PasswordFile, new_password
-from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.tables import print_json, print_line, print_rows
 from sharegroup.client.admin.scram_users import ITERATIONS_DEFAULT
 from sharegroup.model.errors import ConfigError

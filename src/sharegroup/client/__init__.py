@@ -29,7 +29,6 @@ if TYPE_CHECKING:
         Wakeup,
     )
     from sharegroup.client.group.consumer import Consumer
-    from sharegroup.client.group.key_pool import KeyPool
     from sharegroup.client.group.offset_requests import OffsetAndMetadata
     from sharegroup.client.producer.delivery import Delivery, RecordMetadata
     from sharegroup.client.producer.producer import Producer
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     )
     from sharegroup.client.security.settings import Security
     from sharegroup.client.share.consumer import ShareConsumer
+    from sharegroup.client.worker.key_pool import KeyPool
     from sharegroup.client.worker.retry import Backoff, Reject
     from sharegroup.model.acl import AclOperation, AclPattern, AclResource
 

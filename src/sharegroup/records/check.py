@@ -9,7 +9,7 @@ from typing import NoReturn
 from sharegroup.model.errors import CorruptMessage, InvalidRecord
 from sharegroup.model.limits import DECOMPRESSED_BATCH_BYTES_MAX, RECORD_BYTES_MIN
 from sharegroup.records import walk as walking
-from sharegroup.records.verdict import Verdict, Walked
+from sharegroup.records.walk_result import Verdict, Walked
 from sharegroup.wire.batch import COMPRESSION_MASK, HEADER_BYTES, BatchHeader, read_varint
 from sharegroup.wire.compression import decompress
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from sharegroup.records import pure
-from sharegroup.records.verdict import Verdict, Walked
+from sharegroup.records.walk_result import Verdict, Walked
 
 log = logging.getLogger("sharegroup.records")
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sharegroup.records.verdict import TIMELESS, Verdict, Walked
+from sharegroup.records.walk_result import TIMELESS, Verdict, Walked
 
 VERSION: Final = 4
 """Version of the walk; ``walk.c`` has the same."""

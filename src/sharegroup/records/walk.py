@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from sharegroup.records import compiled, pure
-from sharegroup.records.verdict import Walked
+from sharegroup.records.walk_result import Walked
 
 LIBRARY: Final = compiled.load()
 """The compiled walk, for code that fills arrays with it; None: Python's is in use."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from sharegroup.share.acknowledge import AckBatch
 from sharegroup.share.acquire import Acquisition
-from sharegroup.share.changes import StateChange
 from sharegroup.share.ordered import OrderedSharePartition
 from sharegroup.share.partition import SharePartition, Statistics
 from sharegroup.share.ranges import AcquiredRange
 from sharegroup.share.record_state import AckType, RecordState
 from sharegroup.share.session import ShareSession, ShareSessions
 from sharegroup.share.settings import DeliverySettings
+from sharegroup.share.state_changes import StateChange
 
 __all__ = [
     "AckBatch",

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sharegroup.share.archived import ArchivedRange, Reason
-from sharegroup.share.codes import runs
 from sharegroup.share.locks import Lock
+from sharegroup.share.offset_codes import runs
 from sharegroup.share.ranges import AcquiredRange, Fetched
 from sharegroup.share.record_state import ACQUIRED, AVAILABLE, TRANSITIONS, Verb
 from sharegroup.share.settings import DeliverySettings

@@ -40,21 +40,10 @@ from sharegroup.share.acknowledge import SILENT, AckBatch, checked_answers
 from sharegroup.share.acquire import NOTHING, Acquisition, discard
 from sharegroup.share.archived import Archived
 from sharegroup.share.blocked import Blocked, available
-from sharegroup.share.changes import Changes, StateChange
-from sharegroup.share.codes import DOUBLED, ODD, combined, distinct, marked_runs
-from sharegroup.share.disorder import Disorder
 from sharegroup.share.key_order import KeyOrder
 from sharegroup.share.locks import Lock
-from sharegroup.share.pace import Pace
-from sharegroup.share.partition import SharePartition, codes_of
-from sharegroup.share.ranges import AcquiredRange, Fetched, add_runs, apart
-from sharegroup.share.record_state import ACQUIRED, AVAILABLE, RecordState, Verb
-from sharegroup.share.release import put_off, regions
-from sharegroup.share.settings import DeliverySettings
-from sharegroup.share.spans import ABSENT, Status, as_spans
-from sharegroup.share.stretches import Stretch, recoded
-from sharegroup.share.stretches import clipped as cut_out
-from sharegroup.share.verbs import (
+from sharegroup.share.offset_codes import DOUBLED, ODD, combined, distinct, marked_runs
+from sharegroup.share.offsets_by_verb import (
     TAKE_BACK,
     TYPE_BITS,
     groups_of,
@@ -63,6 +52,17 @@ from sharegroup.share.verbs import (
     sort_ended,
     sort_out,
 )
+from sharegroup.share.order_violations import Disorder
+from sharegroup.share.pace import Pace
+from sharegroup.share.partition import SharePartition, codes_of
+from sharegroup.share.ranges import AcquiredRange, Fetched, add_runs, apart
+from sharegroup.share.record_state import ACQUIRED, AVAILABLE, RecordState, Verb
+from sharegroup.share.release import put_off, regions
+from sharegroup.share.settings import DeliverySettings
+from sharegroup.share.spans import ABSENT, Status, as_spans
+from sharegroup.share.state_changes import Changes, StateChange
+from sharegroup.share.stretches import Stretch, recoded
+from sharegroup.share.stretches import clipped as cut_out
 
 WAITING_MAX: Final = 100_000
 """No more of the log is loaded while this many loaded records are held by nobody."""

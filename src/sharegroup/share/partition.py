@@ -40,14 +40,14 @@ from sharegroup.share.acquire import (
     unfinished,
 )
 from sharegroup.share.archived import Archived, Reason
-from sharegroup.share.changes import Changes, StateChange
-from sharegroup.share.codes import combined, distinct
 from sharegroup.share.locks import Lock
+from sharegroup.share.offset_codes import combined, distinct
 from sharegroup.share.ranges import Fetched
 from sharegroup.share.record_state import AVAILABLE, RENEW, AckType, RecordState, Verb
 from sharegroup.share.release import take_back
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.spans import ABSENT, Span, Status
+from sharegroup.share.state_changes import Changes, StateChange
 from sharegroup.share.stretches import Stretch
 from sharegroup.share.window import Window
 

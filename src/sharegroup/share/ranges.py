@@ -9,7 +9,7 @@ from operator import add, le, lt
 from typing import NamedTuple
 
 from sharegroup.model.offsets import OffsetRange
-from sharegroup.share.codes import Runs
+from sharegroup.share.offset_codes import Runs
 
 
 class AcquiredRange(NamedTuple):

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sharegroup.share.changes import Changes
 from sharegroup.share.locks import Lock
 from sharegroup.share.record_state import Verb
+from sharegroup.share.state_changes import Changes
 from sharegroup.share.stretches import Stretch
 from sharegroup.share.window import Window
 

@@ -2,7 +2,7 @@
 
 A window of few pieces is a few stretches with one status each, whatever their length. Where pieces
 are short, a stretch has a table of statuses and one byte per offset, its index in that table
-(:mod:`sharegroup.share.codes`).
+(:mod:`sharegroup.share.offset_codes`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sharegroup.share.codes import distinct, runs
+from sharegroup.share.offset_codes import distinct, runs
 from sharegroup.share.spans import Span, Status
 
 STATUSES_MAX: Final = 32

@@ -26,8 +26,8 @@ from itertools import dropwhile, pairwise
 
 from sharegroup.model.share_state import StateBatch, StateRow
 from sharegroup.share.batches import DeliveryBatches
-from sharegroup.share.codes import run_count
 from sharegroup.share.locks import Lock, LockTable
+from sharegroup.share.offset_codes import run_count
 from sharegroup.share.record_state import AVAILABLE, TERMINAL, RecordState
 from sharegroup.share.spans import Span
 from sharegroup.share.stretches import (

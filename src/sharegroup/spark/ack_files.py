@@ -34,8 +34,7 @@ from uuid import UUID
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
-from sharegroup.spark.ranges import without
-from sharegroup.spark.source.folder_lock import (
+from sharegroup.spark.folder_lock import (
     FolderLock,
     FolderTaken,
     Writer,
@@ -43,7 +42,7 @@ from sharegroup.spark.source.folder_lock import (
     reader_of,
     topics_read,
 )
-from sharegroup.spark.source.ledger import Decision
+from sharegroup.spark.ranges import Decision, without
 
 if TYPE_CHECKING:
     from sharegroup.spark.options.stream import ShareOptions

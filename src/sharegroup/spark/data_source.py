@@ -25,10 +25,11 @@ from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.options.at_load import check_installed, check_secured
 from sharegroup.spark.options.stream import KEY, ShareOptions, parse_options
 from sharegroup.spark.sink.writer import ShareBatchWriter, ShareStreamWriter
-from sharegroup.spark.source import environment
+from sharegroup.spark.slices import Slice
 from sharegroup.spark.source.offsets import INITIAL, from_json, to_json
-from sharegroup.spark.source.planning import Slice, plan, plan_by_key
+from sharegroup.spark.source.planning import plan, plan_by_key
 from sharegroup.spark.source.sigterm import source_started, source_stopping
+from sharegroup.spark.source.telling import environment
 from sharegroup.spark.task.shipping import shipped
 
 if TYPE_CHECKING:

@@ -1,9 +1,10 @@
-"""Arithmetic on ascending, disjoint ranges of offsets; both ends are inclusive, as everywhere."""
+"""Ranges of offsets with a decision each, and arithmetic on ascending, disjoint ranges. Both ends
+are inclusive, as everywhere."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from sharegroup.model.offsets import OffsetRange
 
@@ -84,3 +85,13 @@ def _part(one: R, first: int, last: int) -> R:
 def size(ranges: Iterable[tuple[int, ...]]) -> int:
     """How many offsets the ranges have."""
     return sum(one[1] - one[0] + 1 for one in ranges)
+
+
+class Decision(NamedTuple):
+    """Records ``first`` … ``last``: the AckType, and when it takes effect (milliseconds from the
+    end of the batch; only for release and renew)."""
+
+    first: int
+    last: int
+    type: int
+    delay_ms: int = 0

@@ -1,6 +1,6 @@
 """The log in local segment files, in Kafka's own formats, and the durable facts of a data folder.
 
-Reading order: ``settings`` → ``failures`` → ``local_file`` → ``disk`` → ``index`` → ``damage`` →
+Reading order: ``settings`` → ``failures`` → ``local_file`` → ``disk`` → ``indexes`` → ``damage`` →
 ``quarantine`` → ``segment`` → ``segments`` → ``flush`` → ``rolling`` → ``partition_log`` →
 ``recovery`` → ``retention`` → ``catalog`` → ``partitions`` → ``topic_changes`` →
 ``offset_checkpoints`` → ``data_folder``.

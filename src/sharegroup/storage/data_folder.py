@@ -35,9 +35,9 @@ from sharegroup.model.histogram import Histogram
 from sharegroup.model.ids import TopicPartition, topic_id_text
 from sharegroup.model.store import CleaningFacts, Configs, LogFolder, TopicFacts
 from sharegroup.model.topic_name import check_topic_name
-from sharegroup.storage import checkpoints, skipping, stray_folders
+from sharegroup.storage import checkpoints, lost_offsets, stray_folders
 from sharegroup.storage.catalog import Catalog, Facts
-from sharegroup.storage.cleaner import Cleaner
+from sharegroup.storage.cleaner.log_cleaner import Cleaner
 from sharegroup.storage.failures import Lack, lack_of
 from sharegroup.storage.missing_catalog import check_catalog
 from sharegroup.storage.offset_checkpoints import OffsetCheckpoints
@@ -363,7 +363,9 @@ class DataFolder:
             for key, offset in given.items():
                 log = self._logs.get(key)
                 if log is not None and log.failure is None and log.log_end_offset < offset:
-                    skipping.report(self.recovered, key, log.log_end_offset, skipping.SEEN, offset)
+                    lost_offsets.report(
+                        self.recovered, key, log.log_end_offset, lost_offsets.SEEN, offset
+                    )
                     files += log.skip_to(offset)
             if files:
                 await self._disk.sync(files)

@@ -16,10 +16,10 @@ from uuid import UUID
 
 from sharegroup.model.environment import Disk, DiskFile
 from sharegroup.model.ids import TopicPartition
-from sharegroup.storage import checkpoints, rewrite, skipping
-from sharegroup.storage.contents import LogContents
+from sharegroup.storage import checkpoints, lost_offsets, rewrite
 from sharegroup.storage.disk import SyncFailed
 from sharegroup.storage.files import write_unsynced
+from sharegroup.storage.log_contents import LogContents
 from sharegroup.storage.recovery import LastKnown, Recovered, open_partition
 from sharegroup.storage.settings import LogSettings
 
@@ -141,9 +141,9 @@ class PartitionFolders:
         durable = max(wanted.known.recovery_point, contents.reached)
         if end >= durable:
             return
-        skipping.report(recovered, wanted.key, end, skipping.DURABLE, durable)
+        lost_offsets.report(recovered, wanted.key, end, lost_offsets.DURABLE, durable)
         sides: list[DiskFile] = []
-        file = skipping.skip(self._disk, contents.segments, durable, sides)
+        file = lost_offsets.skip(self._disk, contents.segments, durable, sides)
         contents.side_files += sides
         contents.unsynced += [*sides, file]
         contents.recovery_point = durable

@@ -30,18 +30,18 @@ from sharegroup.model.log import (
 )
 from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.storage import (
-    lookup,
+    lost_offsets,
     producers,
     retention,
     rewrite,
     rolling,
     segments,
-    skipping,
+    timestamp_lookup,
 )
-from sharegroup.storage.cleaning import LogCleaning
-from sharegroup.storage.contents import LogContents, LogStatistics
+from sharegroup.storage.cleaner.next_log import LogCleaning
 from sharegroup.storage.failures import Failures
 from sharegroup.storage.flush import Flusher
+from sharegroup.storage.log_contents import LogContents, LogStatistics
 from sharegroup.storage.segment import Segment
 from sharegroup.storage.segments import Mark
 from sharegroup.storage.settings import FlushPolicy, LogSettings, TimestampType
@@ -339,7 +339,7 @@ class LocalPartitionLog:
         """(offset, timestamp) of the first visible record at or after ``timestamp_ms``, or None."""
         self._check_in_service()
         try:
-            return lookup.first_at_or_after(
+            return timestamp_lookup.first_at_or_after(
                 self._segments, timestamp_ms, self._log_start, self._visible.offset
             )
         except OSError as error:
@@ -351,7 +351,7 @@ class LocalPartitionLog:
         """
         self._check_in_service()
         try:
-            return lookup.latest(self._segments, self._log_start, self._visible.offset)
+            return timestamp_lookup.latest(self._segments, self._log_start, self._visible.offset)
         except OSError as error:
             raise self._disk_failed(error) from error
 
@@ -427,11 +427,11 @@ class LocalPartitionLog:
         return min(self._recovery_point, self._visible.offset)
 
     def skip_to(self, next_offset: int) -> list[DiskFile]:
-        """Give up the offsets up to ``next_offset`` (:mod:`sharegroup.storage.skipping`). The
+        """Give up the offsets up to ``next_offset`` (:mod:`sharegroup.storage.lost_offsets`). The
         caller must sync the returned files before the next append.
         """
         sides: list[DiskFile] = []
-        file = skipping.skip(self._environment.disk, self._segments, next_offset, sides)
+        file = lost_offsets.skip(self._environment.disk, self._segments, next_offset, sides)
         self._unsynced.close_after_sync(sides)
         self._end = self._recovery_point = next_offset
         self._visible = self._flushing = self._end_mark()

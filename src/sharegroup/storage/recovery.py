@@ -31,8 +31,8 @@ from sharegroup.model.environment import Disk
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.storage import gaps, producer_snapshot, rewrite, swapping, traces
-from sharegroup.storage.contents import LogContents
 from sharegroup.storage.damage import Damage, merged
+from sharegroup.storage.log_contents import LogContents
 from sharegroup.storage.producers import note
 from sharegroup.storage.scan import Scan, scan_segment
 from sharegroup.storage.segment import TRANSACTION_INDEX, Segment

@@ -22,12 +22,12 @@ from sharegroup.model.environment import Disk, DiskFile
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.log import StoredBatches
 from sharegroup.storage.batch_reader import UNREADABLE, BatchReader, Offsets
-from sharegroup.storage.checked import CheckedRanges
+from sharegroup.storage.checked_ranges import CheckedRanges
 from sharegroup.storage.damage import BrokenBatch, Damage
 from sharegroup.storage.files import write_unsynced
+from sharegroup.storage.indexes.segment_indexes import SegmentIndexes
+from sharegroup.storage.indexes.transaction_index import TransactionIndex
 from sharegroup.storage.quarantine import DAMAGED, Quarantine
-from sharegroup.storage.segment_indexes import SegmentIndexes
-from sharegroup.storage.transaction_index import TransactionIndex
 from sharegroup.wire.batch import HEADER_BYTES, BatchHeader, parse_header
 
 logger = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from sharegroup.model.errors import (
 from sharegroup.model.limits import DECOMPRESSED_BATCH_BYTES_MAX
 from sharegroup.model.log import Recompression
 from sharegroup.records.check import plain_records, walk_records
-from sharegroup.records.verdict import TIMELESS, Walked
+from sharegroup.records.walk_result import TIMELESS, Walked
 from sharegroup.storage.faulty_records import RefusedRecord, naming
 from sharegroup.storage.settings import LogSettings, TimestampType
 from sharegroup.wire.batch import (

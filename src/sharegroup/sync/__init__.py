@@ -20,8 +20,8 @@ accepted. An object may be used from one thread at a time.
 from __future__ import annotations
 
 from sharegroup.sync.admin import Admin
-from sharegroup.sync.consumer import ShareConsumer
+from sharegroup.sync.consumer import Consumer
 from sharegroup.sync.producer import Delivery, Producer
-from sharegroup.sync.reading import Consumer
+from sharegroup.sync.share_consumer import ShareConsumer
 
 __all__ = ["Admin", "Consumer", "Delivery", "Producer", "ShareConsumer"]

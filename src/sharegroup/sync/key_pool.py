@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self
 
-from sharegroup.client.group.key_pool import KeyPool as Inner
-from sharegroup.client.group.key_pool import OnFailure
 from sharegroup.client.records.record import ConsumerRecord, K, V
+from sharegroup.client.worker.key_pool import KeyPool as Inner
+from sharegroup.client.worker.key_pool import OnFailure
 from sharegroup.client.worker.settings import SIGNALS
 from sharegroup.sync.worker_threads import HandlerThreads, signals_call
 
 if TYPE_CHECKING:
-    from sharegroup.sync.reading import Consumer
+    from sharegroup.sync.consumer import Consumer
 
 Failed = Callable[[ConsumerRecord[K, V], Exception], object]
 

@@ -9,13 +9,13 @@ from abc import ABC, abstractmethod
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from sharegroup.client.core.holdings import Iteration
+from sharegroup.client.core.held_deliveries import Iteration
 from sharegroup.client.records.record import K, Record, Records, V
 
 if TYPE_CHECKING:
     from sharegroup.client.records.arrow_decode import RecordBatch
     from sharegroup.client.share.arrow_batches import ArrowForm
-    from sharegroup.sync.consumer import ShareConsumer
+    from sharegroup.sync.share_consumer import ShareConsumer
 
 T = TypeVar("T")
 

@@ -18,8 +18,8 @@ from sharegroup.client import Admin, Producer
 from sharegroup.model.environment import Environment
 from sharegroup.model.errors import SharegroupError
 from sharegroup.testing.disks import FolderDisk, MortalDisk, VolatileDisk
-from sharegroup.testing.look import look_at_group
 from sharegroup.testing.movable_time import MovableClock, MovableLoop, TimeOffset
+from sharegroup.testing.snapshots import look_at_group
 from sharegroup.testing.views import GroupView
 from sharegroup.wire.batch import decode_batch, parse_headers
 from sharegroup.wire.markers import is_control

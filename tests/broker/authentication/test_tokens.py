@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from sharegroup.app.environment import local_environment
 from sharegroup.broker.authentication.signing_keys import SigningKeys, parse_keys
 from sharegroup.broker.authentication.tokens import Expected, Tokens
-from sharegroup.broker.counters import Counters
+from sharegroup.broker.event_counters import Counters
 from sharegroup.model.limits import JWKS_BYTES_MAX, TOKEN_BYTES_MAX
 from sharegroup.sasl.server import Refused
 

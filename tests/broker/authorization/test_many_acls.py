@@ -35,7 +35,7 @@ SHOW = frame(apis.DESCRIBE_ACLS, 3, DescribeAclsRequest(1, None, 1, None, None, 
 
 @pytest.fixture(autouse=True)
 def _turn_after_each_item(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sharegroup.broker.slices.SLICE_S", 0)
+    monkeypatch.setattr("sharegroup.broker.time_slices.SLICE_S", 0)
 
 
 def with_admin(folder: Path, scenario: Any) -> None:

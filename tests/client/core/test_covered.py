@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sharegroup.client.core.covered import Covered
+from sharegroup.client.core.uncommitted_ranges import Covered
 from sharegroup.cooperative.intervals import Intervals
 from sharegroup.model.ids import TopicPartition
 

@@ -8,7 +8,7 @@ import pytest
 
 from sharegroup.client.core.acknowledgements import UNDECIDED, AcknowledgedRange, AckType
 from sharegroup.client.core.delivery import Delivery
-from sharegroup.client.core.holdings import AcknowledgementMode, Decided, Holdings, Iteration
+from sharegroup.client.core.held_deliveries import AcknowledgementMode, Decided, Holdings, Iteration
 from sharegroup.client.errors import CorruptRecordBatch, IllegalState
 from sharegroup.client.records.record import PlainFields, Record
 from sharegroup.client.share.node_session import Acknowledged, Lease

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sharegroup.client.core.acknowledgements import UNDECIDED, AckType
 from sharegroup.client.core.delivery import Delivery
-from sharegroup.client.core.holdings import AcknowledgementMode, Decided, Holdings
+from sharegroup.client.core.held_deliveries import AcknowledgementMode, Decided, Holdings
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.records.record import PlainFields, Record
 from sharegroup.client.share.node_session import Lease

@@ -20,7 +20,7 @@ from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.listener_settings import ListenerSettings
 from sharegroup.broker.configs.listeners import SASL_PROTOCOLS, SSL, TLS_PROTOCOLS
 from sharegroup.broker.configs.security import JAAS, REAUTH, USERS_FILE
-from sharegroup.broker.counters import Counters
+from sharegroup.broker.event_counters import Counters
 from sharegroup.model.environment import Disk, Environment
 from sharegroup.model.errors import ConfigError
 from sharegroup.sasl.jaas import jaas_users

@@ -14,7 +14,7 @@ from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.listener_settings import LISTENER_CONFIGS, suffix_of
 from sharegroup.broker.configs.listeners import PLAINTEXT, SASL_PROTOCOLS, Listener
 from sharegroup.broker.coordination.security_store import SecurityStore
-from sharegroup.broker.counters import Counters
+from sharegroup.broker.event_counters import Counters
 from sharegroup.model.environment import Environment
 from sharegroup.model.errors import ConfigError, InvalidConfig, KafkaError
 from sharegroup.sasl.scram_keys import ScramCredential, ScramMechanism

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from sharegroup.broker.counters import Counters
+from sharegroup.broker.event_counters import Counters
 from sharegroup.model.environment import Clock, Disk
 from sharegroup.model.limits import JWKS_BYTES_MAX
 from sharegroup.sasl.server import Refused

@@ -14,7 +14,7 @@ from sharegroup.broker.authorization.resources import (
     group,
     topic,
 )
-from sharegroup.broker.counters import Counters
+from sharegroup.broker.event_counters import Counters
 from sharegroup.model.limits import AUTHORIZER_ANSWERS_MAX
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from sharegroup.broker.authorization.acl_rows import acl_of
 from sharegroup.broker.authorization.acls import Acl
 from sharegroup.broker.authorization.resources import Operation, Resource
-from sharegroup.broker.counters import Counters
+from sharegroup.broker.event_counters import Counters
 from sharegroup.model.limits import AUTHORIZER_ANSWERS_MAX
 from sharegroup.wire.internal.security import AclRow
 

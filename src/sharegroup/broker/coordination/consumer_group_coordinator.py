@@ -13,7 +13,7 @@ from sharegroup.broker.coordination.consumer_groups_view import ConsumerGroupsVi
 from sharegroup.broker.coordination.group_registry import delete_if_empty
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.runtime import Runtime, Written, unavailable
-from sharegroup.broker.slices import sliced
+from sharegroup.broker.time_slices import sliced
 from sharegroup.groups.classic.requests import Join, Joined, Leaving, Left, Refused, Sync, Synced
 from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat, HeartbeatResult
 from sharegroup.groups.consumer.membership import ConsumerGroups

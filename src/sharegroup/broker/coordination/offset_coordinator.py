@@ -17,7 +17,6 @@ from sharegroup.broker.coordination.log import EndOfTransaction, Producer
 from sharegroup.broker.coordination.offsets_machine import OffsetsMachine
 from sharegroup.broker.coordination.runtime import Runtime, unavailable
 from sharegroup.cooperative.intervals import Intervals
-from sharegroup.groups.individual import AnyRecord
 from sharegroup.groups.offsets import (
     Commit,
     Committed,
@@ -25,6 +24,7 @@ from sharegroup.groups.offsets import (
     Committer,
     OffsetRecord,
 )
+from sharegroup.groups.range_commits import AnyRecord
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import (
     GroupIdNotFound,

@@ -3,8 +3,8 @@
 
 To the runtime the two logs are one. The type of its key tells which log a record goes to. The topic
 of ranges is made for the first range, and the log cleaner keeps it short: a rewrite concerns only
-the log of offsets. A write to both logs is durable when both parts are; ``groups.individual`` says
-what a crash between the two parts may leave.
+the log of offsets. A write to both logs is durable when both parts are; ``groups.range_commits``
+says what a crash between the two parts may leave.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sharegroup.broker.coordination.log import (
     Ticket,
 )
 from sharegroup.model.errors import MalformedMessage
-from sharegroup.wire.internal.individual import KEY_PREFIX
+from sharegroup.wire.internal.range_commits import KEY_PREFIX
 
 
 class _Both(NamedTuple):

@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 
 from sharegroup.broker.coordination.cleaning import Rounds
 from sharegroup.broker.coordination.log import KeyValue, Producer
-from sharegroup.groups.individual import AnyRecord, IndividualCommits, RangeRecord
 from sharegroup.groups.offsets import NONE, Commit, CommittedOffsets, OffsetRecord
+from sharegroup.groups.range_commits import AnyRecord, IndividualCommits, RangeRecord
 from sharegroup.model.ids import TopicPartition
-from sharegroup.wire.internal import individual
+from sharegroup.wire.internal import range_commits
 from sharegroup.wire.internal.offsets import KEY_PREFIXES, decode_record, encode_record
 
 GROUPS_PER_TICK: Final = 200
@@ -44,8 +44,8 @@ class OffsetsMachine:
 
     def replay(self, offset: int, key: bytes, value: bytes | None) -> bool:
         """Apply a record of a committed offset or range; False for other records."""
-        if key[:2] == individual.KEY_PREFIX:
-            self.individual.replay(individual.decode_record(key, value))
+        if key[:2] == range_commits.KEY_PREFIX:
+            self.individual.replay(range_commits.decode_record(key, value))
             return True
         if key[:2] not in KEY_PREFIXES:
             return False
@@ -125,7 +125,7 @@ class OffsetsMachine:
     def encode(self, record: AnyRecord) -> KeyValue:
         """The bytes of a record."""
         if isinstance(record, RangeRecord):
-            return individual.encode_record(record)
+            return range_commits.encode_record(record)
         return encode_record(record)
 
     def durable(self, records: Sequence[AnyRecord], first_offset: int) -> None:

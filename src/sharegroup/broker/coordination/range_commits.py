@@ -17,8 +17,8 @@ from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.offset_coordinator import OffsetCoordinator, Transaction
 from sharegroup.broker.coordination.offsets_machine import OffsetsMachine
 from sharegroup.broker.coordination.runtime import unavailable
-from sharegroup.groups.individual import AnyRecord, RangeCommit, RangesCommitted
 from sharegroup.groups.offsets import Commit, Committer
+from sharegroup.groups.range_commits import AnyRecord, RangeCommit, RangesCommitted
 from sharegroup.model.errors import (
     IndividualCommitNotAllowed,
     IndividualCommitTooOld,

@@ -13,7 +13,7 @@ from sharegroup.broker.coordination.internal_topic import InternalTopic
 from sharegroup.broker.coordination.runtime import Growth, Runtime, Spawn
 from sharegroup.broker.coordination.security_machine import EncodedAcl, SecurityMachine
 from sharegroup.broker.internal_topics import SECURITY
-from sharegroup.broker.slices import sliced
+from sharegroup.broker.time_slices import sliced
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import KafkaStorageError
 from sharegroup.wire.internal.security import AclChange, SecurityRecord, encode_record

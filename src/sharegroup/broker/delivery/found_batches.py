@@ -1,5 +1,5 @@
 """The batches that a share fetch has found: read, or left in their file and sent from there, as a
-plain fetch does (``network.leaving``).
+plain fetch does (``network.outgoing``).
 
 Of batches left in a file, only the headers are read, one by one. If the batches are large, this
 costs less than copying them.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sharegroup.broker.coordination.share_state_log import ShareStateLog
-from sharegroup.broker.counters import Counters
 from sharegroup.broker.delivery.share_partitions import SharePartitions
 from sharegroup.broker.delivery.unpacking import Unpacking
-from sharegroup.broker.meters import Meters
+from sharegroup.broker.event_counters import Counters
+from sharegroup.broker.hot_path_counters import Meters
 from sharegroup.broker.topics import Topics
 from sharegroup.broker.waiters import Waiters
 from sharegroup.model.environment import Clock

@@ -25,7 +25,7 @@ from sharegroup.model.errors import (
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.model.offsets import OFFSET_MAX, OffsetRange
 from sharegroup.share.acknowledge import AckBatch, checked_answers
-from sharegroup.share.changes import StateChange
+from sharegroup.share.state_changes import StateChange
 
 
 class AckBatchMessage(Protocol):
@@ -68,7 +68,7 @@ _AS_BATCH: Callable[[tuple[Any, ...]], AckBatch] = partial(tuple.__new__, AckBat
 
 Outcome = dict[TopicIdPartition, KafkaError | None]
 GoneBack = dict[TopicIdPartition, Sequence[OffsetRange]]
-"""Accepts that had no effect and are no error (:class:`~sharegroup.share.changes.StateChange`)."""
+"""Accepts that had no effect and are no error: ``share.state_changes.StateChange``."""
 
 
 class AckRound:

@@ -39,7 +39,7 @@ from sharegroup.model.errors import (
     TopicAuthorizationFailed,
 )
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
-from sharegroup.records.picking import picked
+from sharegroup.records.selected_records import picked
 from sharegroup.share.ordered import OrderedSharePartition
 from sharegroup.share.ranges import AcquiredRange
 from sharegroup.share.session import ShareSession

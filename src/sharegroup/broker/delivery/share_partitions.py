@@ -19,7 +19,7 @@ from uuid import UUID
 
 from sharegroup.broker.coordination.share_state_log import Change, ShareStateLog
 from sharegroup.broker.deadline_timer import DeadlineTimer
-from sharegroup.broker.meters import Meters, SharePartitionMeter
+from sharegroup.broker.hot_path_counters import Meters, SharePartitionMeter
 from sharegroup.broker.waiters import Waiters
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.offset_reset import OffsetResetKind
@@ -38,11 +38,11 @@ from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.model.log import PartitionLog
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.share.archived import Archived, Reason
-from sharegroup.share.changes import StateChange
 from sharegroup.share.ordered import OrderedSharePartition
 from sharegroup.share.partition import SharePartition
 from sharegroup.share.session import ShareSession
 from sharegroup.share.settings import DeliverySettings
+from sharegroup.share.state_changes import StateChange
 from sharegroup.share_state.state import NO_EPOCH, UNKNOWN_COUNT
 
 logger = logging.getLogger("sharegroup.broker")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from sharegroup.broker.meters import ACK_TYPES
+from sharegroup.broker.hot_path_counters import ACK_TYPES
 from sharegroup.broker.metrics.metric import Sample, Summed, counter, gauge, histogram, summary
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.read_model import LedView

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from logging import WARNING
 from typing import Protocol
 
-from sharegroup.broker.counters import Counters
+from sharegroup.broker.event_counters import Counters
 from sharegroup.model.limits import ANSWER_BYTES_MIN
 
 

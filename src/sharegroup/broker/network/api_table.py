@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib import import_module
+from types import ModuleType
 from typing import Any, Final
 
 from sharegroup.broker.parts import BrokerParts
@@ -34,7 +35,7 @@ Handler = Callable[[BrokerParts, Any, RequestContext], Awaitable[Any]]
 
 @dataclass(frozen=True)
 class ServedApi:
-    """One row."""
+    """One row. ``handler_name``: its room and its function, as ``log.produce``."""
 
     api: Api
     versions: Versions
@@ -43,11 +44,13 @@ class ServedApi:
     doc: str
 
     @cached_property
+    def _module(self) -> ModuleType:
+        return import_module(f"sharegroup.broker.handlers.{self.handler_name}")
+
+    @cached_property
     def handler(self) -> Handler:
         """The handler, imported on first use."""
-        handler: Handler = getattr(
-            import_module(f"sharegroup.broker.handlers.{self.handler_name}"), self.handler_name
-        )
+        handler: Handler = getattr(self._module, self.handler_name.rpartition(".")[2])
         return handler
 
     def failure(self, request: Any, error: KafkaError) -> Any:
@@ -55,7 +58,7 @@ class ServedApi:
 
         APIs without a top-level error code have a ``failure(request, error)`` beside their handler.
         """
-        module = import_module(f"sharegroup.broker.handlers.{self.handler_name}")
+        module = self._module
         if hasattr(module, "failure"):
             return module.failure(request, error)
         response: Any = self.api.response()
@@ -82,173 +85,249 @@ def _row(
 API_TABLE: dict[int, ServedApi] = {
     row.api.key: row
     for row in (
-        _row(apis.PRODUCE, 3, 13, "produce", "append record batches", FRAME_BYTES_MAX),
-        _row(apis.FETCH, 4, 17, "fetch", "read record batches; incremental sessions"),
+        _row(apis.PRODUCE, 3, 13, "log.produce", "append record batches", FRAME_BYTES_MAX),
+        _row(apis.FETCH, 4, 17, "log.fetch", "read record batches; incremental sessions"),
         _row(
-            apis.LIST_OFFSETS, 1, 11, "list_offsets", "offsets by time: earliest, latest, max, any"
+            apis.LIST_OFFSETS,
+            1,
+            11,
+            "log.list_offsets",
+            "offsets by time: earliest, latest, max, any",
         ),
-        _row(apis.METADATA, 0, 13, "metadata", "brokers, topics, partitions"),
-        _row(apis.OFFSET_COMMIT, 2, 10, "offset_commit", "commit offsets of a group"),
-        _row(apis.OFFSET_FETCH, 1, 10, "offset_fetch", "committed offsets of groups"),
-        _row(apis.FIND_COORDINATOR, 0, 6, "find_coordinator", "this node, for keys of every type"),
-        _row(apis.JOIN_GROUP, 0, 9, "join_group", "join a classic group, and each rebalance"),
-        _row(apis.HEARTBEAT, 0, 4, "heartbeat", "stay in a classic group"),
-        _row(apis.LEAVE_GROUP, 0, 5, "leave_group", "leave a classic group; remove its members"),
+        _row(apis.METADATA, 0, 13, "topics.metadata", "brokers, topics, partitions"),
+        _row(apis.OFFSET_COMMIT, 2, 10, "offsets.offset_commit", "commit offsets of a group"),
+        _row(apis.OFFSET_FETCH, 1, 10, "offsets.offset_fetch", "committed offsets of groups"),
+        _row(
+            apis.FIND_COORDINATOR,
+            0,
+            6,
+            "groups.find_coordinator",
+            "this node, for keys of every type",
+        ),
+        _row(
+            apis.JOIN_GROUP, 0, 9, "groups.join_group", "join a classic group, and each rebalance"
+        ),
+        _row(apis.HEARTBEAT, 0, 4, "groups.heartbeat", "stay in a classic group"),
+        _row(
+            apis.LEAVE_GROUP,
+            0,
+            5,
+            "groups.leave_group",
+            "leave a classic group; remove its members",
+        ),
         _row(
             apis.SYNC_GROUP,
             0,
             5,
-            "sync_group",
+            "groups.sync_group",
             "assignments of a classic group",
             ASSIGNING_REQUEST_BYTES_MAX,
         ),
-        _row(apis.DESCRIBE_GROUPS, 0, 6, "describe_groups", "members of classic groups"),
-        _row(apis.LIST_GROUPS, 0, 5, "list_groups", "groups by state and type"),
-        _row(apis.API_VERSIONS, 0, 5, "api_versions", "this table, and the features"),
-        _row(apis.SASL_HANDSHAKE, 0, 1, "sasl_handshake", "choose a SASL mechanism"),
-        _row(apis.CREATE_TOPICS, 2, 7, "create_topics", "create topics"),
-        _row(apis.DELETE_TOPICS, 1, 6, "delete_topics", "delete topics, by name or id"),
-        _row(apis.DELETE_RECORDS, 0, 2, "delete_records", "move the log start"),
+        _row(apis.DESCRIBE_GROUPS, 0, 6, "groups.describe_groups", "members of classic groups"),
+        _row(apis.LIST_GROUPS, 0, 5, "groups.list_groups", "groups by state and type"),
+        _row(apis.API_VERSIONS, 0, 5, "cluster.api_versions", "this table, and the features"),
+        _row(apis.SASL_HANDSHAKE, 0, 1, "security.sasl_handshake", "choose a SASL mechanism"),
+        _row(apis.CREATE_TOPICS, 2, 7, "topics.create_topics", "create topics"),
+        _row(apis.DELETE_TOPICS, 1, 6, "topics.delete_topics", "delete topics, by name or id"),
+        _row(apis.DELETE_RECORDS, 0, 2, "log.delete_records", "move the log start"),
         _row(
             apis.INIT_PRODUCER_ID,
             0,
             5,
-            "init_producer_id",
+            "transactions.init_producer_id",
             "a producer id, for idempotence or transactions",
         ),
         _row(
             apis.OFFSET_FOR_LEADER_EPOCH,
             2,
             4,
-            "offset_for_leader_epoch",
+            "log.offset_for_leader_epoch",
             "where a leader epoch ends; there is one epoch",
         ),
         _row(
             apis.ADD_PARTITIONS_TO_TXN,
             0,
             5,
-            "add_partitions_to_txn",
+            "transactions.add_partitions_to_txn",
             "partitions of a transaction; brokers may verify them",
         ),
-        _row(apis.ADD_OFFSETS_TO_TXN, 0, 4, "add_offsets_to_txn", "group offsets of a transaction"),
-        _row(apis.END_TXN, 0, 5, "end_txn", "commit or abort a transaction"),
-        _row(apis.WRITE_TXN_MARKERS, 1, 2, "write_txn_markers", "end transactions by hand"),
-        _row(apis.TXN_OFFSET_COMMIT, 0, 6, "txn_offset_commit", "commit offsets in a transaction"),
-        _row(apis.DESCRIBE_ACLS, 1, 3, "describe_acls", "the ACLs in force"),
-        _row(apis.CREATE_ACLS, 1, 3, "create_acls", "make ACLs"),
-        _row(apis.DELETE_ACLS, 1, 3, "delete_acls", "delete ACLs"),
-        _row(apis.DESCRIBE_CONFIGS, 1, 4, "describe_configs", "topic, broker and group configs"),
-        _row(apis.ALTER_CONFIGS, 0, 2, "alter_configs", "replace topic, broker and group configs"),
         _row(
-            apis.DESCRIBE_LOG_DIRS, 1, 5, "describe_log_dirs", "the data folder, partitions' sizes"
+            apis.ADD_OFFSETS_TO_TXN,
+            0,
+            4,
+            "transactions.add_offsets_to_txn",
+            "group offsets of a transaction",
         ),
-        _row(apis.SASL_AUTHENTICATE, 0, 2, "sasl_authenticate", "prove who the client is"),
-        _row(apis.CREATE_PARTITIONS, 0, 3, "create_partitions", "add partitions to a topic"),
-        _row(apis.DELETE_GROUPS, 0, 3, "delete_groups", "delete empty groups"),
-        _row(apis.ELECT_LEADERS, 0, 2, "elect_leaders", "this node leads everything already"),
+        _row(apis.END_TXN, 0, 5, "transactions.end_txn", "commit or abort a transaction"),
+        _row(
+            apis.WRITE_TXN_MARKERS,
+            1,
+            2,
+            "transactions.write_txn_markers",
+            "end transactions by hand",
+        ),
+        _row(
+            apis.TXN_OFFSET_COMMIT,
+            0,
+            6,
+            "transactions.txn_offset_commit",
+            "commit offsets in a transaction",
+        ),
+        _row(apis.DESCRIBE_ACLS, 1, 3, "security.describe_acls", "the ACLs in force"),
+        _row(apis.CREATE_ACLS, 1, 3, "security.create_acls", "make ACLs"),
+        _row(apis.DELETE_ACLS, 1, 3, "security.delete_acls", "delete ACLs"),
+        _row(
+            apis.DESCRIBE_CONFIGS,
+            1,
+            4,
+            "cluster.describe_configs",
+            "topic, broker and group configs",
+        ),
+        _row(
+            apis.ALTER_CONFIGS,
+            0,
+            2,
+            "cluster.alter_configs",
+            "replace topic, broker and group configs",
+        ),
+        _row(
+            apis.DESCRIBE_LOG_DIRS,
+            1,
+            5,
+            "topics.describe_log_dirs",
+            "the data folder, partitions' sizes",
+        ),
+        _row(apis.SASL_AUTHENTICATE, 0, 2, "security.sasl_authenticate", "prove who the client is"),
+        _row(apis.CREATE_PARTITIONS, 0, 3, "topics.create_partitions", "add partitions to a topic"),
+        _row(apis.DELETE_GROUPS, 0, 3, "groups.delete_groups", "delete empty groups"),
+        _row(
+            apis.ELECT_LEADERS, 0, 2, "topics.elect_leaders", "this node leads everything already"
+        ),
         _row(
             apis.INCREMENTAL_ALTER_CONFIGS,
             0,
             1,
-            "incremental_alter_configs",
+            "cluster.incremental_alter_configs",
             "change topic, broker and group configs",
         ),
         _row(
             apis.ALTER_PARTITION_REASSIGNMENTS,
             0,
             1,
-            "alter_partition_reassignments",
+            "topics.alter_partition_reassignments",
             "this node has every partition already",
         ),
         _row(
             apis.LIST_PARTITION_REASSIGNMENTS,
             0,
             0,
-            "list_partition_reassignments",
+            "topics.list_partition_reassignments",
             "there is never one",
         ),
-        _row(apis.OFFSET_DELETE, 0, 0, "offset_delete", "delete committed offsets of a group"),
+        _row(
+            apis.OFFSET_DELETE, 0, 0, "offsets.offset_delete", "delete committed offsets of a group"
+        ),
         _row(
             apis.DESCRIBE_CLIENT_QUOTAS,
             0,
             1,
-            "describe_client_quotas",
+            "cluster.describe_client_quotas",
             "quotas of users, client ids and addresses",
         ),
-        _row(apis.ALTER_CLIENT_QUOTAS, 0, 1, "alter_client_quotas", "set and remove quotas"),
+        _row(
+            apis.ALTER_CLIENT_QUOTAS, 0, 1, "cluster.alter_client_quotas", "set and remove quotas"
+        ),
         _row(
             apis.DESCRIBE_USER_SCRAM_CREDENTIALS,
             0,
             0,
-            "describe_user_scram_credentials",
+            "security.describe_user_scram_credentials",
             "users of SCRAM: mechanisms and iterations",
         ),
         _row(
             apis.ALTER_USER_SCRAM_CREDENTIALS,
             0,
             0,
-            "alter_user_scram_credentials",
+            "security.alter_user_scram_credentials",
             "create, change, delete users of SCRAM",
         ),
-        _row(apis.UPDATE_FEATURES, 0, 2, "update_features", "confirm the levels of features"),
-        _row(apis.DESCRIBE_CLUSTER, 0, 2, "describe_cluster", "cluster id, controller, brokers"),
+        _row(
+            apis.UPDATE_FEATURES, 0, 2, "cluster.update_features", "confirm the levels of features"
+        ),
+        _row(
+            apis.DESCRIBE_CLUSTER,
+            0,
+            2,
+            "cluster.describe_cluster",
+            "cluster id, controller, brokers",
+        ),
         _row(
             apis.DESCRIBE_PRODUCERS,
             0,
             0,
-            "describe_producers",
+            "transactions.describe_producers",
             "a partition's producers and their open transactions",
         ),
-        _row(apis.UNREGISTER_BROKER, 0, 0, "unregister_broker", "refused: there is one node"),
-        _row(apis.DESCRIBE_TRANSACTIONS, 0, 0, "describe_transactions", "transactional ids"),
+        _row(
+            apis.UNREGISTER_BROKER, 0, 0, "cluster.unregister_broker", "refused: there is one node"
+        ),
+        _row(
+            apis.DESCRIBE_TRANSACTIONS,
+            0,
+            0,
+            "transactions.describe_transactions",
+            "transactional ids",
+        ),
         _row(
             apis.LIST_TRANSACTIONS,
             0,
             2,
-            "list_transactions",
+            "transactions.list_transactions",
             "transactional ids by state, producer, duration and pattern",
         ),
         _row(
             apis.CONSUMER_GROUP_HEARTBEAT,
             0,
             1,
-            "consumer_group_heartbeat",
+            "groups.consumer_group_heartbeat",
             "join, stay in, leave a consumer group",
         ),
         _row(
             apis.CONSUMER_GROUP_DESCRIBE,
             0,
             1,
-            "consumer_group_describe",
+            "groups.consumer_group_describe",
             "members of consumer groups, what they have and shall have",
         ),
         _row(
             apis.LIST_CONFIG_RESOURCES,
             0,
             1,
-            "list_config_resources",
+            "cluster.list_config_resources",
             "topics, brokers and groups that have configs",
         ),
         _row(
             apis.DESCRIBE_TOPIC_PARTITIONS,
             0,
             0,
-            "describe_topic_partitions",
+            "topics.describe_topic_partitions",
             "topics' partitions, page by page",
         ),
         _row(
             apis.SHARE_GROUP_HEARTBEAT,
             1,
             1,
-            "share_group_heartbeat",
+            "share.share_group_heartbeat",
             "join, stay in, leave a share group",
         ),
-        _row(apis.SHARE_GROUP_DESCRIBE, 1, 1, "share_group_describe", "members and assignments"),
+        _row(
+            apis.SHARE_GROUP_DESCRIBE, 1, 1, "share.share_group_describe", "members and assignments"
+        ),
         _row(
             apis.SHARE_FETCH,
             1,
             2,
-            "share_fetch",
+            "share.share_fetch",
             "acquire records",
             ACKNOWLEDGING_REQUEST_BYTES_MAX,
         ),
@@ -256,7 +335,7 @@ API_TABLE: dict[int, ServedApi] = {
             apis.SHARE_ACKNOWLEDGE,
             1,
             2,
-            "share_acknowledge",
+            "share.share_acknowledge",
             "accept, release, reject, renew",
             ACKNOWLEDGING_REQUEST_BYTES_MAX,
         ),
@@ -264,56 +343,56 @@ API_TABLE: dict[int, ServedApi] = {
             apis.INITIALIZE_SHARE_GROUP_STATE,
             0,
             0,
-            "initialize_share_group_state",
+            "state.initialize_share_group_state",
             "peers: begin delivery state",
         ),
         _row(
             apis.READ_SHARE_GROUP_STATE,
             0,
             0,
-            "read_share_group_state",
+            "state.read_share_group_state",
             "peers: load delivery state",
         ),
         _row(
             apis.WRITE_SHARE_GROUP_STATE,
             0,
             1,
-            "write_share_group_state",
+            "state.write_share_group_state",
             "peers: make delivery state durable",
         ),
         _row(
             apis.DELETE_SHARE_GROUP_STATE,
             0,
             0,
-            "delete_share_group_state",
+            "state.delete_share_group_state",
             "peers: forget delivery state",
         ),
         _row(
             apis.READ_SHARE_GROUP_STATE_SUMMARY,
             0,
             1,
-            "read_share_group_state_summary",
+            "state.read_share_group_state_summary",
             "peers: epochs, start offset and count",
         ),
         _row(
             apis.DESCRIBE_SHARE_GROUP_OFFSETS,
             0,
             1,
-            "describe_share_group_offsets",
+            "share.describe_share_group_offsets",
             "start offset, lag, in-flight count; on request the state of each record in flight",
         ),
         _row(
             apis.ALTER_SHARE_GROUP_OFFSETS,
             0,
             0,
-            "alter_share_group_offsets",
+            "share.alter_share_group_offsets",
             "let an empty share group begin anew",
         ),
         _row(
             apis.DELETE_SHARE_GROUP_OFFSETS,
             0,
             0,
-            "delete_share_group_offsets",
+            "share.delete_share_group_offsets",
             "forget an empty share group's offsets in topics",
         ),
     )

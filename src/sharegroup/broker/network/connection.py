@@ -3,8 +3,8 @@ order.
 
 Requests are started in order and may overlap: a produce that waits for its fsync does not delay the
 next request. Answers leave in order. Received bytes are split into requests when the connection has
-its turn (``turns``), a few at a time. Reading pauses in five cases: received bytes are not split
-yet, too many requests are open, the peer does not read its answers, memory is short
+its turn (``request_scheduler``), a few at a time. Reading pauses in five cases: received bytes are
+not split yet, too many requests are open, the peer does not read its answers, memory is short
 (``request_memory``), or a quota of the client is used up (``mute``). Requests whose answers carry
 records are handled one at a time, and nothing is started for a peer that does not read. So a peer
 that asks and does not read costs one large answer, not a hundred.
@@ -23,7 +23,7 @@ from sharegroup.broker.network.connections import Connections
 from sharegroup.broker.network.dispatch import Dispatcher
 from sharegroup.broker.network.endpoint import Endpoint
 from sharegroup.broker.network.frame_lengths import FrameLengths
-from sharegroup.broker.network.leaving import Chunk, Leaving, Slot
+from sharegroup.broker.network.outgoing import Chunk, Leaving, Slot
 from sharegroup.broker.network.sasl_session import SaslSession
 from sharegroup.broker.read_model import ConnectionView
 from sharegroup.model.errors import MalformedMessage

@@ -15,11 +15,11 @@ from collections.abc import Callable
 from typing import Final, Generic, Protocol, TypeVar
 
 from sharegroup.broker.configs.broker import BrokerConfig
-from sharegroup.broker.counters import Counters
+from sharegroup.broker.event_counters import Counters
 from sharegroup.broker.network.answer_memory import AnswerMemory
 from sharegroup.broker.network.handshake_turns import HandshakeTurns
 from sharegroup.broker.network.request_memory import Holder, RequestMemory
-from sharegroup.broker.network.turns import Turns
+from sharegroup.broker.network.request_scheduler import Turns
 from sharegroup.broker.network.waiting_room import Waiting, WaitingRoom
 from sharegroup.broker.read_model import ConnectionView
 from sharegroup.model.config import INT_MAX

@@ -25,7 +25,7 @@ from sharegroup.broker.network.api_table import (
     served_apis,
 )
 from sharegroup.broker.network.endpoint import Endpoint
-from sharegroup.broker.network.leaving import Chunk
+from sharegroup.broker.network.outgoing import Chunk
 from sharegroup.broker.network.within_quotas import WithinQuotas
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext, nothing

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from logging import WARNING
 from typing import Final, Protocol
 
-from sharegroup.broker.counters import Counters
+from sharegroup.broker.event_counters import Counters
 from sharegroup.model.limits import MODEST_BYTES, UNCLAIMED_BYTES
 
 LOOK_S: Final = 1.0

@@ -19,9 +19,9 @@ from typing import Final, NamedTuple, TypeVar
 from sharegroup.broker.authentication.exchange import Exchange, Step
 from sharegroup.broker.authentication.guessing import Guessing, Left
 from sharegroup.broker.authentication.listener_security import ListenerSecurity
-from sharegroup.broker.counters import Counters
+from sharegroup.broker.event_counters import Counters
 from sharegroup.broker.network.api_table import API_TABLE
-from sharegroup.broker.network.leaving import Chunk
+from sharegroup.broker.network.outgoing import Chunk
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import (
     IllegalSaslState,

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
 from sharegroup.broker.authentication.listener_security import ListenerSecurity
-from sharegroup.broker.counters import Counters
+from sharegroup.broker.event_counters import Counters
 from sharegroup.broker.network.handshake_turns import HandshakeTurns
 from sharegroup.broker.network.tls_records import RECORD_BYTES
 from sharegroup.broker.network.tls_transport import Tls, TlsTransport

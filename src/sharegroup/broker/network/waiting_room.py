@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from sharegroup.broker.counters import Counters
+from sharegroup.broker.event_counters import Counters
 from sharegroup.model.limits import (
     UNAUTHENTICATED_HOSTS_COMPARED,
     UNAUTHENTICATED_MIN,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
-from sharegroup.broker.network.leaving import Chunk
+from sharegroup.broker.network.outgoing import Chunk
 from sharegroup.broker.quotas import Quotas, Timed
 from sharegroup.broker.request_context import RequestContext
 

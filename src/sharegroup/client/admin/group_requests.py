@@ -13,7 +13,7 @@ from sharegroup.client.admin.descriptions import (
     ShareGroupOffset,
 )
 from sharegroup.client.admin.topic_requests import by_topic
-from sharegroup.client.core.denials import error_on
+from sharegroup.client.core.access_errors import error_on
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.errors import (
     CoordinatorNotAvailable,

@@ -14,7 +14,7 @@ from sharegroup.client.admin.descriptions import (
     ResourceType,
     TopicDescription,
 )
-from sharegroup.client.core.denials import error_on
+from sharegroup.client.core.access_errors import error_on
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.metadata import Node
 from sharegroup.model.errors import (

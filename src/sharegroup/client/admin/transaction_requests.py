@@ -12,7 +12,7 @@ from sharegroup.client.admin.descriptions import (
     TransactionListing,
 )
 from sharegroup.client.admin.topic_requests import by_topic, leaders_of
-from sharegroup.client.core.denials import error_on
+from sharegroup.client.core.access_errors import error_on
 from sharegroup.client.network.cluster import TRANSACTION, Cluster
 from sharegroup.model.errors import CoordinatorNotAvailable, NotCoordinator, error_from_code
 from sharegroup.model.ids import TopicPartition

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from sharegroup.client.core.access_errors import error_of_member
 from sharegroup.client.core.assignors import (
     Assignment,
     Assignor,
@@ -27,7 +28,6 @@ from sharegroup.client.core.assignors import (
     Subscriber,
     common_protocol,
 )
-from sharegroup.client.core.denials import error_of_member
 from sharegroup.client.core.key_ranges import KeyRange
 from sharegroup.client.core.key_sharing import Parts, share
 from sharegroup.client.core.rebalance import (

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 from uuid import UUID
 
-from sharegroup.client.core.denials import error_of_member
+from sharegroup.client.core.access_errors import error_of_member
 from sharegroup.client.core.key_ranges import KeyRange, KeyRanges
 from sharegroup.client.core.rebalance import (
     NO_PARTITIONS,

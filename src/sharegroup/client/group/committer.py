@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from sharegroup.client.core.covered import Covered
 from sharegroup.client.core.positions import Committed, Position
 from sharegroup.client.core.rebalance import MemberIdentity
+from sharegroup.client.core.uncommitted_ranges import Covered
 from sharegroup.client.group.metrics import ConsumerMetrics
 from sharegroup.client.group.offset_requests import (
     OffsetAndMetadata,

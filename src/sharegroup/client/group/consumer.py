@@ -28,10 +28,10 @@ from sharegroup.client.core.key_ranges import Assignment, ranges_given
 from sharegroup.client.core.positions import Positions
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.errors import IllegalState
-from sharegroup.client.group.asking import Asking
 from sharegroup.client.group.loops import RecordLoop
 from sharegroup.client.group.offsets import as_partition
 from sharegroup.client.group.parts import Parts
+from sharegroup.client.group.polling import Asking
 from sharegroup.client.group.rebalancing import RebalanceCallback
 from sharegroup.client.group.settings import (
     ReadSettings,

@@ -15,11 +15,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from sharegroup.client.core.covered import Covered
-from sharegroup.client.core.denials import error_on
+from sharegroup.client.core.access_errors import error_on
 from sharegroup.client.core.key_ranges import without_ranges
 from sharegroup.client.core.positions import Position, Positions
 from sharegroup.client.core.rebalance import MemberIdentity
+from sharegroup.client.core.uncommitted_ranges import Covered
 from sharegroup.client.errors import CorruptRecordBatch
 from sharegroup.client.group.chunks import ENDLESS, Chunk, Fetched
 from sharegroup.client.group.metrics import ConsumerMetrics

@@ -14,7 +14,7 @@ from sharegroup.client.share.answering import arrow
 
 if TYPE_CHECKING:
     from sharegroup.client.group.arrow_chunks import ArrowForm, RecordBatch
-    from sharegroup.client.group.asking import Asking
+    from sharegroup.client.group.polling import Asking
 
 ARROW_CHUNKS: Final = "sharegroup.client.group.arrow_chunks"
 GIVE_UP_S: Final = 365 * 86_400.0

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from sharegroup.client.admin.topic_requests import by_topic
-from sharegroup.client.core.denials import error_on
+from sharegroup.client.core.access_errors import error_on
 from sharegroup.client.core.key_ranges import COMMITS_RANGES, FEATURE
 from sharegroup.client.core.positions import NO_EPOCH, Position
 from sharegroup.client.core.rebalance import MemberIdentity

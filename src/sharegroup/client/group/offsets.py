@@ -13,8 +13,8 @@ from sharegroup.client.core.positions import EARLIEST, LATEST, Position, Positio
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.group.committer import Committer
-from sharegroup.client.group.lookup import PositionLookup
 from sharegroup.client.group.offset_requests import OffsetAndMetadata, committed_offsets
+from sharegroup.client.group.position_lookup import PositionLookup
 from sharegroup.client.group.reader import AnyRecord, Reader
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying

@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from sharegroup.client.core.covered import Covered
 from sharegroup.client.core.positions import Positions
+from sharegroup.client.core.uncommitted_ranges import Covered
 from sharegroup.client.group.committer import Committer
 from sharegroup.client.group.fetcher import Fetcher
 from sharegroup.client.group.identity import Identity
-from sharegroup.client.group.lookup import PositionLookup
 from sharegroup.client.group.member import GroupMember
 from sharegroup.client.group.metrics import ConsumerMetrics
+from sharegroup.client.group.position_lookup import PositionLookup
 from sharegroup.client.group.reader import Reader
 from sharegroup.client.group.rebalancing import Rebalancing
 from sharegroup.client.group.settings import MemberSettings, ReadSettings

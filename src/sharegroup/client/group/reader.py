@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from sharegroup.client.core.covered import Covered
 from sharegroup.client.core.positions import Position, Positions
+from sharegroup.client.core.uncommitted_ranges import Covered
 from sharegroup.client.errors import RecordDeserializationError
 from sharegroup.client.group.chunks import Chunk, Fetched, decode_chunk
 from sharegroup.client.group.fetcher import Fetcher

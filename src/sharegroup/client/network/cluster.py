@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 from uuid import UUID
 
 from sharegroup.client.conditions import Conditions
-from sharegroup.client.core.denials import error_on
+from sharegroup.client.core.access_errors import error_on
 from sharegroup.client.errors import BootstrapError
 from sharegroup.client.network.addresses import Address, parse_addresses
 from sharegroup.client.network.backoff import Backoff

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-from sharegroup.client.core.denials import error_on
+from sharegroup.client.core.access_errors import error_on
 from sharegroup.client.network.addresses import Address
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicIdPartition, TopicPartition

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
-from sharegroup.client.core.denials import error_on
+from sharegroup.client.core.access_errors import error_on
 from sharegroup.client.core.outbox import IN_FLIGHT_MAX, Batch, Outbox, ProducerIdentity
 from sharegroup.client.network.backoff import Backoff
 from sharegroup.client.network.cluster import Cluster

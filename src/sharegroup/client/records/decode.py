@@ -20,8 +20,8 @@ from typing import Any, Final, NamedTuple
 from sharegroup.client.core.acknowledgements import UNDECIDED, AckType
 from sharegroup.client.core.delivery import Delivery
 from sharegroup.client.errors import RecordDeserializationError
+from sharegroup.client.records.batch_reader import pieces_of, records_of
 from sharegroup.client.records.damage import note_astray, note_damage
-from sharegroup.client.records.reading import pieces_of, records_of
 from sharegroup.client.records.record import Fields, PlainFields, Record
 from sharegroup.client.share.node_session import FetchedPartition
 from sharegroup.model.errors import SharegroupError

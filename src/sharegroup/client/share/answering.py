@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from sharegroup.client.core.acknowledgements import AckType
-from sharegroup.client.core.holdings import Holdings
+from sharegroup.client.core.held_deliveries import Holdings
 from sharegroup.client.records.record import Record
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicPartition

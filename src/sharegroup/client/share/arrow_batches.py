@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from sharegroup.arrow.answers import NOTHING, answer_codes
-from sharegroup.arrow.places import Places, places_in
+from sharegroup.arrow.record_places import Places, places_in
 from sharegroup.arrow.records import Bytes, Ints
 from sharegroup.arrow.schema import column_names
 from sharegroup.client.core.acknowledgements import RENEWING, SENT, AckType
 from sharegroup.client.core.delivery import Delivery
-from sharegroup.client.core.holdings import Holdings
+from sharegroup.client.core.held_deliveries import Holdings
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.records.arrow_decode import ArrowDecoding, RecordBatch, decode_arrow
 from sharegroup.client.records.decode import Decoding
@@ -96,7 +96,7 @@ def answer_rows(holdings: Holdings, table: Any, answers: Any) -> None:
     acknowledged, no record is.
 
     Args:
-        table: as :func:`sharegroup.arrow.places.places_in` takes it.
+        table: as :func:`sharegroup.arrow.record_places.places_in` takes it.
         answers: as :func:`sharegroup.arrow.answers.answer_codes` takes them; rows with null stay
             unacknowledged.
 

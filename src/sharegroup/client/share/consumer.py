@@ -25,7 +25,7 @@ from typing import Any, Literal, Self
 
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.closing import ended, finish
-from sharegroup.client.core.holdings import Holdings
+from sharegroup.client.core.held_deliveries import Holdings
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.metadata import PartitionNames
@@ -33,13 +33,13 @@ from sharegroup.client.records.decode import decode_all
 from sharegroup.client.records.record import K, Records, V
 from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.client.share.answering import Answering
-from sharegroup.client.share.asking import GIVE_UP_S, Asking
 from sharegroup.client.share.commit_callback import AckCallback, CommitCallback
 from sharegroup.client.share.committer import Committer
 from sharegroup.client.share.fetcher import Fetcher, FetchSettings
-from sharegroup.client.share.leaving import Leaving
+from sharegroup.client.share.loop_exits import Leaving
 from sharegroup.client.share.loops import ArrowLoop, BatchLoop, RecordLoop, asking_task
 from sharegroup.client.share.metrics import Metrics
+from sharegroup.client.share.polling import GIVE_UP_S, Asking
 from sharegroup.client.share.receiver import Receiver
 from sharegroup.client.share.running import Running
 from sharegroup.client.share.settings import (

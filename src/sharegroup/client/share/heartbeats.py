@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import Final
 
-from sharegroup.client.core.denials import error_of_member
+from sharegroup.client.core.access_errors import error_of_member
 from sharegroup.client.core.membership import Membership, MemberState
 from sharegroup.client.member_loop import MemberLoop, now_ms
 from sharegroup.client.network.cluster import Cluster

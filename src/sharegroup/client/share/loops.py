@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from sharegroup.client.core.holdings import Iteration
+from sharegroup.client.core.held_deliveries import Iteration
 from sharegroup.client.records.record import K, Record, Records, V
 from sharegroup.client.share.answering import arrow
 

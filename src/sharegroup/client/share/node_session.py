@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from sharegroup.client.core.access_errors import error_on
 from sharegroup.client.core.acknowledgements import AcknowledgedRange
-from sharegroup.client.core.denials import error_on
 from sharegroup.client.core.share_session import Acknowledgements, FetchLimits, ShareSession
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.share.metrics import ConsumerMetrics

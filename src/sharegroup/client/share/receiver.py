@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from sharegroup.client.core.holdings import Holdings, Iteration
+from sharegroup.client.core.held_deliveries import Holdings, Iteration
 from sharegroup.client.network.metadata import PartitionNames
 from sharegroup.client.share.commit_callback import CommitCallback
 from sharegroup.client.share.committer import Committer

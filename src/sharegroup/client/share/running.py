@@ -15,7 +15,7 @@ from sharegroup.client.worker.settings import SIGNALS, WorkerSettings
 if TYPE_CHECKING:
     import asyncio
 
-    from sharegroup.client.core.holdings import Holdings
+    from sharegroup.client.core.held_deliveries import Holdings
     from sharegroup.client.network.cluster import Cluster
     from sharegroup.client.records.decode import Decoding
     from sharegroup.client.share.commit_callback import CommitCallback

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sharegroup.client.core.holdings import AcknowledgementMode
+from sharegroup.client.core.held_deliveries import AcknowledgementMode
 from sharegroup.client.records.decode import Decoding
 from sharegroup.model.errors import ConfigError
 

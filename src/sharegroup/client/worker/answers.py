@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from sharegroup.client.core.acknowledgements import SENT, AckType
-from sharegroup.client.core.holdings import Holdings
+from sharegroup.client.core.held_deliveries import Holdings
 from sharegroup.client.records.record import Record
 from sharegroup.client.share.committer import Committer
 from sharegroup.client.share.node_session import Acknowledged

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from sharegroup.client.core.holdings import Holdings
+from sharegroup.client.core.held_deliveries import Holdings
 from sharegroup.client.share.share_member import ShareMember
 from sharegroup.model.errors import InvalidRecordState, KafkaError, UnsupportedVersion
 from sharegroup.model.ids import TopicIdPartition

@@ -26,7 +26,7 @@ from sharegroup.client.records.record import Record
 from sharegroup.client.worker.answers import Answers
 from sharegroup.client.worker.dead_letters import DeadLetters
 from sharegroup.client.worker.failures import FailureLog
-from sharegroup.client.worker.lines import BEHIND_MAX, Lines
+from sharegroup.client.worker.key_order import BEHIND_MAX, Lines
 from sharegroup.client.worker.metrics import WorkerMetrics
 from sharegroup.client.worker.retry import Backoff, Deliveries
 from sharegroup.client.worker.settings import Handler, WorkerSettings

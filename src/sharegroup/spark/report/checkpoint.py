@@ -17,7 +17,8 @@ from typing import Any, Final
 
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicIdPartition
-from sharegroup.spark.source.offsets import Acquired, BatchOffset, from_json
+from sharegroup.spark.slices import Acquired
+from sharegroup.spark.source.offsets import BatchOffset, from_json
 
 HEAD_LINES: Final = 2
 

@@ -78,9 +78,9 @@ class ShareSink:
             FolderTaken: another query answers through this folder.
         """
         from sharegroup.spark.ack_files import Outbox
+        from sharegroup.spark.folder_lock import Writer
         from sharegroup.spark.locations import commit_file
         from sharegroup.spark.sink.decisions import merged
-        from sharegroup.spark.source.folder_lock import Writer
 
         parts = [one.decisions for one in messages if isinstance(one, TaskDone) and one.decisions]
         decisions = merged(parts)

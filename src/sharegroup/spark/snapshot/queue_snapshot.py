@@ -19,7 +19,8 @@ from sharegroup.model.errors import ConfigError, GroupIdNotFound, UnknownTopicOr
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.share.record_state import RecordState
 from sharegroup.spark.options.snapshot import PeekOptions, Positions
-from sharegroup.spark.source.offsets import Acquired, BatchOffset
+from sharegroup.spark.slices import Acquired
+from sharegroup.spark.source.offsets import BatchOffset
 
 ACKNOWLEDGED = RecordState.ACKNOWLEDGED.name.lower()
 AVAILABLE = RecordState.AVAILABLE.name.lower()

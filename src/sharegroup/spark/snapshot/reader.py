@@ -20,8 +20,9 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from sharegroup.arrow.schema import arrow_schema, check_columns, ddl
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.options.snapshot import PeekOptions, parse_peek_options
+from sharegroup.spark.slices import Slice
 from sharegroup.spark.snapshot.queue_snapshot import Look, Seen, look
-from sharegroup.spark.source.planning import Slice, plan
+from sharegroup.spark.source.planning import plan
 from sharegroup.spark.task.shipping import shipped
 
 if TYPE_CHECKING:

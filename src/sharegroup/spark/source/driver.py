@@ -17,14 +17,14 @@ from sharegroup.client.network.addresses import Address
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.options.stream import ShareOptions
-from sharegroup.spark.source.acquiring import FEW_RECORDS
 from sharegroup.spark.source.group_view import GroupView, Offsets
+from sharegroup.spark.source.holding.acquiring import FEW_RECORDS
 from sharegroup.spark.source.membership import Membership, join, leave, make_membership, reach
 from sharegroup.spark.source.offsets import BatchOffset
-from sharegroup.spark.source.reporting import Reporting
-from sharegroup.spark.source.same_group import SameGroup
-from sharegroup.spark.source.settling import Settlement
+from sharegroup.spark.source.settling.newest_batch import Settlement
 from sharegroup.spark.source.subscription import Subscription
+from sharegroup.spark.source.telling.reporting import Reporting
+from sharegroup.spark.source.telling.same_group import SameGroup
 from sharegroup.spark.source.throttled_task import ThrottledTask
 
 OFFSET_MAX: Final = 2**63 - 1

@@ -12,17 +12,17 @@ from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.share.share_member import ShareMember
 from sharegroup.model.errors import NetworkException, RetriableError
 from sharegroup.spark.options.stream import ShareOptions
-from sharegroup.spark.source.acknowledging import Acknowledging
-from sharegroup.spark.source.acquiring import Acquirer
-from sharegroup.spark.source.available_now import AvailableNow
-from sharegroup.spark.source.claim_ledger import ClaimLedger
-from sharegroup.spark.source.claiming import Claimer
-from sharegroup.spark.source.delayed_releases import HoldKeeper
 from sharegroup.spark.source.group_view import GroupView, Offsets
-from sharegroup.spark.source.lock_renewal import LockKeeper
-from sharegroup.spark.source.outage import Outage
-from sharegroup.spark.source.prefetch import Prefetcher
-from sharegroup.spark.source.settling import Settlement
+from sharegroup.spark.source.holding.acknowledging import Acknowledging
+from sharegroup.spark.source.holding.acquiring import Acquirer
+from sharegroup.spark.source.holding.available_now import AvailableNow
+from sharegroup.spark.source.holding.claim_ledger import ClaimLedger
+from sharegroup.spark.source.holding.claiming import Claimer
+from sharegroup.spark.source.holding.lock_renewal import LockKeeper
+from sharegroup.spark.source.holding.outage import Outage
+from sharegroup.spark.source.holding.prefetch import Prefetcher
+from sharegroup.spark.source.settling.delayed_releases import HoldKeeper
+from sharegroup.spark.source.settling.newest_batch import Settlement
 from sharegroup.spark.source.subscription import Subscription
 
 log = logging.getLogger("sharegroup.spark")

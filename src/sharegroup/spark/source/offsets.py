@@ -32,20 +32,13 @@ from typing import Any, Final, NamedTuple
 
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicIdPartition, parse_topic_id, topic_id_text
+from sharegroup.spark.slices import Acquired
 from sharegroup.spark.source.range_text import packed, unpacked
 
 VERSION: Final = 1
 PACKED_VERSION: Final = 2
 LISTED_MAX: Final = 16
 """Up to this many ranges are stored as a list that people can read."""
-
-
-class Acquired(NamedTuple):
-    """Records ``first`` … ``last``, acquired with this delivery count."""
-
-    first: int
-    last: int
-    delivery_count: int
 
 
 class Done(NamedTuple):

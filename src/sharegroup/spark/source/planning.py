@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from math import ceil
@@ -22,7 +21,8 @@ from uuid import UUID
 
 from sharegroup.records.key_hashes import HASH_MAX
 from sharegroup.spark.ranges import size
-from sharegroup.spark.source.offsets import Acquired, BatchOffset
+from sharegroup.spark.slices import Acquired, Slice
+from sharegroup.spark.source.offsets import BatchOffset
 
 RECORDS_PER_TASK_MIN: Final = 1_000
 """With fewer records per task, a further task costs more than it saves; the user's options may ask
@@ -31,18 +31,6 @@ NEAR_RECORDS: Final = 500
 """A request costs a task as much as this many records."""
 NEAR_PART: Final = 4
 """A task's end moves by a quarter of the task at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """The ranges of one partition that one task reads, ascending."""
-
-    topic: str
-    topic_id: UUID
-    partition: int
-    ranges: tuple[Acquired, ...]
-    keys: tuple[int, int] | None = None
-    """The first and last hash of the records that are read; None: all records."""
 
 
 class _Piece(NamedTuple):

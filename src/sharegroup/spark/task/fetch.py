@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from sharegroup.client.core.denials import error_on
+from sharegroup.client.core.access_errors import error_on
 from sharegroup.client.network.addresses import Address, parse_addresses
 from sharegroup.client.security.access import Access, shared_access
 from sharegroup.client.security.settings import NO_SECURITY, Security
@@ -38,7 +38,7 @@ from sharegroup.model.errors import (
 from sharegroup.records.batches import bounds_of, end_offset
 from sharegroup.records.key_hashes import HASH_MAX
 from sharegroup.spark.options.stream import ShareOptions
-from sharegroup.spark.source.planning import Slice
+from sharegroup.spark.slices import Slice
 from sharegroup.spark.task.blocking import BlockingConnection
 from sharegroup.wire import apis
 from sharegroup.wire.messages.fetch import (

@@ -8,7 +8,7 @@ from typing import Final
 
 from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.storage.damage import Damage
-from sharegroup.storage.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
+from sharegroup.storage.indexes.sparse_index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
 from sharegroup.wire.batch import BatchHeader
 
 _OFFSET_ENTRY: Final = struct.Struct(">ii")

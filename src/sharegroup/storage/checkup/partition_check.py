@@ -19,11 +19,11 @@ from sharegroup.storage.batch_reader import RELATIVE_OFFSET_MAX, Offsets
 from sharegroup.storage.checkup.findings import Finding, Severity
 from sharegroup.storage.checkup.segment_check import OnBytes, SegmentCheck, SegmentReport
 from sharegroup.storage.damage import Damage, merged
+from sharegroup.storage.indexes.transaction_index import TransactionIndex
 from sharegroup.storage.producers import note
 from sharegroup.storage.quarantine import DAMAGED, Quarantine
 from sharegroup.storage.recovery import LastKnown
 from sharegroup.storage.segment import TRANSACTION_INDEX
-from sharegroup.storage.transaction_index import TransactionIndex
 from sharegroup.transactions.ongoing import EndedTransaction
 from sharegroup.transactions.producers import ProducerTable
 from sharegroup.wire.batch import BatchHeader

@@ -15,10 +15,10 @@ from sharegroup.storage.checkup.findings import Finding
 from sharegroup.storage.checkup.partition_check import SNAPSHOT, PartitionReport
 from sharegroup.storage.checkup.segment_check import Misplaced, SegmentReport
 from sharegroup.storage.damage import Damage, merged
+from sharegroup.storage.indexes.transaction_index import TransactionIndex
 from sharegroup.storage.quarantine import Quarantine
 from sharegroup.storage.segment import TRANSACTION_INDEX, Segment
 from sharegroup.storage.settings import LogSettings
-from sharegroup.storage.transaction_index import TransactionIndex
 
 _BASE_OFFSET: Final = struct.Struct(">q")
 _QUARANTINED: Final = frozenset({"damaged-batches", "missing-records", "state-beyond-end"})

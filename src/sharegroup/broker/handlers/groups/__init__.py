@@ -1,0 +1,1 @@
+"""Requests of classic and consumer groups: who is in a group?"""

@@ -1,0 +1,1 @@
+"""Requests that read and write records: which batches go in and out?"""

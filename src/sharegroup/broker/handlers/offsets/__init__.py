@@ -1,0 +1,1 @@
+"""Requests about committed offsets: how far has a group come?"""

@@ -1,0 +1,1 @@
+"""Requests of share groups: records taken and answered, members, start offsets."""

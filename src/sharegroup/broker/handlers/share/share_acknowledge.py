@@ -1,0 +1,89 @@
+"""ShareAcknowledge: acknowledgements without a fetch; shares the session's sequence of epochs."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from sharegroup.broker.authorization.resources import Operation
+from sharegroup.broker.delivery.blocked_records import decide
+from sharegroup.broker.delivery.share_acknowledging import AckRound, GoneBack, Outcome
+from sharegroup.broker.delivery.share_requests import checked_ids
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
+from sharegroup.model.errors import FencedLeaderEpoch, KafkaError, NotLeaderOrFollower
+from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
+from sharegroup.share.session import FINAL_EPOCH
+from sharegroup.wire.messages.ranges import Range
+from sharegroup.wire.messages.share_acknowledge import (
+    LeaderIdAndEpoch,
+    PartitionData,
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse,
+    ShareAcknowledgeTopicResponse,
+)
+
+
+async def share_acknowledge(
+    parts: BrokerParts, request: ShareAcknowledgeRequest, context: RequestContext
+) -> ShareAcknowledgeResponse:
+    """Apply, persist, answer. The final epoch also closes the session and releases its records
+    (KIP-932). Acknowledgements that an operator makes by hand have neither member nor session."""
+    if request.by_hand:
+        return await _by_hand(parts, request, context)
+    group_id, member_id = checked_ids(request.group_id, request.member_id, context.access)
+    closes = request.share_session_epoch == FINAL_EPOCH
+    if closes:
+        session = parts.sessions.close(group_id, member_id)
+    else:
+        session = parts.sessions.update(group_id, member_id, request.share_session_epoch)
+    acks = AckRound(parts, group_id, member_id, context.access, renew_allowed=request.is_renew_ack)
+    acks.apply(request.topics)
+    if acks.changed:
+        await acks.persist()
+    if closes:
+        await parts.share_partitions.end_session(session)
+    return ShareAcknowledgeResponse(
+        acquisition_lock_timeout_ms=parts.configs.group(group_id).record_lock_duration_ms,
+        responses=_responses(parts, acks.outcome, acks.gone_back),
+    )
+
+
+async def _by_hand(
+    parts: BrokerParts, request: ShareAcknowledgeRequest, context: RequestContext
+) -> ShareAcknowledgeResponse:
+    """Release or archive blocked records; each partition has its own result."""
+    group_id = request.group_id or ""
+    context.access.require_group(Operation.READ, group_id)
+    parts.views.group(group_id)
+    outcome: Outcome = {}
+    for topic in request.topics:
+        for partition in topic.partitions:
+            at = TopicIdPartition(topic.topic_id, partition.partition_index)
+            key = SharePartitionKey(group_id, *at)
+            try:
+                await decide(parts, key, partition.acknowledgement_batches, context.access)
+                outcome[at] = None
+            except KafkaError as error:
+                outcome[at] = error
+    return ShareAcknowledgeResponse(responses=_responses(parts, outcome, {}))
+
+
+def _responses(
+    parts: BrokerParts, outcome: Outcome, gone_back: GoneBack
+) -> list[ShareAcknowledgeTopicResponse]:
+    topics: dict[UUID, list[PartitionData]] = {}
+    for key, refused in outcome.items():
+        data = _part(parts, key.partition, refused)
+        data.gone_back = [Range(*one) for one in gone_back.get(key, ())]
+        topics.setdefault(key.topic_id, []).append(data)
+    return [ShareAcknowledgeTopicResponse(topic_id, parts) for topic_id, parts in topics.items()]
+
+
+def _part(parts: BrokerParts, partition: int, refused: KafkaError | None) -> PartitionData:
+    moved = isinstance(refused, NotLeaderOrFollower | FencedLeaderEpoch)
+    return PartitionData(
+        partition_index=partition,
+        error_code=refused.code if refused else 0,
+        error_message=refused.message if refused else None,
+        current_leader=LeaderIdAndEpoch(parts.node_id, 0) if moved else LeaderIdAndEpoch(),
+    )

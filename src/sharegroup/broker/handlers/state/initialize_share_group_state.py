@@ -1,0 +1,56 @@
+"""InitializeShareGroupState: the group coordinator on another broker initialises or resets delivery
+state."""
+
+from __future__ import annotations
+
+from sharegroup.broker.handlers.state.share_state_requests import (
+    Answered,
+    answer,
+    check_exists,
+    commit,
+    refuse_all,
+)
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
+from sharegroup.model.errors import KafkaError
+from sharegroup.model.ids import SharePartitionKey
+from sharegroup.share_state.coordinator import ShareCoordinator
+from sharegroup.share_state.records import KeyedRecord
+from sharegroup.wire.messages.initialize_share_group_state import (
+    InitializeShareGroupStateRequest,
+    InitializeShareGroupStateResponse,
+    InitializeStateResult,
+    PartitionData,
+    PartitionResult,
+)
+
+
+async def initialize_share_group_state(
+    parts: BrokerParts, request: InitializeShareGroupStateRequest, context: RequestContext
+) -> InitializeShareGroupStateResponse:
+    """Each share partition on its own."""
+
+    async def initialize(key: SharePartitionKey, asked: PartitionData) -> PartitionResult:
+        def decide(machine: ShareCoordinator, now_ms: int) -> tuple[None, list[KeyedRecord]]:
+            return None, machine.initialize(key, asked.state_epoch, asked.start_offset, now_ms)
+
+        check_exists(parts, key)
+        await commit(parts, key, decide)
+        return PartitionResult(key.partition)
+
+    return _response(await answer(request, context, initialize, _refused))
+
+
+def failure(
+    request: InitializeShareGroupStateRequest, error: KafkaError
+) -> InitializeShareGroupStateResponse:
+    """Every partition says ``error``."""
+    return _response(refuse_all(request, error, _refused))
+
+
+def _refused(partition: int, error: KafkaError) -> PartitionResult:
+    return PartitionResult(partition, error.code, error.message)
+
+
+def _response(topics: list[Answered]) -> InitializeShareGroupStateResponse:
+    return InitializeShareGroupStateResponse([InitializeStateResult(*topic) for topic in topics])

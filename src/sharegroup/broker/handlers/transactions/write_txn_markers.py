@@ -1,0 +1,99 @@
+"""WriteTxnMarkers: end transactions in partitions by hand, as ``kafka-transactions abort`` does."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sharegroup.broker.authorization.resources import CLUSTER, Operation
+from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
+from sharegroup.broker.time_slices import sliced
+from sharegroup.model.errors import NONE, KafkaError
+from sharegroup.model.ids import TopicPartition
+from sharegroup.transactions.transaction import EPOCH_PER_TRANSACTION
+from sharegroup.wire.markers import MarkerType
+from sharegroup.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+VERSIONED_FROM: Final = 2
+
+
+async def write_txn_markers(
+    parts: BrokerParts, request: WriteTxnMarkersRequest, context: RequestContext
+) -> WriteTxnMarkersResponse:
+    """Partitions fail on their own."""
+    if not context.access.allows(Operation.ALTER, CLUSTER):
+        context.access.require(Operation.CLUSTER_ACTION, CLUSTER)
+    results = []
+    async for marker in sliced(request.markers):
+        topics = []
+        async for topic in sliced(marker.topics):
+            answers = []
+            async for index in sliced(topic.partition_indexes):
+                where = TopicPartition(topic.name, index)
+                code = await _one(parts, marker, where, context.version)
+                answers.append(WritableTxnMarkerPartitionResult(index, code))
+            topics.append(WritableTxnMarkerTopicResult(topic.name, answers))
+        results.append(WritableTxnMarkerResult(marker.producer_id, topics))
+    return WriteTxnMarkersResponse(markers=results)
+
+
+def failure(request: WriteTxnMarkersRequest, error: KafkaError) -> WriteTxnMarkersResponse:
+    """Every partition says ``error``."""
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(
+                marker.producer_id,
+                [
+                    WritableTxnMarkerTopicResult(
+                        topic.name,
+                        [
+                            WritableTxnMarkerPartitionResult(index, error.code)
+                            for index in topic.partition_indexes
+                        ],
+                    )
+                    for topic in marker.topics
+                ],
+            )
+            for marker in request.markers
+        ]
+    )
+
+
+async def _one(
+    parts: BrokerParts, marker: WritableTxnMarker, where: TopicPartition, version: int
+) -> int:
+    newer = version >= VERSIONED_FROM and marker.transaction_version >= EPOCH_PER_TRANSACTION
+    try:
+        log = parts.topics.internal_log(*where)
+        log.producer_states.check_marker(
+            marker.producer_id, marker.producer_epoch, marker.coordinator_epoch, newer=newer
+        )
+        if where.topic == CONSUMER_OFFSETS:
+            await parts.transactions.markers.complete_offsets(
+                where.partition,
+                marker.producer_id,
+                marker.producer_epoch,
+                committed=marker.transaction_result,
+                coordinator_epoch=marker.coordinator_epoch,
+            )
+            return NONE
+        end_offset = parts.transactions.markers.append(
+            log,
+            MarkerType.COMMIT if marker.transaction_result else MarkerType.ABORT,
+            marker.producer_id,
+            marker.producer_epoch,
+            marker.coordinator_epoch,
+        )
+        await log.wait_durable(end_offset)
+    except KafkaError as error:
+        parts.counters.trouble("request_errors", f"WriteTxnMarkers {error.name}", str(error))
+        return error.code
+    return NONE

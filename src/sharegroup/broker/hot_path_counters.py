@@ -1,0 +1,187 @@
+"""The counters of the hot path: plain numbers next to the work, read by ``broker.metrics``.
+
+Counting costs one addition. Nothing here knows a metric's name. Rare events are counted by name in
+``event_counters``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Final
+from uuid import UUID
+
+from sharegroup.model.ack_type import AckType
+from sharegroup.model.histogram import Histogram
+from sharegroup.model.limits import GROUP_LABELS_MAX
+from sharegroup.share.acknowledge import AckBatch
+from sharegroup.share.archived import Reason
+
+PERCENT: Final = (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
+ACK_TYPES: Final = tuple(kind.name.lower() for kind in AckType)
+"""Names by the acknowledgement type's number in the protocol."""
+
+
+class RequestMeter:
+    """One API's requests."""
+
+    __slots__ = ("request_bytes", "response_bytes", "seconds")
+
+    def __init__(self) -> None:
+        self.seconds = Histogram()
+        """Time from the request frame to the ready answer, including the wait of a fetch."""
+        self.request_bytes = 0
+        self.response_bytes = 0
+
+
+class TopicMeter:
+    """One topic's traffic; a request counts once for each topic that it names."""
+
+    __slots__ = (
+        "fetch_bytes",
+        "fetch_requests",
+        "produce_bytes",
+        "produce_requests",
+        "share_acknowledge_failures",
+        "share_acknowledge_requests",
+        "share_fetch_bytes",
+        "share_fetch_failures",
+        "share_fetch_requests",
+    )
+
+    def __init__(self) -> None:
+        self.produce_bytes = 0
+        self.produce_requests = 0
+        self.fetch_bytes = 0
+        self.fetch_requests = 0
+        self.share_fetch_bytes = 0
+        self.share_fetch_requests = 0
+        self.share_fetch_failures = 0
+        self.share_acknowledge_requests = 0
+        self.share_acknowledge_failures = 0
+
+
+class GroupMeter:
+    """One share group's fetches."""
+
+    __slots__ = ("acquire_seconds", "fetch_percent")
+
+    def __init__(self) -> None:
+        self.fetch_percent = Histogram(PERCENT)
+        """Percentage of a fetch's partitions in which it acquired records."""
+        self.acquire_seconds = Histogram()
+        """Time from a fetch's arrival until it has records."""
+
+
+class RecordMeter:
+    """One group's acknowledged and archived records of one topic."""
+
+    __slots__ = ("acknowledged", "archived")
+
+    def __init__(self) -> None:
+        self.acknowledged = [0] * len(ACK_TYPES)
+        """Records by type of acknowledgement."""
+        self.archived = [0] * (max(Reason) + 1)
+        """Archived records by reason."""
+
+    def acknowledge(self, batches: Sequence[AckBatch]) -> None:
+        """Count the records of a valid acknowledgement, which is not empty, by type."""
+        firsts, lasts, types = zip(*batches, strict=True)
+        if firsts == lasts:  # some clients send a batch for each record
+            self._count(bytes(chain.from_iterable(types)))
+            return
+        for first, last, kinds in batches:
+            if len(kinds) == 1:
+                self.acknowledged[kinds[0]] += last - first + 1
+            else:
+                self._count(bytes(kinds))
+
+    def _count(self, kinds: bytes) -> None:
+        for kind in range(len(ACK_TYPES)):
+            self.acknowledged[kind] += kinds.count(kind)
+
+
+class SharePartitionMeter:
+    """One share partition's deliveries since it was loaded; discarded with it."""
+
+    __slots__ = (
+        "acquired_batches",
+        "acquired_records",
+        "damaged",
+        "expired",
+        "lock_seconds",
+        "locks",
+    )
+
+    def __init__(self) -> None:
+        self.acquired_batches = 0
+        self.acquired_records = 0
+        self.damaged = 0
+        """Offsets archived because the log cannot be read there."""
+        self.expired = 0
+        """Records whose acquisition lock expired."""
+        self.locks = 0
+        """How often the fetch lock was taken; ``lock_seconds`` is the total time."""
+        self.lock_seconds = 0.0
+
+
+class Meters:
+    """All meters of one broker. :meth:`forget` drops the meters of deleted topics and groups."""
+
+    def __init__(self) -> None:
+        self.requests: dict[str, RequestMeter] = {}
+        self.topics: dict[UUID, TopicMeter] = {}
+        self.groups: dict[str, GroupMeter] = {}
+        self.records: dict[tuple[str, UUID], RecordMeter] = {}
+        """Meters by group and topic, at most GROUP_LABELS_MAX."""
+        self.other_records = RecordMeter()
+        """The shared meter of all groups and topics without their own."""
+        self.load_seconds = Histogram()
+        """Time to load a share partition from durable state."""
+        self.share_fetches_expired = 0
+        """Share fetches that timed out with nothing to return."""
+
+    def request(self, api: str) -> RequestMeter:
+        """The meter of an API."""
+        meter = self.requests.get(api)
+        if meter is None:
+            meter = self.requests[api] = RequestMeter()
+        return meter
+
+    @property
+    def request_count(self) -> int:
+        """Requests of all APIs since the start."""
+        return sum(meter.seconds.count for meter in self.requests.values())
+
+    def topic(self, topic_id: UUID) -> TopicMeter:
+        """The meter of a topic."""
+        meter = self.topics.get(topic_id)
+        if meter is None:
+            meter = self.topics[topic_id] = TopicMeter()
+        return meter
+
+    def group(self, group_id: str) -> GroupMeter:
+        """The meter of a share group."""
+        meter = self.groups.get(group_id)
+        if meter is None:
+            meter = self.groups[group_id] = GroupMeter()
+        return meter
+
+    def records_of(self, group_id: str, topic_id: UUID) -> RecordMeter:
+        """The meter of a group's records of a topic; the shared meter when there are too many."""
+        meter = self.records.get((group_id, topic_id))
+        if meter is None:
+            if len(self.records) >= GROUP_LABELS_MAX:
+                return self.other_records
+            meter = self.records[group_id, topic_id] = RecordMeter()
+        return meter
+
+    def forget(self, *, topics_but: set[UUID], groups_but: set[str]) -> None:
+        """Drop all meters except those of the given, existing topics and groups."""
+        for topic_id in self.topics.keys() - topics_but:
+            del self.topics[topic_id]
+        for group_id in self.groups.keys() - groups_but:
+            del self.groups[group_id]
+        for group_id, topic_id in list(self.records):
+            if group_id not in groups_but or topic_id not in topics_but:
+                del self.records[group_id, topic_id]

@@ -1,0 +1,181 @@
+"""Looks positions up: the group's committed offsets, where a log begins and ends, and whether a
+position is still in the log after its leader has changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from sharegroup.client.admin.topic_requests import list_offsets
+from sharegroup.client.core.positions import LATEST, Position, Positions, Step
+from sharegroup.client.core.rebalance import MemberIdentity
+from sharegroup.client.core.uncommitted_ranges import Covered
+from sharegroup.client.errors import NoOffsetForPartition
+from sharegroup.client.group.fetcher import Fetcher
+from sharegroup.client.group.offset_requests import commit_ranges, committed_offsets, epoch_ends
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.model.errors import (
+    FencedMemberEpoch,
+    KafkaError,
+    SharegroupError,
+    StaleMemberEpoch,
+    UnknownMemberId,
+)
+from sharegroup.model.ids import TopicPartition
+
+log = logging.getLogger("sharegroup.client")
+
+_MEMBERSHIP_CHANGES = (FencedMemberEpoch, StaleMemberEpoch, UnknownMemberId)
+"""Errors that heartbeats get too, and deal with: the look-up only tries again."""
+
+
+class PositionLookup:
+    """See the module.
+
+    Args:
+        identity: the member that asks the group's coordinator; None: there is no group.
+        committed: take the last stable offset for a log's end (read_committed).
+        on_news: called when a look-up has ended.
+
+    Attributes:
+        errors: errors that the next poll raises.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        positions: Positions,
+        fetcher: Fetcher,
+        covered: Covered,
+        *,
+        identity: Callable[[], MemberIdentity] | None,
+        committed: bool,
+        on_news: Callable[[], None],
+    ) -> None:
+        self.errors: deque[SharegroupError] = deque()
+        self._cluster = cluster
+        self._positions = positions
+        self._fetcher = fetcher
+        self._covered = covered
+        self._identity = identity
+        self._committed = committed
+        self._on_news = on_news
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Look up the positions that wait for it, in the background."""
+        if self._task is None and self._waits():
+            self._task = asyncio.create_task(self._run(), name="consumer-positions")
+
+    def cut(self) -> list[asyncio.Task[Any]]:
+        """Stop. Returns the cancelled tasks, which are about to end."""
+        if self._task is None:
+            return []
+        self._task.cancel()
+        return [self._task]
+
+    def _waits(self) -> bool:
+        steps = (Step.COMMITTED, Step.RESET, Step.CHECK)
+        return not self.errors and any(self._positions.waiting(step) for step in steps)
+
+    async def _run(self) -> None:
+        backoff = self._cluster.backoff()
+        try:
+            while self._waits():
+                try:
+                    await self._round()
+                    backoff.reset()
+                except KafkaError as error:
+                    if not error.retriable and not isinstance(error, _MEMBERSHIP_CHANGES):
+                        self.errors.append(error)
+                        return
+                    log.debug("positions are not known yet: %s", error)
+                    await asyncio.sleep(backoff.next_ms() / 1000)
+        finally:
+            self._task = None
+            self._on_news()
+
+    async def _round(self) -> None:
+        if wanted := self._positions.waiting(Step.COMMITTED):
+            await self._look_up_committed(wanted)
+        if wanted := self._positions.waiting(Step.RESET):
+            await self._look_up_offsets(wanted)
+        if wanted := self._positions.waiting(Step.CHECK):
+            await self._check(wanted)
+
+    async def _look_up_committed(self, wanted: dict[TopicPartition, int]) -> None:
+        assert self._identity is not None, "only a group has committed offsets"
+        found = await committed_offsets(
+            self._cluster,
+            self._identity(),
+            wanted,
+            with_ranges=any(map(self._positions.is_shared, wanted)),
+        )
+        for where, committed in found.items():
+            position = Position(committed.offset, committed.leader_epoch)
+            self._positions.found(where, wanted[where], position, committed.ranges)
+        stuck = self._positions.uncommitted(wanted.keys() - found.keys())
+        if stuck:
+            self.errors.append(NoOffsetForPartition(stuck))
+
+    async def _look_up_offsets(self, wanted: dict[TopicPartition, int]) -> None:
+        by_time: dict[int, list[TopicPartition]] = {}
+        for where in wanted:
+            if where in self._positions:
+                by_time.setdefault(self._positions.reset_of(where), []).append(where)
+        for timestamp, wheres in by_time.items():
+            found = await list_offsets(self._cluster, wheres, timestamp, committed=self._committed)
+            behind = [where for where, one in found.items() if one.offset < 0]
+            if behind:  # no record of these partitions is as new as the timestamp
+                found |= await list_offsets(
+                    self._cluster, behind, LATEST, committed=self._committed
+                )
+            begins = {w: one.offset for w, one in found.items() if self._begins(w)}
+            if begins:
+                assert self._identity is not None, "only a group's partitions are shared"
+                await commit_ranges(self._cluster, self._identity(), {}, begins)
+            for where, one in found.items():
+                lost = self._positions.take_lost(where)
+                if lost is not None and lost < one.offset:  # nobody can read these offsets now
+                    self._covered.read(where, (), [(lost, one.offset - 1)])
+                if where in begins:
+                    self._positions.look_up_committed(where, wanted[where])
+                else:
+                    self._positions.found(where, wanted[where], Position(one.offset))
+
+    def _begins(self, where: TopicPartition) -> bool:
+        return where in self._positions and self._positions.begins(where)
+
+    async def _check(self, wanted: dict[TopicPartition, int]) -> None:
+        """Check that positions are still in the log: an unclean change of leader may have cut it
+        short (KIP-320)."""
+        by_node: dict[int, dict[TopicPartition, tuple[Position, int]]] = {}
+        for where, version in wanted.items():
+            info, position = self._fetcher.leader_of(where), self._positions.position(where)
+            if info is not None and position is not None:
+                if position.leader_epoch >= info.leader_epoch:
+                    self._positions.checked(where, version, info.leader_epoch)
+                else:
+                    by_node.setdefault(info.leader, {})[where] = (position, info.leader_epoch)
+            else:
+                await self._cluster.refresh()
+        for node_id, mine in by_node.items():
+            for where, end in (await epoch_ends(self._cluster, node_id, mine)).items():
+                position, leader_epoch = mine[where]
+                if isinstance(end, KafkaError):
+                    await self._cluster.refresh()
+                    raise end
+                if 0 <= end.offset < position.offset:
+                    log.warning(
+                        "%s was cut short by a change of its leader: going on at %d instead of %d",
+                        where,
+                        end.offset,
+                        position.offset,
+                    )
+                    self._positions.found(where, wanted[where], end)
+                else:
+                    self._positions.checked(where, wanted[where], leader_epoch)

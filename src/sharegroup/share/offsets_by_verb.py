@@ -1,0 +1,96 @@
+"""Acknowledgements and ended locks as one list of offsets for each verb: the form in which order
+per key handles them (:mod:`sharegroup.share.ordered`).
+
+In this package ``said`` is such a list of lists. Its index is the number of a :class:`Verb`,
+:data:`TAKE_BACK`, or SILENT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, compress
+from typing import Final
+
+from sharegroup.share.acknowledge import SILENT
+from sharegroup.share.locks import Lock
+from sharegroup.share.offset_codes import distinct
+from sharegroup.share.partition import codes_of
+from sharegroup.share.record_state import Verb
+from sharegroup.share.spans import ABSENT, Status
+from sharegroup.share.stretches import Stretch
+
+TAKE_BACK: Final = 5
+"""A release that also takes back the delivery. It has the number of ACQUIRE, which is never an
+acknowledgement."""
+TYPE_BITS: Final = 3
+_NEAR: Final = 4_096
+"""Changes with at most this many offsets between them are made in one pass."""
+
+
+def sort_out(
+    piece: Stretch, types: bytes, member_id: str, limit: int, said: list[list[int]]
+) -> None:
+    """Add the offsets of ``piece`` to ``said``, each under its verb. An offset released at the
+    ``limit`` goes under EXHAUST, an offset that the member does not hold under SILENT."""
+    codes = codes_of(piece, types)
+    for code in distinct(codes):
+        kind, status = code & SILENT, piece.statuses[code >> TYPE_BITS]
+        if kind == SILENT or (status.lock is None and status.delivery_count == ABSENT):
+            continue
+        if status.lock is None or status.lock.member_id != member_id:
+            kind = SILENT
+        elif kind == Verb.RELEASE and status.delivery_count >= limit:
+            kind = Verb.EXHAUST
+        _add(said[kind], piece, codes, code)
+
+
+def sort_ended(piece: Stretch, ended: set[Lock], limit: int, said: list[list[int]]) -> None:
+    """Add the offsets of ``piece`` whose lock has ended to RELEASE, or to EXHAUST at the limit."""
+    for code, status in piece.met():
+        if status.lock in ended:
+            verb = Verb.EXHAUST if status.delivery_count >= limit else Verb.RELEASE
+            _add(said[verb], piece, piece.codes, code)
+
+
+def sort_all(said: Iterable[list[int]]) -> None:
+    """Put each list into the order of the log."""
+    for offsets in said:
+        offsets.sort()
+
+
+def _add(offsets: list[int], piece: Stretch, codes: bytes, code: int) -> None:
+    """Add the offsets of ``piece`` that have this code."""
+    every = range(piece.first, piece.last + 1)
+    if len(codes) == 1 or codes.count(code) == len(codes):
+        offsets += every
+    else:
+        table = bytearray(256)
+        table[code] = 1
+        offsets += compress(every, codes.translate(table))
+
+
+def meant(status: Status, kind: int) -> tuple[Status, Verb | None]:
+    """A status and the verb that applies to it, as :meth:`Changes.moved` takes them."""
+    if kind == SILENT:
+        return status, None
+    if kind == TAKE_BACK:
+        return status._replace(delivery_count=status.delivery_count - 1), Verb.RELEASE
+    return status, Verb(kind)
+
+
+def groups_of(said: Iterable[Sequence[int]]) -> Iterator[tuple[int, int]]:
+    """Ranges that hold all offsets in ``said``; offsets near each other are in one range."""
+    some = [offsets for offsets in said if offsets]
+    if not some:
+        return
+    first, last = min(one[0] for one in some), max(one[-1] for one in some)
+    if last - first <= _NEAR:
+        yield first, last
+        return
+    begin = before = first
+    for offset in sorted(chain.from_iterable(some)):
+        if offset - before > _NEAR:
+            yield begin, before
+            begin = offset
+        before = offset
+    yield begin, before

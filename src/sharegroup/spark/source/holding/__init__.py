@@ -1,0 +1,1 @@
+"""What the driver holds: records acquired, renewed, claimed and answered."""

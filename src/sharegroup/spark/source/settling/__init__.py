@@ -1,0 +1,1 @@
+"""What becomes of a batch's records when the batch ends."""

@@ -1,0 +1,1 @@
+"""What a running query tells its user."""

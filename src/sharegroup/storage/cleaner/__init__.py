@@ -1,0 +1,1 @@
+"""The log cleaner: which log is next, and what stays of it."""

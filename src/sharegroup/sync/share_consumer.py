@@ -1,0 +1,290 @@
+"""The blocking share consumer."""
+
+from __future__ import annotations
+
+import random
+import signal
+from collections.abc import Callable, Iterable, Sequence
+from threading import get_ident
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self
+
+from sharegroup.client.core.acknowledgements import AckType
+from sharegroup.client.errors import IllegalState
+from sharegroup.client.records.record import K, Record, Records, V
+from sharegroup.client.security.properties import SecuritySettings
+from sharegroup.client.share import consumer
+from sharegroup.client.share.commit_callback import AckCallback
+from sharegroup.client.share.metrics import Metrics
+from sharegroup.client.share.polling import GIVE_UP_S
+from sharegroup.client.worker.settings import SIGNALS, WorkerSettings
+from sharegroup.model.errors import KafkaError
+from sharegroup.model.ids import TopicPartition
+from sharegroup.sync.front import Front
+from sharegroup.sync.loops import ArrowLoop, BatchLoop, RecordLoop
+from sharegroup.sync.worker_threads import HandlerThreads, signals_call
+
+if TYPE_CHECKING:
+    from sharegroup.client.share.arrow_batches import Answers, ArrowRows
+    from sharegroup.client.worker.retry import Backoff
+
+
+class ShareConsumer(Front, Generic[K, V]):
+    """:class:`sharegroup.client.ShareConsumer`, blocking; it takes the same arguments.
+
+    The acknowledgement callback runs on the thread that calls :meth:`poll`, :meth:`commit` or
+    :meth:`close`; deserializers run on the background thread.
+    """
+
+    def __init__(
+        self,
+        *topics: str,
+        group_id: str,
+        bootstrap_servers: str | Iterable[str] = "127.0.0.1:9092",
+        auto_offset_reset: str | None = None,
+        key_deserializer: Callable[[bytes], K] | None = None,
+        value_deserializer: Callable[[bytes], V] | None = None,
+        acknowledgement_mode: Literal["implicit", "explicit"] = "implicit",
+        acquire_mode: Literal["batch_optimized", "record_limit"] = "batch_optimized",
+        renew_locks: bool = False,
+        max_poll_records: int = 500,
+        max_poll_interval_ms: int = 300_000,
+        fetch_min_bytes: int = 1,
+        fetch_max_bytes: int = 52_428_800,
+        fetch_max_wait_ms: int = 500,
+        check_crcs: bool = True,
+        client_id: str = "sharegroup",
+        client_rack: str | None = None,
+        request_timeout_ms: int = 30_000,
+        acknowledgement_commit_callback: AckCallback | None = None,
+        security: SecuritySettings = None,
+        jitter: random.Random | None = None,
+    ) -> None:
+        self._inner = consumer.ShareConsumer(
+            *topics,
+            group_id=group_id,
+            bootstrap_servers=bootstrap_servers,
+            auto_offset_reset=auto_offset_reset,
+            key_deserializer=key_deserializer,
+            value_deserializer=value_deserializer,
+            acknowledgement_mode=acknowledgement_mode,
+            acquire_mode=acquire_mode,
+            renew_locks=renew_locks,
+            max_poll_records=max_poll_records,
+            max_poll_interval_ms=max_poll_interval_ms,
+            fetch_min_bytes=fetch_min_bytes,
+            fetch_max_bytes=fetch_max_bytes,
+            fetch_max_wait_ms=fetch_max_wait_ms,
+            check_crcs=check_crcs,
+            client_id=client_id,
+            client_rack=client_rack,
+            request_timeout_ms=request_timeout_ms,
+            acknowledgement_commit_callback=acknowledgement_commit_callback,
+            security=security,
+            jitter=jitter,
+        )
+        self._inner._callback.elsewhere = True
+        super().__init__()
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        unclosed = getattr(self, "_thread", None) is not None
+        super().__del__()  # warns
+        if unclosed:
+            self._inner._forsake()
+
+    def start(self) -> None:
+        """Connect and join the group."""
+        self._run(self._inner.start())
+
+    def close(self, *, timeout_ms: int = 30_000) -> None:
+        """Send pending acknowledgements, release all other records, leave the group."""
+        self._inner._callback.check_outside()
+        self._close(self._inner.close(timeout_ms=timeout_ms))
+        self._tell()
+
+    @property
+    def subscription(self) -> tuple[str, ...]:
+        """The subscribed topics."""
+        return self._inner.subscription
+
+    @property
+    def assignment(self) -> list[TopicPartition]:
+        """The partitions that the group has given to this consumer now, sorted."""
+        return self._inner.assignment
+
+    @property
+    def member_id(self) -> str:
+        """This consumer's name in the group."""
+        return self._inner.member_id
+
+    @property
+    def acquisition_lock_timeout_ms(self) -> int | None:
+        """How long a lock lasts; None before the first fetch."""
+        return self._inner.acquisition_lock_timeout_ms
+
+    def metrics(self) -> Metrics:
+        """Kafka's share consumer metrics: (group, name) → value."""
+        return self._call(self._inner.metrics)
+
+    def subscribe(self, *topics: str) -> None:
+        """Replace the subscription."""
+        self._call(lambda: self._inner.subscribe(*topics))
+
+    def unsubscribe(self) -> None:
+        """Send pending acknowledgements, release all other records, leave the group."""
+        self._run(self._inner.unsubscribe())
+        self._tell()
+
+    def poll(self, timeout_ms: int = 1_000) -> Records[K, V]:
+        """The next records; empty when there were none within ``timeout_ms``."""
+        self._tell()
+        return self._run(self._inner.poll(timeout_ms))
+
+    def __iter__(self) -> RecordLoop[K, V]:
+        """An endless loop over records; ends when the consumer is closed."""
+        return RecordLoop(self)
+
+    def batches(self, timeout_ms: int = 1_000) -> BatchLoop[K, V]:
+        """An endless loop over the results of :meth:`poll`, without the empty ones."""
+        return BatchLoop(self, timeout_ms / 1000)
+
+    def arrow_batches(
+        self,
+        *,
+        max_records: int = 50_000,
+        include_headers: bool = False,
+        idle_timeout_ms: int | None = None,
+    ) -> ArrowLoop:
+        """A loop over Arrow record batches: endless, or until no batch came for
+        ``idle_timeout_ms``."""
+        wait_s = GIVE_UP_S if idle_timeout_ms is None else idle_timeout_ms / 1000
+        return ArrowLoop(self, max_records, include_headers, wait_s)
+
+    def run(
+        self,
+        handler: Callable[[Record[K, V]], object],
+        *,
+        concurrency: int = 10,
+        prefetch: int | None = None,
+        retry: Backoff | None = None,
+        dead_letter: str | None = None,
+        create_dead_letter: bool = False,
+        fatal: Sequence[type[Exception]] = (),
+        timeout_s: float | None = None,
+        drain_s: float = 30.0,
+        signals: Sequence[signal.Signals] = SIGNALS,
+    ) -> None:
+        """Call ``handler`` with each record, in up to ``concurrency`` threads, until SIGTERM,
+        SIGINT or :meth:`stop`. Then close the consumer.
+
+        Arguments and errors are as in :meth:`sharegroup.client.ShareConsumer.run`, with one
+        difference: a thread cannot be interrupted. A handler that takes longer than ``timeout_s``
+        has failed, but keeps its slot until it ends. If it still runs after ``drain_s``, its record
+        is released, and the thread ends with the program. The acknowledgement callback runs on the
+        background thread.
+        """
+        settings = WorkerSettings(
+            concurrency=concurrency,
+            prefetch=prefetch,
+            retry=retry,
+            dead_letter=dead_letter,
+            create_dead_letter=create_dead_letter,
+            fatal=fatal,
+            timeout_s=timeout_s,
+            drain_s=drain_s,
+            signals=(),  # handled here, on the main thread
+        )
+        if self._thread is None:
+            raise IllegalState("the ShareConsumer is closed")
+        loop = self._thread.loop
+        threads = HandlerThreads(handler, concurrency, loop)
+        worker = self._call(
+            lambda: self._inner._new_worker(
+                threads.handle, settings, interruptible=False, overdue=lambda: threads.overdue
+            )
+        )
+        threads.on_freed = worker.slot_freed
+        self._inner._callback.elsewhere = False
+        try:
+            with signals_call(signals, lambda: loop.call_soon_threadsafe(worker.interrupt)):
+                self._run(worker.run())
+        finally:
+            threads.close()
+            self.close()
+
+    def stop(self) -> None:
+        """End :meth:`run`, from any thread: running handlers may continue for ``drain_s``, all
+        other records are released.
+        """
+        if self._thread is not None:
+            self._thread.loop.call_soon_threadsafe(self._inner.stop)
+
+    def wakeup(self) -> None:
+        """End the waiting :meth:`poll` or :meth:`commit`, or else the next one, with ``Wakeup``.
+        Any thread may call it.
+        """
+        if self._thread is not None:
+            self._thread.loop.call_soon_threadsafe(self._inner.wakeup)
+
+    def accept(self, *records: Record[Any, Any] | ArrowRows) -> None:
+        """Explicit mode: the records were processed."""
+        self._inner.accept(*records)
+
+    def release(self, *records: Record[Any, Any] | ArrowRows) -> None:
+        """Explicit mode: deliver the records again."""
+        self._inner.release(*records)
+
+    def reject(self, *records: Record[Any, Any] | ArrowRows) -> None:
+        """Explicit mode: the records cannot be processed."""
+        self._inner.reject(*records)
+
+    def renew(self, *records: Record[Any, Any] | ArrowRows) -> None:
+        """Explicit mode: processing goes on; renew the acquisition locks."""
+        self._inner.renew(*records)
+
+    def acknowledge(
+        self, record: Record[Any, Any] | ArrowRows, kind: AckType | Answers = AckType.ACCEPT
+    ) -> None:
+        """Accept, release, reject or renew; for Arrow rows also one answer per row."""
+        self._inner.acknowledge(record, kind)
+
+    def acknowledge_offset(self, topic: str, partition: int, offset: int, kind: AckType) -> None:
+        """As :meth:`acknowledge`, by offset: for a record that could not be read."""
+        self._inner.acknowledge_offset(topic, partition, offset, kind)
+
+    def commit(self, *, timeout_ms: int | None = None) -> dict[TopicPartition, KafkaError | None]:
+        """Send pending acknowledgements and wait for the outcome of each partition."""
+        self._tell()
+        try:
+            return self._run(self._inner._commit(timeout_ms, get_ident()))
+        finally:
+            self._tell()
+
+    def commit_async(self) -> None:
+        """Send pending acknowledgements without waiting. The callback gets the outcome."""
+        self._tell()
+        asker = get_ident()
+        self._call(lambda: self._inner._commit_async(asker))
+
+    def set_acknowledgement_commit_callback(self, callback: AckCallback | None) -> None:
+        """Replace the callback; None removes it."""
+        self._call(lambda: self._inner.set_acknowledgement_commit_callback(callback))
+
+    def _tell(self) -> None:
+        self._inner._callback.run(elsewhere=True)
