@@ -29,11 +29,11 @@ from benchmarks.benchmark import Bench, Benchmark, Row
 from sharegroup import Consumer as GroupConsumer
 from sharegroup import sync
 from sharegroup.client import AckType, Admin, Record, ShareConsumer
+from sharegroup.client.core.fetched import AcquiredRange, FetchedPartition, Lease
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.connection import Connection
 from sharegroup.client.network.versions import CLIENT_VERSIONS
 from sharegroup.client.records.decode import decode_all
-from sharegroup.client.share.node_session import AcquiredRange, FetchedPartition, Lease
 from sharegroup.model.errors import InvalidConfig
 from sharegroup.records.batches import bounds_of
 from sharegroup.wire.apis import FETCH

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sharegroup import Admin, TopicPartition, sync
-from sharegroup.client.group.offset_requests import OffsetAndMetadata
+from sharegroup.client.core.committed_offsets import OffsetAndMetadata
 from sharegroup.model.errors import (
     GroupIdNotFound,
     GroupSubscribedToTopic,

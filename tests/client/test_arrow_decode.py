@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from sharegroup.arrow.schema import column_names
 from sharegroup.client.core.acknowledgements import SENT, UNDECIDED, AckType
-from sharegroup.client.core.delivery import Delivery
+from sharegroup.client.core.fetched import FetchedPartition
 from sharegroup.client.core.held_deliveries import AcknowledgementMode, Holdings
+from sharegroup.client.core.record import Delivery
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.records.arrow_decode import ArrowDecoding, ArrowDelivery, decode_arrow
 from sharegroup.client.records.decode import decode_fetched
 from sharegroup.client.share.arrow_batches import answer_rows
-from sharegroup.client.share.node_session import FetchedPartition
 from sharegroup.model.offsets import OffsetRange
 from tests.client.test_decode import batch, control, fetched
 

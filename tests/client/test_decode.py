@@ -10,9 +10,9 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from crc32c import crc32c
 
 from sharegroup.client.core.acknowledgements import UNDECIDED, AckType
+from sharegroup.client.core.fetched import AcquiredRange, FetchedPartition, Lease
 from sharegroup.client.errors import CorruptRecordBatch, RecordDeserializationError
 from sharegroup.client.records.decode import Decoding, decode_fetched
-from sharegroup.client.share.node_session import AcquiredRange, FetchedPartition, Lease
 from sharegroup.wire.batch import CONTROL, stamp
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}

@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from sharegroup.client import ShareConsumer
-from sharegroup.client.core.delivery import Delivery
-from sharegroup.client.share.node_session import FetchedPartition
+from sharegroup.client.core.fetched import FetchedPartition
+from sharegroup.client.core.record import Delivery
 from sharegroup.testing import broker
 from sharegroup.wire.apis import SHARE_FETCH
 

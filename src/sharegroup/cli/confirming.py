@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from sharegroup.cli.input_records import LineSplitter
 from sharegroup.cli.outcome import UsageError
-from sharegroup.client.records.record import Record
+from sharegroup.client.core.record import Record
 from sharegroup.model.errors import SharegroupError
 
 READ_BYTES: Final = 64 * 1024

@@ -18,7 +18,7 @@ from sharegroup.cli.output import Output
 from sharegroup.cli.record_format import JSON, renderer
 from sharegroup.cli.stopping import Stopping
 from sharegroup.cli.tables import count
-from sharegroup.client.records.record import Record
+from sharegroup.client.core.record import Record
 from sharegroup.client.share.consumer import ShareConsumer
 
 POLL_MS: Final = 1_000

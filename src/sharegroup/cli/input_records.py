@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from sharegroup.cli.outcome import UsageError
-from sharegroup.client.records.record import Headers
+from sharegroup.client.core.record import Headers
 from sharegroup.model.limits import INPUT_LINE_BYTES_MAX
 
 

@@ -24,9 +24,9 @@ from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, ex
 from sharegroup.cli.record_json import parse_record_json
 from sharegroup.cli.stopping import Stopping
 from sharegroup.cli.tables import count, print_json
+from sharegroup.client.core.record import Headers
 from sharegroup.client.producer.delivery import Delivery
 from sharegroup.client.producer.producer import Producer
-from sharegroup.client.records.record import Headers
 from sharegroup.model.errors import MessageTooLarge, RecordListTooLarge, SharegroupError
 from sharegroup.model.printable import printable
 

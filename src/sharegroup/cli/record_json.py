@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 
 from sharegroup.cli.input_records import NewRecord
 from sharegroup.cli.outcome import UsageError
-from sharegroup.client.records.record import Headers
+from sharegroup.client.core.record import Headers
 
 KEPT: Final = ("key", "value", "headers", "partition", "timestamp")
 """The fields that a produced record takes over."""

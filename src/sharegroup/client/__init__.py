@@ -16,7 +16,14 @@ if TYPE_CHECKING:
     from sharegroup.client.admin.admin import Admin
     from sharegroup.client.admin.descriptions import OffsetSpec, ResourceType
     from sharegroup.client.core.acknowledgements import AckType
+    from sharegroup.client.core.committed_offsets import OffsetAndMetadata
     from sharegroup.client.core.key_ranges import KeyRange
+    from sharegroup.client.core.record import (
+        ConsumerRecord,
+        ConsumerRecords,
+        Record,
+        Records,
+    )
     from sharegroup.client.errors import (
         BootstrapError,
         BufferExhausted,
@@ -29,15 +36,8 @@ if TYPE_CHECKING:
         Wakeup,
     )
     from sharegroup.client.group.consumer import Consumer
-    from sharegroup.client.group.offset_requests import OffsetAndMetadata
     from sharegroup.client.producer.delivery import Delivery, RecordMetadata
     from sharegroup.client.producer.producer import Producer
-    from sharegroup.client.records.record import (
-        ConsumerRecord,
-        ConsumerRecords,
-        Record,
-        Records,
-    )
     from sharegroup.client.security.settings import Security
     from sharegroup.client.share.consumer import ShareConsumer
     from sharegroup.client.worker.key_pool import KeyPool

@@ -28,7 +28,7 @@ from sharegroup.client.admin.descriptions import (
     TransactionListing,
 )
 from sharegroup.client.admin.scram_users import ITERATIONS_DEFAULT, ScramUser
-from sharegroup.client.group.offset_requests import OffsetAndMetadata
+from sharegroup.client.core.committed_offsets import OffsetAndMetadata
 from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition

@@ -12,16 +12,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 
 from sharegroup.client.admin.descriptions import ListedOffset
+from sharegroup.client.core.committed_offsets import OffsetAndMetadata
 from sharegroup.client.core.key_ranges import Assignment, KeyRanges
 from sharegroup.client.core.rebalance import MemberIdentity
+from sharegroup.client.core.record import ConsumerRecord, ConsumerRecords, K, V
 from sharegroup.client.group import consumer
 from sharegroup.client.group.loops import GIVE_UP_S
 from sharegroup.client.group.loops import ArrowLoop as AsyncArrowLoop
-from sharegroup.client.group.offset_requests import OffsetAndMetadata
 from sharegroup.client.group.offsets import Committed
 from sharegroup.client.group.rebalancing import RebalanceCallback
 from sharegroup.client.metrics import Metrics
-from sharegroup.client.records.record import ConsumerRecord, ConsumerRecords, K, V
 from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.client.worker.retry import Backoff
 from sharegroup.client.worker.slots import PlainHandler

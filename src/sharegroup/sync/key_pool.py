@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self
 
-from sharegroup.client.records.record import ConsumerRecord, K, V
+from sharegroup.client.core.record import ConsumerRecord, K, V
 from sharegroup.client.worker.key_pool import KeyPool as Inner
 from sharegroup.client.worker.key_pool import OnFailure
 from sharegroup.client.worker.settings import SIGNALS

@@ -10,7 +10,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from sharegroup.client.core.held_deliveries import Iteration
-from sharegroup.client.records.record import K, Record, Records, V
+from sharegroup.client.core.record import K, Record, Records, V
 
 if TYPE_CHECKING:
     from sharegroup.client.records.arrow_decode import RecordBatch

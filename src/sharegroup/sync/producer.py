@@ -11,9 +11,9 @@ from types import TracebackType
 from typing import Final, Literal, Self
 
 from sharegroup.client.clock import wall_ms
+from sharegroup.client.core.committed_offsets import OffsetAndMetadata
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.errors import IllegalState
-from sharegroup.client.group.offset_requests import OffsetAndMetadata
 from sharegroup.client.producer import producer as client
 from sharegroup.client.producer.delivery import Delivery as AsyncDelivery
 from sharegroup.client.producer.delivery import RecordMetadata

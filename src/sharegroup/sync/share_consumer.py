@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 
 from sharegroup.client.core.acknowledgements import AckType
+from sharegroup.client.core.record import K, Record, Records, V
 from sharegroup.client.errors import IllegalState
-from sharegroup.client.records.record import K, Record, Records, V
 from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.client.share import consumer
 from sharegroup.client.share.commit_callback import AckCallback

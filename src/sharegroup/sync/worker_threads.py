@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sharegroup.client.records.record import ReadRecord
+from sharegroup.client.core.record import ReadRecord
 from sharegroup.client.worker.slots import PlainHandler
 
 Handler = Callable[[Any], object]

@@ -7,11 +7,10 @@ from uuid import UUID
 import pytest
 
 from sharegroup.client.core.acknowledgements import UNDECIDED, AcknowledgedRange, AckType
-from sharegroup.client.core.delivery import Delivery
+from sharegroup.client.core.fetched import Acknowledged, Lease
 from sharegroup.client.core.held_deliveries import AcknowledgementMode, Decided, Holdings, Iteration
+from sharegroup.client.core.record import Delivery, PlainFields, Record
 from sharegroup.client.errors import CorruptRecordBatch, IllegalState
-from sharegroup.client.records.record import PlainFields, Record
-from sharegroup.client.share.node_session import Acknowledged, Lease
 from sharegroup.model.errors import InvalidRecordState
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange

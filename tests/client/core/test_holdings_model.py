@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharegroup.client.core.acknowledgements import UNDECIDED, AckType
-from sharegroup.client.core.delivery import Delivery
+from sharegroup.client.core.fetched import Lease
 from sharegroup.client.core.held_deliveries import AcknowledgementMode, Decided, Holdings
+from sharegroup.client.core.record import Delivery, PlainFields, Record
 from sharegroup.client.errors import IllegalState
-from sharegroup.client.records.record import PlainFields, Record
-from sharegroup.client.share.node_session import Lease
 from sharegroup.model.errors import InvalidRecordState
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange

@@ -13,8 +13,8 @@ from sharegroup.client.admin.descriptions import (
 )
 from sharegroup.client.admin.group_requests import answer_error, check_group
 from sharegroup.client.admin.topic_requests import by_topic
+from sharegroup.client.core.committed_offsets import OffsetAndMetadata
 from sharegroup.client.core.key_ranges import KeyRange, KeyRanges
-from sharegroup.client.group.offset_requests import OffsetAndMetadata
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.errors import (
     GroupIdNotFound,

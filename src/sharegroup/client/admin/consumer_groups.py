@@ -9,8 +9,9 @@ from typing import TypeVar
 
 from sharegroup.client.admin import consumer_group_requests as requests
 from sharegroup.client.admin.descriptions import ConsumerGroupDescription
+from sharegroup.client.admin.offset_requests import committed_offsets
+from sharegroup.client.core.committed_offsets import OffsetAndMetadata
 from sharegroup.client.core.rebalance import MemberIdentity
-from sharegroup.client.group.offset_requests import OffsetAndMetadata, committed_offsets
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition

@@ -18,10 +18,9 @@ from sharegroup.client.core.acknowledgements import (
     AcknowledgedRange,
     AckType,
 )
-from sharegroup.client.core.delivery import Delivery, LeaseView
+from sharegroup.client.core.record import Delivery, LeaseView, Record, Records
 from sharegroup.client.core.taken_back import Answer, TakenBack
 from sharegroup.client.errors import IllegalState
-from sharegroup.client.records.record import Record, Records
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange

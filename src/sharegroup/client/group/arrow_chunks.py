@@ -13,6 +13,7 @@ import numpy as np
 from sharegroup.arrow.rows import RowBuilder
 from sharegroup.arrow.schema import column_names
 from sharegroup.client.core.positions import NO_EPOCH, Position
+from sharegroup.client.core.setting_checks import check_positive
 from sharegroup.client.errors import CorruptRecordBatch
 from sharegroup.client.group.chunks import (
     Fetched,
@@ -22,7 +23,6 @@ from sharegroup.client.group.chunks import (
 )
 from sharegroup.client.records.decode import Decoding
 from sharegroup.client.records.hidden import hidden_ranges
-from sharegroup.client.share.settings import check_positive
 from sharegroup.cooperative.intervals import Interval, Intervals
 from sharegroup.model.errors import ConfigError, CorruptMessage, SharegroupError
 from sharegroup.records.batches import Bounds, end_offset, place

@@ -13,12 +13,12 @@ from operator import ge
 from typing import Any, Final, NamedTuple
 
 from sharegroup.client.core.positions import NO_EPOCH, Position
+from sharegroup.client.core.record import ConsumerRecord, Fields, Span
 from sharegroup.client.errors import CorruptRecordBatch, RecordDeserializationError
 from sharegroup.client.records.batch_reader import pieces_of, records_of
 from sharegroup.client.records.damage import note_astray
 from sharegroup.client.records.decode import Decoding, deserialized_fields, not_collecting
 from sharegroup.client.records.hidden import hidden_ranges
-from sharegroup.client.records.record import ConsumerRecord, Fields, Span
 from sharegroup.cooperative.intervals import Interval, Intervals, common, normal
 from sharegroup.model.errors import CorruptMessage, SharegroupError
 from sharegroup.model.ids import TopicPartition

@@ -8,15 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
+from sharegroup.client.admin.offset_requests import commit_offsets, commit_ranges
+from sharegroup.client.core.committed_offsets import OffsetAndMetadata
 from sharegroup.client.core.positions import Committed, Position
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.core.uncommitted_ranges import Covered
 from sharegroup.client.group.metrics import ConsumerMetrics
-from sharegroup.client.group.offset_requests import (
-    OffsetAndMetadata,
-    commit_offsets,
-    commit_ranges,
-)
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
 from sharegroup.cooperative.intervals import Intervals

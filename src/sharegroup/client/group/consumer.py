@@ -24,12 +24,14 @@ from types import TracebackType
 from typing import Any, Generic, Literal, Self
 
 from sharegroup.client.closing import ended, finish
+from sharegroup.client.core.committed_offsets import as_partition
 from sharegroup.client.core.key_ranges import Assignment, ranges_given
 from sharegroup.client.core.positions import Positions
 from sharegroup.client.core.rebalance import MemberIdentity
+from sharegroup.client.core.record import ConsumerRecords, K, V
+from sharegroup.client.core.setting_checks import check_positive, check_topics
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.group.loops import RecordLoop
-from sharegroup.client.group.offsets import as_partition
 from sharegroup.client.group.parts import Parts
 from sharegroup.client.group.polling import Asking
 from sharegroup.client.group.rebalancing import RebalanceCallback
@@ -41,9 +43,8 @@ from sharegroup.client.group.settings import (
 )
 from sharegroup.client.metrics import Metrics
 from sharegroup.client.network.cluster import Cluster
-from sharegroup.client.records.record import ConsumerRecords, K, V
+from sharegroup.client.records.decode import decoding_of
 from sharegroup.client.security.properties import SecuritySettings
-from sharegroup.client.share.settings import check_positive, check_topics, decoding_of
 from sharegroup.client.wakeup import WakeupCall
 from sharegroup.model.errors import ConfigError
 

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final, Generic, Self
 
-from sharegroup.client.records.record import ConsumerRecord, ConsumerRecords, K, V
-from sharegroup.client.share.answering import arrow
+from sharegroup.client.core.record import ConsumerRecord, ConsumerRecords, K, V
+from sharegroup.client.records.arrow_modules import arrow
 
 if TYPE_CHECKING:
     from sharegroup.client.group.arrow_chunks import ArrowForm, RecordBatch

@@ -8,15 +8,15 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from sharegroup.client.admin.offset_requests import LANE, check_commits_ranges
 from sharegroup.client.core.classic_membership import ClassicMembership
 from sharegroup.client.core.consumer_membership import ConsumerMembership
 from sharegroup.client.core.key_ranges import COMMITS_RANGES, GIVES_TURNS
 from sharegroup.client.core.rebalance import GroupState, MemberIdentity
 from sharegroup.client.group.metrics import ConsumerMetrics
-from sharegroup.client.group.offset_requests import LANE, check_commits_ranges
 from sharegroup.client.group.settings import MemberSettings
-from sharegroup.client.member_loop import MemberLoop, new_member_id, now_ms
 from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.network.member_loop import MemberLoop, new_member_id, now_ms
 from sharegroup.client.network.retrying import retrying
 from sharegroup.model.errors import (
     CoordinatorNotAvailable,

@@ -7,18 +7,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 
 from sharegroup.client.admin.descriptions import ListedOffset
+from sharegroup.client.admin.offset_requests import committed_offsets
 from sharegroup.client.admin.topic_requests import list_offsets
+from sharegroup.client.core.committed_offsets import OffsetAndMetadata, as_commit, as_partition
 from sharegroup.client.core.key_ranges import KeyRanges
 from sharegroup.client.core.positions import EARLIEST, LATEST, Position, Positions
 from sharegroup.client.core.rebalance import MemberIdentity
+from sharegroup.client.core.record import ConsumerRecord
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.group.committer import Committer
-from sharegroup.client.group.offset_requests import OffsetAndMetadata, committed_offsets
 from sharegroup.client.group.position_lookup import PositionLookup
 from sharegroup.client.group.reader import AnyRecord, Reader
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
-from sharegroup.client.records.record import ConsumerRecord
 from sharegroup.client.wakeup import WakeupCall
 from sharegroup.model.errors import (
     ErrorSource,
@@ -28,49 +29,12 @@ from sharegroup.model.errors import (
 )
 from sharegroup.model.ids import TopicPartition
 
-
-def as_partition(where: tuple[str, int]) -> TopicPartition:
-    """A partition as the application names it: a TopicPartition, or any (topic, number).
-
-    Raises:
-        TypeError: ``where`` is something else.
-        ValueError: the number is negative.
-    """
-    match where:
-        case (str() as topic, int() as number):
-            if number < 0:
-                raise ValueError(f"the partition {number} of {topic} is negative")
-            return TopicPartition(topic, number)
-        case _:
-            raise TypeError(f"{where!r} is no partition: write (topic, number)")
-
-
 Committed = Mapping[TopicPartition, int | OffsetAndMetadata] | AnyRecord | Sequence[AnyRecord]
 """What can be committed: offsets by partition, a record, or several."""
 
 
 def _are_records(given: Sequence[object]) -> bool:
     return all(isinstance(one, ConsumerRecord) for one in given)
-
-
-def as_commit(
-    offsets: Mapping[TopicPartition, int | Position | OffsetAndMetadata] | Sequence[AnyRecord],
-) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Offsets as the application gives them.
-
-    Raises:
-        TypeError: ``offsets`` is no mapping of partitions.
-        ValueError: an offset is negative.
-    """
-    if not isinstance(offsets, Mapping):
-        raise TypeError(f"{offsets!r} are no offsets: write {{(topic, number): offset}}")
-    found = {}
-    for where, one in offsets.items():
-        offset = OffsetAndMetadata(one) if isinstance(one, int) else OffsetAndMetadata(*one)
-        if offset.offset < 0:
-            raise ValueError(f"the offset of {as_partition(where)} is {offset.offset}")
-        found[as_partition(where)] = offset
-    return found
 
 
 def _worth_another_try(error: KafkaError) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from sharegroup.client.core.rebalance import GroupState
+from sharegroup.client.core.record import ConsumerRecord, ConsumerRecords, K, V
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.group.fetcher import Fetcher
 from sharegroup.client.group.loops import ARROW_CHUNKS, GIVE_UP_S, ArrowLoop, BatchLoop
@@ -16,9 +17,8 @@ from sharegroup.client.group.member import GroupMember
 from sharegroup.client.group.metrics import ConsumerMetrics
 from sharegroup.client.group.offsets import OffsetCalls
 from sharegroup.client.group.rebalancing import Rebalancing
+from sharegroup.client.records.arrow_modules import arrow
 from sharegroup.client.records.decode import Decoding
-from sharegroup.client.records.record import ConsumerRecord, ConsumerRecords, K, V
-from sharegroup.client.share.answering import arrow
 from sharegroup.client.worker.key_pool import KeyPool, OnFailure, PoolSettings
 from sharegroup.client.worker.retry import Backoff
 

@@ -10,13 +10,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from sharegroup.client.admin.offset_requests import commit_ranges, committed_offsets, epoch_ends
 from sharegroup.client.admin.topic_requests import list_offsets
 from sharegroup.client.core.positions import LATEST, Position, Positions, Step
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.core.uncommitted_ranges import Covered
 from sharegroup.client.errors import NoOffsetForPartition
 from sharegroup.client.group.fetcher import Fetcher
-from sharegroup.client.group.offset_requests import commit_ranges, committed_offsets, epoch_ends
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.errors import (
     FencedMemberEpoch,

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sharegroup.client.core.positions import Position, Positions
+from sharegroup.client.core.record import ConsumerRecord
 from sharegroup.client.core.uncommitted_ranges import Covered
 from sharegroup.client.errors import RecordDeserializationError
 from sharegroup.client.group.chunks import Chunk, Fetched, decode_chunk
 from sharegroup.client.group.fetcher import Fetcher
 from sharegroup.client.records.decode import Decoding
-from sharegroup.client.records.record import ConsumerRecord
 from sharegroup.cooperative.intervals import Intervals, common, holds, minus, normal
 from sharegroup.model.ids import TopicPartition
 

@@ -9,7 +9,7 @@ from typing import Final
 from sharegroup.client.clock import wall_ms
 from sharegroup.client.core.assignors import ASSIGNORS, Assignor, RebalanceProtocol
 from sharegroup.client.core.positions import EARLIEST, LATEST
-from sharegroup.client.share.settings import check_at_least_0, check_positive
+from sharegroup.client.core.setting_checks import check_at_least_0, check_positive
 from sharegroup.groups.offset_reset import OffsetResetKind, parse_offset_reset
 from sharegroup.model.errors import ConfigError
 

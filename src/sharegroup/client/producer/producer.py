@@ -22,10 +22,9 @@ from typing import Any, Final, Literal, Self
 
 from sharegroup.client.clock import wall_ms
 from sharegroup.client.closing import ended
+from sharegroup.client.core.committed_offsets import OffsetAndMetadata, as_commit
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.errors import IllegalState
-from sharegroup.client.group.offset_requests import OffsetAndMetadata
-from sharegroup.client.group.offsets import as_commit
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.producer.buffer import BufferSettings, ProduceBuffer
 from sharegroup.client.producer.delivery import Delivery, RecordMetadata

@@ -8,12 +8,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from sharegroup.client.admin.offset_requests import check_commits_ranges
 from sharegroup.client.admin.topic_requests import by_topic
+from sharegroup.client.core.committed_offsets import OffsetAndMetadata
 from sharegroup.client.core.outbox import ProducerIdentity
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.core.transaction import Transactions, TransactionState
 from sharegroup.client.errors import TransactionAborted
-from sharegroup.client.group.offset_requests import OffsetAndMetadata, check_commits_ranges
 from sharegroup.client.network.cluster import GROUP, TRANSACTION, Cluster
 from sharegroup.client.network.retrying import retrying
 from sharegroup.model.errors import (

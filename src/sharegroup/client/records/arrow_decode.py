@@ -1,7 +1,7 @@
 """Decodes fetched bytes into Arrow record batches, for acquired offsets only.
 
 What :mod:`sharegroup.client.records.decode` does record by record happens here column by column:
-one :class:`~sharegroup.client.core.delivery.Delivery` for each record batch, with one byte per
+one :class:`~sharegroup.client.core.record.Delivery` for each record batch, with one byte per
 offset between its first and its last record. Gaps, damaged batches and missing records get the same
 acknowledgement types in both modules.
 """
@@ -17,10 +17,10 @@ import numpy as np
 from sharegroup.arrow.records import Bytes, Ints
 from sharegroup.arrow.rows import RowBuilder
 from sharegroup.client.core.acknowledgements import SENT, UNDECIDED, AckType
-from sharegroup.client.core.delivery import Delivery
+from sharegroup.client.core.fetched import FetchedPartition
+from sharegroup.client.core.record import Delivery
 from sharegroup.client.errors import CorruptRecordBatch
 from sharegroup.client.records.damage import note_astray, note_damage
-from sharegroup.client.share.node_session import FetchedPartition
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from sharegroup.client.core.compiled_batches import batches_in, records_in
-from sharegroup.client.records.record import Headers, PlainFields
+from sharegroup.client.core.record import Headers, PlainFields
 from sharegroup.records import walk
 from sharegroup.records.batches import Piece
 from sharegroup.records.check import check_counts, plain_records, walk_plain

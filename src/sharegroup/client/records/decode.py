@@ -18,13 +18,12 @@ from itertools import repeat
 from typing import Any, Final, NamedTuple
 
 from sharegroup.client.core.acknowledgements import UNDECIDED, AckType
-from sharegroup.client.core.delivery import Delivery
+from sharegroup.client.core.fetched import FetchedPartition
+from sharegroup.client.core.record import Delivery, Fields, PlainFields, Record
 from sharegroup.client.errors import RecordDeserializationError
 from sharegroup.client.records.batch_reader import pieces_of, records_of
 from sharegroup.client.records.damage import note_astray, note_damage
-from sharegroup.client.records.record import Fields, PlainFields, Record
-from sharegroup.client.share.node_session import FetchedPartition
-from sharegroup.model.errors import SharegroupError
+from sharegroup.model.errors import ConfigError, SharegroupError
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange
 from sharegroup.records.batches import Bounds, Placed, place
@@ -256,3 +255,16 @@ def _release_missing(deliveries: list[Delivery], end: int) -> None:
         log.warning("records were acquired but not sent, and are released: %s", where)
     for one in missing:
         one.mark(max(end, one.first), one.last, AckType.RELEASE)
+
+
+def decoding_of(
+    check_crcs: bool,
+    key_deserializer: Callable[[bytes], Any] | None,
+    value_deserializer: Callable[[bytes], Any] | None,
+) -> Decoding:
+    """How to read records. Raises ConfigError: a deserializer cannot be called."""
+    wanted = {"key_deserializer": key_deserializer, "value_deserializer": value_deserializer}
+    for name, one in wanted.items():
+        if one is not None and not callable(one):
+            raise ConfigError(f"{name} is {one!r}: give a function that takes bytes")
+    return Decoding(check_crcs, key_deserializer, value_deserializer)

@@ -14,11 +14,11 @@ from typing import Any, Final, NamedTuple
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import OffsetSpec
 from sharegroup.client.core.key_ranges import KeyRanges, without_ranges
+from sharegroup.client.core.record import Headers
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.metadata import NO_LEADER
 from sharegroup.client.records.batch_reader import records_of
 from sharegroup.client.records.hidden import hidden_ranges
-from sharegroup.client.records.record import Headers
 from sharegroup.model.errors import (
     CorruptMessage,
     LeaderNotAvailable,

@@ -12,9 +12,10 @@ from sharegroup.client.core.acknowledgements import (
     AcknowledgementQueue,
     AckType,
 )
+from sharegroup.client.core.fetched import Acknowledged
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.share.metrics import ConsumerMetrics
-from sharegroup.client.share.node_session import Acknowledged, NodeSession
+from sharegroup.client.share.node_session import NodeSession
 from sharegroup.client.share.node_sessions import NodeSessions
 from sharegroup.model.errors import (
     FencedLeaderEpoch,

@@ -4,33 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.client.core.held_deliveries import Holdings
-from sharegroup.client.records.record import Record
-from sharegroup.model.errors import ConfigError
+from sharegroup.client.core.record import Record
+from sharegroup.client.records.arrow_modules import arrow
 from sharegroup.model.ids import TopicPartition
 
 if TYPE_CHECKING:
     from sharegroup.client.share.arrow_batches import Answers, ArrowRows
 
 
-def arrow(name: str = "sharegroup.client.share.arrow_batches") -> ModuleType:
-    """The module of this name, which needs Arrow.
-
-    Raises:
-        ConfigError: NumPy or PyArrow is missing.
-    """
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"Arrow batches need {error.name}, which is not installed: "
-            "pip install 'sharegroup[arrow]'"
-        ) from error
+ARROW_BATCHES: Final = "sharegroup.client.share.arrow_batches"
 
 
 class Answering(ABC):
@@ -91,7 +77,7 @@ class Answering(ABC):
         if isinstance(record, Record):
             self._holdings.decide((record,), AckType(kind))
         else:
-            arrow().answer_rows(self._holdings, record, kind)
+            arrow(ARROW_BATCHES).answer_rows(self._holdings, record, kind)
 
     def _decide(self, records: Sequence[Record[Any, Any] | ArrowRows], kind: AckType) -> None:
         self._check_usable()
@@ -101,7 +87,7 @@ class Answering(ABC):
             return
         self._holdings.decide((one for one in records if isinstance(one, Record)), kind)
         for one in tables:
-            arrow().answer_rows(self._holdings, one, kind)
+            arrow(ARROW_BATCHES).answer_rows(self._holdings, one, kind)
 
     def acknowledge_offset(self, topic: str, partition: int, offset: int, kind: AckType) -> None:
         """As :meth:`acknowledge`, by offset: for a record that could not be read. The error that

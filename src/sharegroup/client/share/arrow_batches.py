@@ -19,13 +19,13 @@ from sharegroup.arrow.record_places import Places, places_in
 from sharegroup.arrow.records import Bytes, Ints
 from sharegroup.arrow.schema import column_names
 from sharegroup.client.core.acknowledgements import RENEWING, SENT, AckType
-from sharegroup.client.core.delivery import Delivery
 from sharegroup.client.core.held_deliveries import Holdings
+from sharegroup.client.core.record import Delivery
+from sharegroup.client.core.setting_checks import check_positive
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.records.arrow_decode import ArrowDecoding, RecordBatch, decode_arrow
 from sharegroup.client.records.decode import Decoding
 from sharegroup.client.share.fetcher import FetchSettings
-from sharegroup.client.share.settings import check_positive
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicPartition
 

@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from sharegroup.client.core.fetched import Acknowledged
 from sharegroup.client.errors import IllegalState
-from sharegroup.client.share.node_session import Acknowledged
 from sharegroup.model.errors import InvalidRecordState, KafkaError
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange

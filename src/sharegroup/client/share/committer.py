@@ -8,10 +8,10 @@ from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
 from sharegroup.client.core.acknowledgements import AcknowledgedRange, AckType
+from sharegroup.client.core.fetched import Acknowledged
 from sharegroup.client.core.held_deliveries import Decided, Holdings, Renewals
 from sharegroup.client.share.acknowledger import AckOutcomes, locks_gone
 from sharegroup.client.share.commit_callback import CommitCallback
-from sharegroup.client.share.node_session import Acknowledged
 from sharegroup.client.share.share_member import ShareMember
 from sharegroup.model.errors import UnsupportedVersion
 

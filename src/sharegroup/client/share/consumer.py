@@ -26,11 +26,12 @@ from typing import Any, Literal, Self
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.closing import ended, finish
 from sharegroup.client.core.held_deliveries import Holdings
+from sharegroup.client.core.record import K, Records, V
+from sharegroup.client.core.setting_checks import check_positive, check_topics
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.metadata import PartitionNames
-from sharegroup.client.records.decode import decode_all
-from sharegroup.client.records.record import K, Records, V
+from sharegroup.client.records.decode import decode_all, decoding_of
 from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.client.share.answering import Answering
 from sharegroup.client.share.commit_callback import AckCallback, CommitCallback
@@ -42,14 +43,7 @@ from sharegroup.client.share.metrics import Metrics
 from sharegroup.client.share.polling import GIVE_UP_S, Asking
 from sharegroup.client.share.receiver import Receiver
 from sharegroup.client.share.running import Running
-from sharegroup.client.share.settings import (
-    check_group,
-    check_positive,
-    check_topics,
-    decoding_of,
-    is_strict,
-    mode_of,
-)
+from sharegroup.client.share.settings import check_group, is_strict, mode_of
 from sharegroup.client.share.share_member import ShareMember
 from sharegroup.client.wakeup import WakeupCall
 from sharegroup.model.errors import KafkaError

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sharegroup.client.core.delivery import Delivery
+from sharegroup.client.core.fetched import FetchedPartition
+from sharegroup.client.core.record import Delivery
 from sharegroup.client.errors import CorruptRecordBatch
-from sharegroup.client.share.node_session import FetchedPartition
 from sharegroup.client.share.share_member import ShareMember
 from sharegroup.model.errors import KafkaError
 

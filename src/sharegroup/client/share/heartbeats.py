@@ -8,8 +8,8 @@ from typing import Final
 
 from sharegroup.client.core.access_errors import error_of_member
 from sharegroup.client.core.membership import Membership, MemberState
-from sharegroup.client.member_loop import MemberLoop, now_ms
 from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.network.member_loop import MemberLoop, now_ms
 from sharegroup.client.share.metrics import ConsumerMetrics
 from sharegroup.model.errors import (
     CoordinatorNotAvailable,

@@ -18,8 +18,9 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from sharegroup.client.core.held_deliveries import Iteration
-from sharegroup.client.records.record import K, Record, Records, V
-from sharegroup.client.share.answering import arrow
+from sharegroup.client.core.record import K, Record, Records, V
+from sharegroup.client.records.arrow_modules import arrow
+from sharegroup.client.share.answering import ARROW_BATCHES
 
 if TYPE_CHECKING:
     from sharegroup.client.records.arrow_decode import RecordBatch
@@ -133,7 +134,9 @@ class ArrowLoop(Loop["RecordBatch"]):
     async def _next(self) -> RecordBatch:
         consumer = self._consumer
         if self._form is None:
-            await asyncio.to_thread(arrow)  # to import NumPy and PyArrow takes a second
+            await asyncio.to_thread(
+                arrow, ARROW_BATCHES
+            )  # the import takes a second
             self._form = consumer._arrow_form(*self._columns)
         while consumer._may_ask(self._iteration):
             batch = await consumer._poll_arrow(self._form, self._wait_s, self._iteration)

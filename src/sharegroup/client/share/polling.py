@@ -8,10 +8,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sharegroup.client.core.held_deliveries import Holdings, Iteration
+from sharegroup.client.core.record import Records
 from sharegroup.client.errors import IllegalState
+from sharegroup.client.records.arrow_modules import arrow
 from sharegroup.client.records.decode import Decoding
-from sharegroup.client.records.record import Records
-from sharegroup.client.share.answering import arrow
+from sharegroup.client.share.answering import ARROW_BATCHES
 from sharegroup.client.share.committer import Committer
 from sharegroup.client.share.fetcher import Fetcher
 from sharegroup.client.share.loop_exits import Leaving
@@ -94,7 +95,8 @@ class Asking(ABC):
         return rest or self._holdings.next_records(self._max_poll_records, self._now())
 
     def _arrow_form(self, max_records: int, include_headers: bool) -> ArrowForm:
-        form: ArrowForm = arrow().ArrowForm(max_records, include_headers, self._decoding)
+        module = arrow(ARROW_BATCHES)
+        form: ArrowForm = module.ArrowForm(max_records, include_headers, self._decoding)
         self._give(form.name)
         return form
 

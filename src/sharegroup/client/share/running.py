@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from sharegroup.client.core.record import K, Record, V
 from sharegroup.client.errors import IllegalState
-from sharegroup.client.records.record import K, Record, V
 from sharegroup.client.worker.settings import SIGNALS, WorkerSettings
 
 if TYPE_CHECKING:

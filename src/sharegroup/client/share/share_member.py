@@ -16,20 +16,16 @@ from sharegroup.client.core.acknowledgements import (
     AcknowledgedRange,
     AckType,
 )
+from sharegroup.client.core.fetched import Acknowledged, FetchedPartition
 from sharegroup.client.core.membership import Membership, MemberState
 from sharegroup.client.core.share_session import FetchLimits
-from sharegroup.client.member_loop import new_member_id, now_ms
 from sharegroup.client.network.backoff import Backoff
 from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.network.member_loop import new_member_id, now_ms
 from sharegroup.client.share.acknowledger import Acknowledger, AckOutcomes, as_outcome
 from sharegroup.client.share.heartbeats import Heartbeats
 from sharegroup.client.share.metrics import ConsumerMetrics
-from sharegroup.client.share.node_session import (
-    WITHOUT_RECORDS_FEATURE,
-    Acknowledged,
-    FetchedPartition,
-    NodeSession,
-)
+from sharegroup.client.share.node_session import WITHOUT_RECORDS_FEATURE, NodeSession
 from sharegroup.client.share.node_sessions import NodeSessions, within
 from sharegroup.model.errors import (
     KafkaError,

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from sharegroup.client.core.acknowledgements import SENT, AckType
+from sharegroup.client.core.fetched import Acknowledged
 from sharegroup.client.core.held_deliveries import Holdings
-from sharegroup.client.records.record import Record
+from sharegroup.client.core.record import Record
 from sharegroup.client.share.committer import Committer
-from sharegroup.client.share.node_session import Acknowledged
 from sharegroup.client.share.share_member import ShareMember
 from sharegroup.model.errors import InvalidRecordState
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from sharegroup.client.admin.admin import Admin
+from sharegroup.client.core.record import Headers, Record
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.producer.producer import Producer
-from sharegroup.client.records.record import Headers, Record
 from sharegroup.model.errors import (
     ConfigError,
     KafkaError,

@@ -15,8 +15,8 @@ from sharegroup.client.core.taken_back import TakenBack
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sharegroup.client.records.record import Record
-    from sharegroup.client.share.node_session import Acknowledged
+    from sharegroup.client.core.fetched import Acknowledged
+    from sharegroup.client.core.record import Record
     from sharegroup.client.worker.slots import Work
     from sharegroup.model.ids import TopicIdPartition
 

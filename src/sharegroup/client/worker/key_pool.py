@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self
 
 from sharegroup.client.core.key_lanes import Entry, KeyLanes
 from sharegroup.client.core.positions import Position
+from sharegroup.client.core.record import ConsumerRecord, K, V
+from sharegroup.client.core.setting_checks import check_positive
 from sharegroup.client.errors import HandlerFailed, IllegalState
-from sharegroup.client.records.record import ConsumerRecord, K, V
-from sharegroup.client.share.settings import check_positive
 from sharegroup.client.worker.failures import FailureLog
 from sharegroup.client.worker.retry import Backoff, Reject
 from sharegroup.client.worker.signals import answering_signals

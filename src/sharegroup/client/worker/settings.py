@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sharegroup.client.records.record import Record
-from sharegroup.client.share.settings import check_positive
+from sharegroup.client.core.record import Record
+from sharegroup.client.core.setting_checks import check_positive
 from sharegroup.client.worker.retry import Backoff, Reject
 from sharegroup.model.errors import ConfigError
 

@@ -21,8 +21,8 @@ from functools import partial
 from typing import Final
 
 from sharegroup.client.core.acknowledgements import AckType
+from sharegroup.client.core.record import Record
 from sharegroup.client.records.decode import Decoding, deserialized
-from sharegroup.client.records.record import Record
 from sharegroup.client.worker.answers import Answers
 from sharegroup.client.worker.dead_letters import DeadLetters
 from sharegroup.client.worker.failures import FailureLog

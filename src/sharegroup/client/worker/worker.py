@@ -10,9 +10,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from sharegroup.client.core.record import Records
 from sharegroup.client.errors import CorruptRecordBatch
 from sharegroup.client.records.decode import Decoding, decode_all
-from sharegroup.client.records.record import Records
 from sharegroup.client.share.metrics import Metrics
 from sharegroup.client.worker.answers import Answers
 from sharegroup.client.worker.dead_letters import DeadLetters

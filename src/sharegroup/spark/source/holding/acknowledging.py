@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sharegroup.client.share.node_session import Acknowledged
+from sharegroup.client.core.fetched import Acknowledged
 from sharegroup.client.share.share_member import ShareMember
 from sharegroup.model.errors import InvalidRecordState, KafkaError
 from sharegroup.model.ids import TopicIdPartition

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
-from sharegroup.client.share.node_session import FetchedPartition, Lease
+from sharegroup.client.core.fetched import FetchedPartition, Lease
 from sharegroup.client.share.share_member import ShareMember
 from sharegroup.model.errors import UnknownServerError
 from sharegroup.model.ids import TopicIdPartition

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from sharegroup.client.admin.topic_requests import by_topic
 from sharegroup.client.core.access_errors import error_on
+from sharegroup.client.core.committed_offsets import OffsetAndMetadata
 from sharegroup.client.core.key_ranges import COMMITS_RANGES, FEATURE
 from sharegroup.client.core.positions import NO_EPOCH, Position
 from sharegroup.client.core.rebalance import MemberIdentity
@@ -48,16 +49,6 @@ from sharegroup.wire.messages.ranges import Range
 LANE: Final = "group"
 """The lane of requests to the coordinator: on the usual one they would wait for fetches."""
 CONSUMER: Final = -1
-
-
-class OffsetAndMetadata(NamedTuple):
-    """A committed offset: the offset of the record to read next."""
-
-    offset: int
-    leader_epoch: int = NO_EPOCH
-    metadata: str = ""
-    ranges: Intervals = ()
-    """The ranges committed after the offset, both ends included (KIP-X)."""
 
 
 def raise_coordinator_error(cluster: Cluster, group_id: str, code: int) -> None:
