@@ -1,5 +1,5 @@
 """One file per API: translate the request, ask the core, make changes durable, answer.
 
-Each file holds ``async def <api>(parts, request, context)``, named like the file. If the response
-has no top-level error field, the file also holds ``failure(request, error)``.
+Each file holds ``async def <api>(parts, request, context)``, named like the file. A file also holds
+``failure(request, error)`` if ``wire.refusal`` does not make the response that refuses a request.
 """

@@ -27,6 +27,7 @@ from sharegroup.model.limits import (
 from sharegroup.wire import apis
 from sharegroup.wire.apis import Api
 from sharegroup.wire.messages.api_versions import ApiVersion
+from sharegroup.wire.refusal import refuser
 from sharegroup.wire.schema import Versions
 
 Handler = Callable[[BrokerParts, Any, RequestContext], Awaitable[Any]]
@@ -56,15 +57,15 @@ class ServedApi:
     def failure(self, request: Any, error: KafkaError) -> Any:
         """The response that reports ``error`` for the whole request.
 
-        APIs without a top-level error code have a ``failure(request, error)`` beside their handler.
+        A handler has its own ``failure(request, error)`` beside it if the response has an error of
+        its own that is not enough, or if a refusal says more than the error.
         """
-        module = self._module
-        if hasattr(module, "failure"):
-            return module.failure(request, error)
+        if hasattr(self._module, "failure"):
+            return self._module.failure(request, error)
         response: Any = self.api.response()
         names = {f.name for f in fields(response)}
         if "error_code" not in names:
-            raise error
+            return refuser(self.api.response)(request, error)
         response.error_code = error.code
         if "error_message" in names:
             response.error_message = error.message

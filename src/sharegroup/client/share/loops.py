@@ -134,9 +134,7 @@ class ArrowLoop(Loop["RecordBatch"]):
     async def _next(self) -> RecordBatch:
         consumer = self._consumer
         if self._form is None:
-            await asyncio.to_thread(
-                arrow, ARROW_BATCHES
-            )  # the import takes a second
+            await asyncio.to_thread(arrow, ARROW_BATCHES)  # the import takes a second
             self._form = consumer._arrow_form(*self._columns)
         while consumer._may_ask(self._iteration):
             batch = await consumer._poll_arrow(self._form, self._wait_s, self._iteration)

@@ -40,11 +40,6 @@ async def alter_configs(
     )
 
 
-def failure(request: AlterConfigsRequest, error: KafkaError) -> AlterConfigsResponse:
-    """Every resource says ``error``."""
-    return AlterConfigsResponse(responses=[_response(r, error) for r in request.resources])
-
-
 def _response(
     resource: AlterConfigsResource, error: KafkaError | None
 ) -> AlterConfigsResourceResponse:

@@ -55,13 +55,6 @@ async def describe_configs(
     )
 
 
-def failure(request: DescribeConfigsRequest, error: KafkaError) -> DescribeConfigsResponse:
-    """Every resource says ``error``."""
-    return DescribeConfigsResponse(
-        results=[_refused(resource, error) for resource in request.resources]
-    )
-
-
 def _refused(resource: DescribeConfigsResource, error: KafkaError) -> DescribeConfigsResult:
     return DescribeConfigsResult(
         error.code, error.message, resource.resource_type, resource.resource_name

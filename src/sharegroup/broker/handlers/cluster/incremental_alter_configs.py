@@ -70,15 +70,6 @@ async def incremental_alter_configs(
     )
 
 
-def failure(
-    request: IncrementalAlterConfigsRequest, error: KafkaError
-) -> IncrementalAlterConfigsResponse:
-    """Every resource says ``error``."""
-    return IncrementalAlterConfigsResponse(
-        responses=[_response(resource, error) for resource in request.resources]
-    )
-
-
 def _response(
     resource: AlterConfigsResource, error: KafkaError | None
 ) -> AlterConfigsResourceResponse:

@@ -45,13 +45,6 @@ async def consumer_group_describe(
     )
 
 
-def failure(
-    request: ConsumerGroupDescribeRequest, error: KafkaError
-) -> ConsumerGroupDescribeResponse:
-    """Every group says ``error``."""
-    return ConsumerGroupDescribeResponse(groups=[_refused(g, error) for g in request.group_ids])
-
-
 def _refused(group_id: str, error: KafkaError) -> DescribedGroup:
     return DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.message)
 

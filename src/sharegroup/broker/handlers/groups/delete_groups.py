@@ -29,13 +29,6 @@ async def delete_groups(
     )
 
 
-def failure(request: DeleteGroupsRequest, error: KafkaError) -> DeleteGroupsResponse:
-    """Every group says ``error``."""
-    return DeleteGroupsResponse(
-        results=[_refused(group_id, error) for group_id in request.groups_names]
-    )
-
-
 async def _delete(
     parts: BrokerParts, group_id: str, context: RequestContext
 ) -> DeletableGroupResult:

@@ -38,11 +38,6 @@ async def describe_groups(
     )
 
 
-def failure(request: DescribeGroupsRequest, error: KafkaError) -> DescribeGroupsResponse:
-    """Every group says ``error``."""
-    return DescribeGroupsResponse(groups=[_refused(group_id, error) for group_id in request.groups])
-
-
 def _refused(group_id: str, error: KafkaError) -> DescribedGroup:
     return DescribedGroup(error_code=error.code, error_message=error.message, group_id=group_id)
 

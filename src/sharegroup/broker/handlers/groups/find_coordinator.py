@@ -16,12 +16,16 @@ from sharegroup.wire.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from sharegroup.wire.refusal import refuser
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
 SHARE: Final = 2
 KEYS_FROM: Final = 4
 SHARE_FROM: Final = 6
+
+failure = refuser(FindCoordinatorResponse)
+"""The response and the answer for each key say the error: from v4 on there is no other."""
 
 
 async def find_coordinator(

@@ -42,24 +42,6 @@ async def list_offsets(
     return ListOffsetsResponse(topics=topics)
 
 
-def failure(request: ListOffsetsRequest, error: KafkaError) -> ListOffsetsResponse:
-    """Every partition says ``error``."""
-    return ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[
-                    ListOffsetsPartitionResponse(
-                        partition_index=p.partition_index, error_code=error.code
-                    )
-                    for p in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
-
-
 async def _offset(
     parts: BrokerParts,
     context: RequestContext,

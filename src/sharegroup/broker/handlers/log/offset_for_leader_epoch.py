@@ -42,21 +42,6 @@ async def offset_for_leader_epoch(
     )
 
 
-def failure(
-    request: OffsetForLeaderEpochRequest, error: KafkaError
-) -> OffsetForLeaderEpochResponse:
-    """Every partition says ``error``."""
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic.topic,
-                [EpochEndOffset(error.code, part.partition) for part in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    )
-
-
 def _end_offset(
     parts: BrokerParts, context: RequestContext, name: str, wanted: OffsetForLeaderPartition
 ) -> EpochEndOffset:

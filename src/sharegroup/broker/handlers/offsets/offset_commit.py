@@ -12,7 +12,6 @@ from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.groups.offsets import Commit, Committer
 from sharegroup.groups.range_commits import RangeCommit, RangesCommitted
-from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -69,11 +68,6 @@ async def offset_commit(
         for partition, stable in zip(topic.partitions, its_stable, strict=True):
             partition.last_stable_offset = stable
     return answer
-
-
-def failure(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:
-    """Every partition says ``error``."""
-    return _answer(request, [[error.code] * len(topic.partitions) for topic in request.topics])
 
 
 def _answer(request: OffsetCommitRequest, codes: Sequence[Sequence[int]]) -> OffsetCommitResponse:

@@ -58,13 +58,6 @@ async def create_acls(
     return CreateAclsResponse(results=results)
 
 
-def failure(request: CreateAclsRequest, error: KafkaError) -> CreateAclsResponse:
-    """Every creation says ``error``."""
-    return CreateAclsResponse(
-        results=[AclCreationResult(error.code, error.message) for _ in request.creations]
-    )
-
-
 def check_stored(parts: BrokerParts) -> None:
     """Check that ACLs that a request makes would be in force.
 

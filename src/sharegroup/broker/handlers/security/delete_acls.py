@@ -12,7 +12,7 @@ from sharegroup.broker.handlers.security.create_acls import check_stored
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.time_slices import sliced
-from sharegroup.model.errors import InvalidRequest, KafkaError, PolicyViolation
+from sharegroup.model.errors import InvalidRequest, PolicyViolation
 from sharegroup.model.limits import ACL_CHANGES_MAX, ACL_FILTERS_MAX
 from sharegroup.wire.internal.security import AclChange, AclRow
 from sharegroup.wire.messages.delete_acls import (
@@ -66,13 +66,6 @@ async def delete_acls(
         ]
         results.append(result)
     return DeleteAclsResponse(filter_results=results)
-
-
-def failure(request: DeleteAclsRequest, error: KafkaError) -> DeleteAclsResponse:
-    """Every filter says ``error``."""
-    return DeleteAclsResponse(
-        filter_results=[DeleteAclsFilterResult(error.code, error.message) for _ in request.filters]
-    )
 
 
 async def _taken(

@@ -12,7 +12,6 @@ from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.topics import Topic
 from sharegroup.model.errors import (
-    GroupAuthorizationFailed,
     InvalidGroupId,
     InvalidRequest,
     KafkaError,
@@ -28,6 +27,7 @@ from sharegroup.wire.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsResponsePartition,
     AlterShareGroupOffsetsResponseTopic,
 )
+from sharegroup.wire.refusal import refuser
 
 
 async def alter_share_group_offsets(
@@ -45,20 +45,8 @@ async def alter_share_group_offsets(
     return AlterShareGroupOffsetsResponse(responses=responses)
 
 
-def failure(
-    request: AlterShareGroupOffsetsRequest, error: KafkaError
-) -> AlterShareGroupOffsetsResponse:
-    """The request says ``error``, and so do its partitions if the client may read the group."""
-    response = AlterShareGroupOffsetsResponse(error_code=error.code, error_message=error.message)
-    if not isinstance(error, GroupAuthorizationFailed):
-        response.responses = [
-            AlterShareGroupOffsetsResponseTopic(
-                topic_name=topic.topic_name,
-                partitions=[_refused(part.partition_index, error) for part in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    return response
+failure = refuser(AlterShareGroupOffsetsResponse)
+"""The request and each of its parts say the error."""
 
 
 def _topic(

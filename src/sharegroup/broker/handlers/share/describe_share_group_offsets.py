@@ -47,15 +47,6 @@ async def describe_share_group_offsets(
     )
 
 
-def failure(
-    request: DescribeShareGroupOffsetsRequest, error: KafkaError
-) -> DescribeShareGroupOffsetsResponse:
-    """Every group says ``error``."""
-    return DescribeShareGroupOffsetsResponse(
-        groups=[_refused(group.group_id, error) for group in request.groups]
-    )
-
-
 def _refused(group_id: str, error: KafkaError) -> DescribeShareGroupOffsetsResponseGroup:
     return DescribeShareGroupOffsetsResponseGroup(
         group_id=group_id, error_code=error.code, error_message=error.message

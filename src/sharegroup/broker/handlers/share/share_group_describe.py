@@ -36,11 +36,6 @@ async def share_group_describe(
     )
 
 
-def failure(request: ShareGroupDescribeRequest, error: KafkaError) -> ShareGroupDescribeResponse:
-    """Every group says ``error``."""
-    return ShareGroupDescribeResponse(groups=[_refused(g, error) for g in request.group_ids])
-
-
 def _refused(group_id: str, error: KafkaError) -> DescribedGroup:
     return DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.message)
 

@@ -7,7 +7,6 @@ from sharegroup.broker.handlers.state.share_state_requests import (
     answer,
     check_exists,
     commit,
-    refuse_all,
 )
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
@@ -38,13 +37,6 @@ async def delete_share_group_state(
         return PartitionResult(key.partition)
 
     return _response(await answer(request, context, delete, _refused))
-
-
-def failure(
-    request: DeleteShareGroupStateRequest, error: KafkaError
-) -> DeleteShareGroupStateResponse:
-    """Every partition says ``error``."""
-    return _response(refuse_all(request, error, _refused))
 
 
 def _refused(partition: int, error: KafkaError) -> PartitionResult:

@@ -8,7 +8,6 @@ from sharegroup.broker.handlers.state.share_state_requests import (
     answer,
     check_exists,
     commit,
-    refuse_all,
 )
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
@@ -39,13 +38,6 @@ async def initialize_share_group_state(
         return PartitionResult(key.partition)
 
     return _response(await answer(request, context, initialize, _refused))
-
-
-def failure(
-    request: InitializeShareGroupStateRequest, error: KafkaError
-) -> InitializeShareGroupStateResponse:
-    """Every partition says ``error``."""
-    return _response(refuse_all(request, error, _refused))
 
 
 def _refused(partition: int, error: KafkaError) -> PartitionResult:

@@ -9,7 +9,6 @@ from sharegroup.broker.handlers.state.share_state_requests import (
     check_epochs,
     check_known,
     commit,
-    refuse_all,
 )
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
@@ -47,11 +46,6 @@ async def read_share_group_state(
         )
 
     return _response(await answer(request, context, read, _refused))
-
-
-def failure(request: ReadShareGroupStateRequest, error: KafkaError) -> ReadShareGroupStateResponse:
-    """Every partition says ``error``."""
-    return _response(refuse_all(request, error, _refused))
 
 
 def _refused(partition: int, error: KafkaError) -> PartitionResult:

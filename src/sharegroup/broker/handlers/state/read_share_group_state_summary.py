@@ -6,7 +6,6 @@ from sharegroup.broker.handlers.state.share_state_requests import (
     Answered,
     answer,
     check_exists,
-    refuse_all,
 )
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
@@ -38,13 +37,6 @@ async def read_share_group_state_summary(
         )
 
     return _response(await answer(request, context, read, _refused))
-
-
-def failure(
-    request: ReadShareGroupStateSummaryRequest, error: KafkaError
-) -> ReadShareGroupStateSummaryResponse:
-    """Every partition says ``error``."""
-    return _response(refuse_all(request, error, _refused))
 
 
 def _refused(partition: int, error: KafkaError) -> PartitionResult:

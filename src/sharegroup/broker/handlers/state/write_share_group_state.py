@@ -8,7 +8,6 @@ from sharegroup.broker.handlers.state.share_state_requests import (
     check_epochs,
     check_known,
     commit,
-    refuse_all,
 )
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
@@ -55,13 +54,6 @@ async def write_share_group_state(
         return PartitionResult(key.partition)
 
     return _response(await answer(request, context, write, _refused))
-
-
-def failure(
-    request: WriteShareGroupStateRequest, error: KafkaError
-) -> WriteShareGroupStateResponse:
-    """Every partition says ``error``."""
-    return _response(refuse_all(request, error, _refused))
 
 
 def _refused(partition: int, error: KafkaError) -> PartitionResult:

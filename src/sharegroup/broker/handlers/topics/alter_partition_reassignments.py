@@ -22,6 +22,7 @@ from sharegroup.wire.messages.alter_partition_reassignments import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
+from sharegroup.wire.refusal import refuser
 
 
 async def alter_partition_reassignments(
@@ -42,24 +43,8 @@ async def alter_partition_reassignments(
     )
 
 
-def failure(
-    request: AlterPartitionReassignmentsRequest, error: KafkaError
-) -> AlterPartitionReassignmentsResponse:
-    """The request and each of its partitions say ``error``."""
-    return AlterPartitionReassignmentsResponse(
-        error_code=error.code,
-        error_message=error.message,
-        responses=[
-            ReassignableTopicResponse(
-                topic.name,
-                [
-                    ReassignablePartitionResponse(part.partition_index, error.code, error.message)
-                    for part in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ],
-    )
+failure = refuser(AlterPartitionReassignmentsResponse)
+"""The request and each of its parts say the error."""
 
 
 def _reassigned(

@@ -39,11 +39,6 @@ async def create_partitions(
     )
 
 
-def failure(request: CreatePartitionsRequest, error: KafkaError) -> CreatePartitionsResponse:
-    """Every topic says ``error``."""
-    return CreatePartitionsResponse(results=[_refused(t.name, error) for t in request.topics])
-
-
 def _refused(name: str, error: KafkaError) -> CreatePartitionsTopicResult:
     return CreatePartitionsTopicResult(name, error.code, error.message)
 

@@ -73,16 +73,6 @@ async def describe_topic_partitions(
     return response
 
 
-def failure(
-    request: DescribeTopicPartitionsRequest, error: KafkaError
-) -> DescribeTopicPartitionsResponse:
-    """Every topic named says ``error``."""
-    return DescribeTopicPartitionsResponse(
-        topics=[_refused(topic.name, error) for topic in request.topics],
-        next_cursor=None,
-    )
-
-
 def _refused(name: str, error: KafkaError) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(error_code=error.code, name=name)
 

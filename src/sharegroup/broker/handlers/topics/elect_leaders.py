@@ -21,6 +21,7 @@ from sharegroup.wire.messages.elect_leaders import (
     PartitionResult,
     ReplicaElectionResult,
 )
+from sharegroup.wire.refusal import refuser
 
 PREFERRED: Final = 0
 UNCLEAN: Final = 1
@@ -45,18 +46,8 @@ async def elect_leaders(
     )
 
 
-def failure(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:
-    """``error`` for the request, and for each partition: version 0 has no error of the request."""
-    return ElectLeadersResponse(
-        error_code=error.code,
-        replica_election_results=[
-            ReplicaElectionResult(
-                topic.topic,
-                [PartitionResult(number, error.code, error.message) for number in topic.partitions],
-            )
-            for topic in request.topic_partitions or ()
-        ],
-    )
+failure = refuser(ElectLeadersResponse)
+"""The request and each of its parts say the error."""
 
 
 def _elected(parts: BrokerParts, name: str, number: int) -> PartitionResult:

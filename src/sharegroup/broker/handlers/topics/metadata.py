@@ -29,6 +29,7 @@ from sharegroup.wire.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from sharegroup.wire.refusal import refuser
 
 HIDDEN: Final = (TopicAuthorizationFailed.code, UnknownTopicId.code)
 """With these errors the answer does not list the operations that are allowed on the topic."""
@@ -73,15 +74,8 @@ async def metadata(
     )
 
 
-def failure(request: MetadataRequest, error: KafkaError) -> MetadataResponse:
-    """Every topic that the request names says ``error``."""
-    return MetadataResponse(
-        error_code=error.code,
-        topics=[
-            MetadataResponseTopic(error_code=error.code, name=t.name or "", topic_id=t.topic_id)
-            for t in request.topics or ()
-        ],
-    )
+failure = refuser(MetadataResponse)
+"""The request and each of its parts say the error."""
 
 
 async def _wanted(

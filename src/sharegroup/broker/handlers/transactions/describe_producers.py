@@ -34,22 +34,6 @@ async def describe_producers(
     )
 
 
-def failure(request: DescribeProducersRequest, error: KafkaError) -> DescribeProducersResponse:
-    """Every partition says ``error``."""
-    return DescribeProducersResponse(
-        topics=[
-            TopicResponse(
-                topic.name,
-                [
-                    PartitionResponse(index, error.code, error.message)
-                    for index in topic.partition_indexes
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
-
-
 def _one(parts: BrokerParts, topic: str, index: int, context: RequestContext) -> PartitionResponse:
     try:
         context.access.require_topic(Operation.READ, topic)

@@ -28,18 +28,6 @@ async def describe_transactions(
     )
 
 
-def failure(
-    request: DescribeTransactionsRequest, error: KafkaError
-) -> DescribeTransactionsResponse:
-    """Every id says ``error``."""
-    return DescribeTransactionsResponse(
-        transaction_states=[
-            TransactionState(error_code=error.code, transactional_id=each)
-            for each in request.transactional_ids
-        ]
-    )
-
-
 def _one(parts: BrokerParts, transactional_id: str, context: RequestContext) -> TransactionState:
     try:
         context.access.require(

@@ -19,7 +19,6 @@ from sharegroup.model.errors import (
     InvalidGroupId,
     InvalidProducerEpoch,
     InvalidProducerIdMapping,
-    KafkaError,
 )
 from sharegroup.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -80,11 +79,6 @@ async def txn_offset_commit(
         for partition, stable in zip(topic.partitions, its_stable, strict=True):
             partition.last_stable_offset = stable
     return answer
-
-
-def failure(request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommitResponse:
-    """Every partition says ``error``."""
-    return _answer(request, [[error.code] * len(topic.partitions) for topic in request.topics])
 
 
 def _answer(

@@ -45,28 +45,6 @@ async def write_txn_markers(
     return WriteTxnMarkersResponse(markers=results)
 
 
-def failure(request: WriteTxnMarkersRequest, error: KafkaError) -> WriteTxnMarkersResponse:
-    """Every partition says ``error``."""
-    return WriteTxnMarkersResponse(
-        markers=[
-            WritableTxnMarkerResult(
-                marker.producer_id,
-                [
-                    WritableTxnMarkerTopicResult(
-                        topic.name,
-                        [
-                            WritableTxnMarkerPartitionResult(index, error.code)
-                            for index in topic.partition_indexes
-                        ],
-                    )
-                    for topic in marker.topics
-                ],
-            )
-            for marker in request.markers
-        ]
-    )
-
-
 async def _one(
     parts: BrokerParts, marker: WritableTxnMarker, where: TopicPartition, version: int
 ) -> int:
