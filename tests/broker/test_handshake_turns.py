@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from sharegroup.broker.network.handshake_turns import HandshakeTurns
+from sharegroup.broker.network.tls.handshake_turns import HandshakeTurns
 from sharegroup.model.limits import HANDSHAKES_AT_ONCE_MAX
 from tests.broker.share_wire import until
 

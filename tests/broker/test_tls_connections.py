@@ -15,9 +15,9 @@ from uuid import UUID
 import pytest
 import uvloop
 
-from sharegroup.broker.network import tls_accepting
-from sharegroup.broker.network.tls_records import RECORD_BYTES
-from sharegroup.broker.network.tls_transport import KEPT_BYTES, Tls
+from sharegroup.broker.network.tls import accepting
+from sharegroup.broker.network.tls.records import RECORD_BYTES
+from sharegroup.broker.network.tls.transport import KEPT_BYTES, Tls
 from sharegroup.broker.server import Broker
 from sharegroup.model.limits import UNAUTHENTICATED_MIN
 from sharegroup.tls.self_signed import authority, signed
@@ -388,7 +388,7 @@ class WatchedTls(Tls):
 def test_a_connection_keeps_little_memory_of_what_it_has_moved(
     tmp_path: Path, loop: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tls_accepting, "Tls", WatchedTls)
+    monkeypatch.setattr(accepting, "Tls", WatchedTls)
     monkeypatch.setattr(WatchedTls, "all", [])
 
     async def scenario(listener: Listener) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharegroup.broker.network.tls_records import TlsRecords
+from sharegroup.broker.network.tls.records import TlsRecords
 from sharegroup.model.limits import (
     TLS_DATA_PER_EMPTY_RECORD,
     TLS_EMPTY_RECORDS_MAX,

@@ -31,7 +31,7 @@ from sharegroup.broker.network.descriptors import DescriptorBudget
 from sharegroup.broker.network.dispatch import Dispatcher
 from sharegroup.broker.network.endpoint import PLAINTEXT, Endpoint
 from sharegroup.broker.network.sasl_session import SaslSession
-from sharegroup.broker.network.tls_accepting import InThread, TlsAccepting
+from sharegroup.broker.network.tls.accepting import InThread, TlsAccepting
 from sharegroup.model.environment import Environment
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.store import Store

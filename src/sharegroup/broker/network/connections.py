@@ -17,9 +17,9 @@ from typing import Final, Generic, Protocol, TypeVar
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.event_counters import Counters
 from sharegroup.broker.network.answer_memory import AnswerMemory
-from sharegroup.broker.network.handshake_turns import HandshakeTurns
 from sharegroup.broker.network.request_memory import Holder, RequestMemory
 from sharegroup.broker.network.request_scheduler import Turns
+from sharegroup.broker.network.tls.handshake_turns import HandshakeTurns
 from sharegroup.broker.network.waiting_room import Waiting, WaitingRoom
 from sharegroup.broker.read_model import ConnectionView
 from sharegroup.model.config import INT_MAX

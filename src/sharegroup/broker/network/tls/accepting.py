@@ -16,9 +16,9 @@ from typing import Final, cast
 
 from sharegroup.broker.authentication.listener_security import ListenerSecurity
 from sharegroup.broker.event_counters import Counters
-from sharegroup.broker.network.handshake_turns import HandshakeTurns
-from sharegroup.broker.network.tls_records import RECORD_BYTES
-from sharegroup.broker.network.tls_transport import Tls, TlsTransport
+from sharegroup.broker.network.tls.handshake_turns import HandshakeTurns
+from sharegroup.broker.network.tls.records import RECORD_BYTES
+from sharegroup.broker.network.tls.transport import Tls, TlsTransport
 
 ALERT_S: Final = 2.0
 """How long the peer of a failed handshake may take to read why."""

@@ -2,7 +2,7 @@
 the socket.
 
 asyncio has one (``loop.start_tls``), but it does the handshake on the event loop, where all other
-clients wait for its arithmetic. See ``tls_accepting``.
+clients wait for its arithmetic. See ``accepting``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import ssl
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from sharegroup.broker.network.tls_records import RECORD_BYTES, TlsRecords
+from sharegroup.broker.network.tls.records import RECORD_BYTES, TlsRecords
 
 KEPT_BYTES: Final = 4 * RECORD_BYTES
 """Bytes encrypted at once: OpenSSL keeps memory for the most bytes that ever waited in it."""
