@@ -20,7 +20,10 @@ COLUMNS_MAX = 100
 MODULE_NAMES_BANNED = {"common", "helpers", "manager", "misc", "util", "utils"}
 
 # path of the file -> why the rule does not hold there
-LONG_FILES: dict[str, str] = {"src/sharegroup/model/errors.py": "Kafka's table of errors"}
+LONG_FILES: dict[str, str] = {
+    "src/sharegroup/client/admin/admin.py": "a verb for each request; the docstring says why",
+    "src/sharegroup/model/errors.py": "Kafka's table of errors",
+}
 LONG_FUNCTIONS: dict[str, str] = {
     "src/sharegroup/client/group/consumer.py:__init__": "a line for each keyword argument",
     "src/sharegroup/sync/consumer.py:__init__": "a line for each keyword argument, twice",

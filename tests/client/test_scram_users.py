@@ -9,7 +9,8 @@ import pytest
 
 from sharegroup import sync
 from sharegroup.client import Admin
-from sharegroup.client.admin.scram_users import ITERATIONS_DEFAULT, ScramUser
+from sharegroup.client.admin.descriptions import ScramUser
+from sharegroup.client.admin.scram_user_requests import ITERATIONS_DEFAULT
 from sharegroup.model.errors import ResourceNotFound, UnacceptableCredential
 from tests.client.working import eventually
 from tests.servers.running import RunningServer

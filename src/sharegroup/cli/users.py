@@ -21,7 +21,7 @@ from sharegroup.cli.options import (
 from sharegroup.cli.outcome import UsageError, run
 from sharegroup.cli.passwords import PasswordFile, new_password
 from sharegroup.cli.tables import print_json, print_line, print_rows
-from sharegroup.client.admin.scram_users import ITERATIONS_DEFAULT
+from sharegroup.client.admin.scram_user_requests import ITERATIONS_DEFAULT
 from sharegroup.model.errors import ConfigError
 from sharegroup.sasl.mechanisms import PLAIN, SCRAM_SHA_256, SCRAM_SHA_512
 from sharegroup.sasl.users_file import FileUsers, parse_users, user_lines, without

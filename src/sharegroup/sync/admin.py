@@ -8,8 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from sharegroup.client.admin import admin
-from sharegroup.client.admin.acl_calls import EVERY_ACL
-from sharegroup.client.admin.acls import Acl, AclFilter
+from sharegroup.client.admin.acls import EVERY_ACL, Acl, AclFilter
 from sharegroup.client.admin.descriptions import (
     ClientQuota,
     ClusterDescription,
@@ -20,6 +19,7 @@ from sharegroup.client.admin.descriptions import (
     OffsetSpec,
     PartitionRecords,
     ProducerDescription,
+    ScramUser,
     ShareGroupDescription,
     ShareGroupOffset,
     TopicDescription,
@@ -27,7 +27,7 @@ from sharegroup.client.admin.descriptions import (
     TransactionDescription,
     TransactionListing,
 )
-from sharegroup.client.admin.scram_users import ITERATIONS_DEFAULT, ScramUser
+from sharegroup.client.admin.scram_user_requests import ITERATIONS_DEFAULT
 from sharegroup.client.core.committed_offsets import OffsetAndMetadata
 from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.model.errors import KafkaError

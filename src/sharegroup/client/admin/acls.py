@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from sharegroup.model.acl import AclOperation, AclPattern, AclResource
 
@@ -34,3 +35,6 @@ class AclFilter:
     pattern: AclPattern | None = None
     host: str | None = None
     allow: bool | None = None
+
+
+EVERY_ACL: Final = AclFilter()

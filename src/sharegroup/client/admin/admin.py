@@ -8,6 +8,9 @@
 
 A method that asks about several things raises the first error among them, unless its docstring
 says that it returns one error per thing.
+
+This file is longer than others because the class is one list of verbs, for people who look for one:
+most lines are signatures and docstrings. A verb's request is a function of ``*_requests.py``.
 """
 
 from __future__ import annotations
@@ -16,40 +19,54 @@ import random
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Final, Literal, Self, TypeVar
+from typing import Concatenate, Final, Literal, ParamSpec, Self, TypeVar
 
 from sharegroup.client.admin import (
+    acl_requests,
+    consumer_group_requests,
     group_requests,
+    offset_requests,
+    quota_requests,
     record_requests,
+    scram_user_requests,
     topic_requests,
+    transaction_requests,
 )
-from sharegroup.client.admin.acl_calls import AclCalls
+from sharegroup.client.admin.acls import EVERY_ACL, Acl, AclFilter
 from sharegroup.client.admin.blocked_records import decide_blocked_record
-from sharegroup.client.admin.consumer_groups import ConsumerGroupCalls
 from sharegroup.client.admin.descriptions import (
+    ClientQuota,
     ClusterDescription,
     ConfigSetting,
+    ConsumerGroupDescription,
     GroupListing,
     ListedOffset,
     OffsetSpec,
     PartitionRecords,
+    ProducerDescription,
     ResourceType,
+    ScramUser,
     ShareGroupDescription,
     ShareGroupOffset,
     TopicDescription,
     TopicListing,
+    TransactionDescription,
+    TransactionListing,
 )
 from sharegroup.client.admin.each import of_each, or_first_error
-from sharegroup.client.admin.quotas import QuotaCalls
-from sharegroup.client.admin.scram_users import ScramUserCalls
-from sharegroup.client.admin.transaction_calls import TransactionCalls
+from sharegroup.client.admin.scram_user_requests import ITERATIONS_DEFAULT, salted_password
+from sharegroup.client.core.committed_offsets import OffsetAndMetadata
+from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
 from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.model.ack_type import AckType
 from sharegroup.model.errors import GroupIdNotFound, KafkaError
 from sharegroup.model.ids import TopicPartition
+from sharegroup.sasl.mechanisms import SCRAM_SHA_512
+from sharegroup.wire.messages import leave_group
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 Resource = ResourceType | Literal["topic", "broker", "group"]
@@ -58,7 +75,7 @@ BROKERS_DEFAULT: Final = -1
 """Number of partitions or replicas: the broker's default (KIP-464)."""
 
 
-class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls, TransactionCalls):
+class Admin:
     """Reads and changes a cluster. Retries transient errors for ``request_timeout_ms``.
 
     Args:
@@ -149,23 +166,25 @@ class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls, Transactio
             TopicAlreadyExists, InvalidTopic, InvalidPartitions, InvalidConfig …: the error of the
             first topic that failed.
         """
-        await self._trying(
-            lambda: topic_requests.create_topics(
-                self._cluster, names, partitions, replication_factor, configs or {}
-            )
+        await self._ask(
+            topic_requests.create_topics,
+            names,
+            partitions,
+            replication_factor,
+            configs or {},
         )
 
     async def delete_topics(self, *names: str) -> None:
         """Delete topics and all their records."""
-        await self._trying(lambda: topic_requests.delete_topics(self._cluster, names))
+        await self._ask(topic_requests.delete_topics, names)
 
     async def create_partitions(self, topic: str, count: int) -> None:
         """Raise the number of partitions to ``count``; it cannot be lowered."""
-        await self._trying(lambda: topic_requests.create_partitions(self._cluster, topic, count))
+        await self._ask(topic_requests.create_partitions, topic, count)
 
     async def list_topics(self, *, include_internal: bool = False) -> list[TopicListing]:
         """All topics, by name."""
-        topics = await self._trying(lambda: topic_requests.describe_topics(self._cluster, None))
+        topics = await self._ask(topic_requests.describe_topics, None)
         return [
             TopicListing(
                 name=topic.name,
@@ -183,7 +202,7 @@ class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls, Transactio
         Raises:
             UnknownTopicOrPartition: there is no such topic.
         """
-        topics = await self._trying(lambda: topic_requests.describe_topics(self._cluster, names))
+        topics = await self._ask(topic_requests.describe_topics, names)
         return {topic.name: topic for topic in topics}
 
     async def list_offsets(
@@ -200,30 +219,26 @@ class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls, Transactio
             committed: take the start of the first open transaction as the end (read_committed).
         """
         wanted = list(partitions)
-        return await self._trying(
-            lambda: topic_requests.list_offsets(self._cluster, wanted, int(at), committed=committed)
-        )
+        return await self._ask(topic_requests.list_offsets, wanted, int(at), committed=committed)
 
     async def delete_records(
         self, before: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int]:
         """Delete the records before an offset (-1: all). Returns each partition's new start."""
-        return await self._trying(lambda: topic_requests.delete_records(self._cluster, before))
+        return await self._ask(topic_requests.delete_records, before)
 
     # --- cluster and settings ---------------------------------------------------------------------
 
     async def describe_cluster(self) -> ClusterDescription:
         """The cluster's id, controller and brokers."""
-        return await self._trying(lambda: topic_requests.describe_cluster(self._cluster))
+        return await self._ask(topic_requests.describe_cluster)
 
     async def describe_configs(self, resource: Resource, name: str) -> dict[str, ConfigSetting]:
         """All settings of a topic, a broker (its node id) or a group, by name. A group need not
         exist.
         """
         kind = _resource(resource)
-        return await self._trying(
-            lambda: topic_requests.describe_configs(self._cluster, kind, str(name))
-        )
+        return await self._ask(topic_requests.describe_configs, kind, str(name))
 
     async def alter_configs(
         self, resource: Resource, name: str, settings: Mapping[str, str | None]
@@ -238,9 +253,7 @@ class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls, Transactio
             InvalidRequest: a broker cannot have this setting or value.
         """
         kind = _resource(resource)
-        await self._trying(
-            lambda: topic_requests.alter_configs(self._cluster, kind, str(name), settings)
-        )
+        await self._ask(topic_requests.alter_configs, kind, str(name), settings)
 
     # --- groups -----------------------------------------------------------------------------------
 
@@ -264,7 +277,7 @@ class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls, Transactio
         sorted by group id.
         """
         wanted = list(states)
-        return await self._trying(lambda: group_requests.list_groups(self._cluster, types, wanted))
+        return await self._ask(group_requests.list_groups, types, wanted)
 
     async def describe_share_groups(
         self, groups: Iterable[str]
@@ -274,13 +287,7 @@ class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls, Transactio
         Raises:
             GroupIdNotFound: there is no such group, or it is of another type.
         """
-
-        async def describe(group_id: str) -> ShareGroupDescription:
-            return await self._trying(
-                lambda: group_requests.describe_share_group(self._cluster, group_id)
-            )
-
-        return or_first_error(await of_each(groups, describe))
+        return or_first_error(await self._ask_each(group_requests.describe_share_group, groups))
 
     async def list_share_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
@@ -289,9 +296,7 @@ class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls, Transactio
         state. For a group that does not exist, Apache Kafka answers that there is no state.
         """
         wanted = None if partitions is None else list(partitions)
-        return await self._trying(
-            lambda: group_requests.list_share_group_offsets(self._cluster, group_id, wanted)
-        )
+        return await self._ask(group_requests.list_share_group_offsets, group_id, wanted)
 
     async def describe_record_states(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
@@ -308,9 +313,7 @@ class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls, Transactio
             ClusterAuthorizationFailed: no permission to read the durable state.
         """
         wanted = None if partitions is None else list(partitions)
-        return await self._trying(
-            lambda: record_requests.describe_record_states(self._cluster, group_id, wanted)
-        )
+        return await self._ask(record_requests.describe_record_states, group_id, wanted)
 
     async def release_blocked_record(self, group_id: str, at: TopicPartition, offset: int) -> None:
         """Let a record that waits for an operator (``share.ordering.on.failure=block``) be
@@ -322,16 +325,12 @@ class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls, Transactio
             GroupIdNotFound: there is no such group.
             UnsupportedVersion: the broker, such as Apache Kafka, does not know blocked records.
         """
-        await self._trying(
-            lambda: decide_blocked_record(self._cluster, group_id, at, offset, AckType.RELEASE)
-        )
+        await self._ask(decide_blocked_record, group_id, at, offset, AckType.RELEASE)
 
     async def archive_blocked_record(self, group_id: str, at: TopicPartition, offset: int) -> None:
         """Give up a record that waits for an operator; its key goes on. Raises as
         :meth:`release_blocked_record` does."""
-        await self._trying(
-            lambda: decide_blocked_record(self._cluster, group_id, at, offset, AckType.REJECT)
-        )
+        await self._ask(decide_blocked_record, group_id, at, offset, AckType.REJECT)
 
     async def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int]
@@ -343,9 +342,7 @@ class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls, Transactio
         Raises:
             NonEmptyGroup: the group has members; nothing was moved.
         """
-        return await self._trying(
-            lambda: group_requests.alter_share_group_offsets(self._cluster, group_id, offsets)
-        )
+        return await self._ask(group_requests.alter_share_group_offsets, group_id, offsets)
 
     async def delete_share_group_offsets(
         self, group_id: str, *topics: str
@@ -357,19 +354,13 @@ class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls, Transactio
             NonEmptyGroup: the group has members; nothing was deleted.
             GroupIdNotFound: there is no such group.
         """
-        return await self._trying(
-            lambda: group_requests.delete_share_group_offsets(self._cluster, group_id, topics)
-        )
+        return await self._ask(group_requests.delete_share_group_offsets, group_id, topics)
 
     async def delete_share_groups(self, *groups: str) -> dict[str, KafkaError | None]:
         """Delete share groups that have no members. Returns each group's error (NonEmptyGroup,
         GroupIdNotFound …); None is success.
         """
-
-        async def delete(group_id: str) -> None:
-            await self._trying(lambda: group_requests.delete_group(self._cluster, group_id))
-
-        return await of_each(groups, delete)
+        return await self._ask_each(group_requests.delete_group, groups)
 
     async def delete_groups(self, *groups: str) -> None:
         """Delete groups that have no members.
@@ -379,12 +370,281 @@ class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls, Transactio
         """
         or_first_error(await self.delete_share_groups(*groups))
 
+    # --- consumer groups --------------------------------------------------------------------------
+
+    async def describe_consumer_groups(
+        self, groups: Iterable[str]
+    ) -> dict[str, ConsumerGroupDescription]:
+        """Consumer groups by id, of both protocols, with their members.
+
+        Raises:
+            GroupIdNotFound: there is no such group, or it is of another type.
+        """
+        request = consumer_group_requests.describe_consumer_group
+        return or_first_error(await self._ask_each(request, groups))
+
+    async def list_consumer_group_offsets(
+        self,
+        group_id: str,
+        partitions: Iterable[tuple[str, int]] | None = None,
+        *,
+        require_stable: bool = False,
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The group's committed offsets in these partitions; by default, in all. A partition
+        without a committed offset is left out; so for a group that does not exist the result is
+        empty. ``ranges`` are the offsets committed after that offset, if members share partitions
+        by key (KIP-X).
+
+        Args:
+            require_stable: wait for the end of transactions that have offsets of the group.
+        """
+        wanted = None if partitions is None else [TopicPartition(*one) for one in partitions]
+        identity = MemberIdentity(group_id)
+        return await self._ask(
+            offset_requests.committed_offsets,
+            identity,
+            wanted,
+            require_stable=require_stable,
+            with_ranges=True,
+        )
+
+    async def alter_consumer_group_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Commit these offsets for a group that has no members. A group that does not exist is
+        created. Returns each partition's error (UnknownMemberId: the group has members); None is
+        success.
+        """
+        wanted = {
+            TopicPartition(*where): OffsetAndMetadata(one) if isinstance(one, int) else one
+            for where, one in offsets.items()
+        }
+        if not wanted:
+            return {}
+        return await self._ask(consumer_group_requests.alter_offsets, group_id, wanted)
+
+    async def delete_consumer_group_offsets(
+        self, group_id: str, *partitions: tuple[str, int]
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Delete the group's committed offsets in these partitions. Returns each partition's error
+        (GroupSubscribedToTopic: members read the topic); None is success.
+
+        Raises:
+            GroupIdNotFound: there is no such group.
+            NonEmptyGroup: the group's members are no consumers.
+        """
+        wanted = [TopicPartition(*one) for one in partitions]
+        return await self._ask(consumer_group_requests.delete_offsets, group_id, wanted)
+
+    async def delete_consumer_groups(self, *groups: str) -> dict[str, KafkaError | None]:
+        """Delete groups that have no members, and their committed offsets. Returns each group's
+        error (NonEmptyGroup, GroupIdNotFound …); None is success.
+        """
+        return await self.delete_share_groups(*groups)
+
+    async def remove_group_members(
+        self, group_id: str, *instance_ids: str, reason: str = "an administrator removed it"
+    ) -> dict[str, KafkaError | None]:
+        """Remove static members from a group, so that others get their partitions at once; without
+        names, all members. Returns each member's error, by its instance id, or else by its member
+        id; None is success. A member that still runs joins again.
+
+        Raises:
+            GroupIdNotFound: there is no such group.
+        """
+        identity = leave_group.MemberIdentity
+        members = [identity("", name, reason) for name in instance_ids]
+        if not instance_ids:
+            [group] = (await self.describe_consumer_groups([group_id])).values()
+            members = [
+                identity("" if one.instance_id else one.member_id, one.instance_id, reason)
+                for one in group.members
+            ]
+        if not members:
+            return {}
+        return await self._ask(consumer_group_requests.remove_members, group_id, members)
+
+    # --- transactions and their producers ---------------------------------------------------------
+
+    async def list_transactions(
+        self, *states: str, open_longer_than_ms: int = -1
+    ) -> list[TransactionListing]:
+        """The transactional ids in these states (``Ongoing``; by default, in any) whose last
+        transaction began more than ``open_longer_than_ms`` ago (-1: at any time), sorted.
+        """
+        return await self._ask(transaction_requests.list_transactions, states, open_longer_than_ms)
+
+    async def describe_transactions(
+        self, transactional_ids: Iterable[str]
+    ) -> dict[str, TransactionDescription]:
+        """Transactional ids, with their last transaction.
+
+        Raises:
+            TransactionalIdNotFound: there is no such id.
+        """
+        return or_first_error(
+            await self._ask_each(transaction_requests.describe_transaction, transactional_ids)
+        )
+
+    async def fence_producers(self, *transactional_ids: str) -> None:
+        """Shut out the producers of these ids, and abort their open transactions. An id that does
+        not exist is created.
+
+        Raises:
+            TransactionalIdAuthorizationFailed: the error of the first id that failed.
+        """
+        or_first_error(await self._ask_each(transaction_requests.fence_producer, transactional_ids))
+
+    async def describe_producers(
+        self, partitions: Iterable[tuple[str, int]]
+    ) -> dict[TopicPartition, list[ProducerDescription]]:
+        """The producers that each partition knows, by id, with their open transactions. Needs READ
+        on the topics.
+
+        Raises:
+            UnknownTopicOrPartition, TopicAuthorizationFailed: a partition cannot be asked about.
+        """
+        wanted = [TopicPartition(*one) for one in partitions]
+        return await self._ask(transaction_requests.describe_producers, wanted)
+
+    async def abort_transaction(
+        self,
+        partition: tuple[str, int],
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int = 0,
+    ) -> None:
+        """Abort a transaction in one partition, whatever its coordinator knows: for a transaction
+        that hangs there because its coordinator has forgotten it. Needs ALTER on the cluster.
+
+        Raises:
+            ClusterAuthorizationFailed, UnknownTopicOrPartition: the transaction was not aborted.
+            InvalidProducerEpoch: the partition knows the producer with another epoch.
+            TransactionCoordinatorFenced: the partition has heard of a later ``coordinator_epoch``.
+        """
+        where = TopicPartition(*partition)
+        marker = (producer_id, producer_epoch, coordinator_epoch)
+        await self._ask(transaction_requests.abort_transaction, where, *marker)
+
+    # --- ACLs -------------------------------------------------------------------------------------
+
+    async def create_acls(self, *acls: Acl) -> None:
+        """Make ACLs; one that exists is no error.
+
+        Raises:
+            SecurityDisabled: the brokers keep no ACLs.
+            ClusterAuthorizationFailed: the call needs ALTER on the cluster.
+            InvalidRequest: one of the ACLs makes no sense; the ones before and after it are made.
+        """
+        await self._ask(acl_requests.create_acls, acls)
+
+    async def describe_acls(self, wanted: AclFilter = EVERY_ACL) -> list[Acl]:
+        """The ACLs in force that match the filter; by default all. Needs DESCRIBE on the cluster.
+
+        Raises:
+            SecurityDisabled: no ACLs are in force.
+        """
+        return await self._ask(acl_requests.describe_acls, wanted)
+
+    async def delete_acls(self, *filters: AclFilter) -> dict[Acl, KafkaError | None]:
+        """Delete the ACLs that match one of the filters. Needs ALTER on the cluster.
+
+        Returns each ACL's error; None is success. An ACL of a broker's ACL file has an error: it
+        stays in force.
+
+        Raises:
+            SecurityDisabled: the brokers keep no ACLs.
+        """
+        return await self._ask(acl_requests.delete_acls, filters)
+
+    # --- quotas of clients (KIP-546) --------------------------------------------------------------
+
+    async def describe_client_quotas(
+        self, entity: Mapping[str, str | None] | None = None
+    ) -> list[ClientQuota]:
+        """The quotas of just this entity, or all quotas. An entity is a mapping of types (``user``,
+        ``client-id``, ``ip``) to names; the name None stands for all clients that have no quota of
+        their own.
+        """
+        return await self._ask(quota_requests.describe_client_quotas, entity)
+
+    async def alter_client_quotas(
+        self, entity: Mapping[str, str | None], quotas: Mapping[str, float | None]
+    ) -> None:
+        """Set quotas of an entity by name, such as ``producer_byte_rate``; None removes one.
+
+        Raises:
+            InvalidRequest: the entity, a name or a value is not valid.
+        """
+        await self._ask(quota_requests.alter_client_quotas, entity, quotas)
+
+    # --- users of SCRAM (KIP-554) -----------------------------------------------------------------
+
+    async def describe_scram_users(self, *names: str) -> list[ScramUser]:
+        """These users of SCRAM, or all; sorted. The result has neither passwords nor keys.
+
+        Raises:
+            ResourceNotFound: there is no such user.
+            ClusterAuthorizationFailed: this client is not allowed to do it.
+        """
+        return await self._ask(scram_user_requests.describe_scram_users, names)
+
+    async def upsert_scram_user(
+        self,
+        name: str,
+        password: str,
+        *,
+        mechanisms: Iterable[str] = (SCRAM_SHA_512,),
+        iterations: int = ITERATIONS_DEFAULT,
+        salt: bytes | None = None,
+    ) -> None:
+        """Create a user of SCRAM, or change the password. The password itself is not sent.
+
+        Args:
+            salt: random bytes; None: 24 new bytes for each mechanism.
+
+        Raises:
+            UnacceptableCredential: too few iterations, or too many.
+            ClusterAuthorizationFailed: this client is not allowed to do it.
+        """
+        for mechanism in dict.fromkeys(mechanisms):
+            change = await salted_password(name, password, mechanism, iterations, salt)
+            await self._ask(scram_user_requests.upsert_scram_user, change)
+
+    async def delete_scram_user(self, name: str, *mechanisms: str) -> None:
+        """Delete a user's credentials of these mechanisms, or all of them.
+
+        Raises:
+            ResourceNotFound: there is no such user.
+            ClusterAuthorizationFailed: this client is not allowed to do it.
+        """
+        kept = mechanisms or tuple((await self.describe_scram_users(name))[0].iterations)
+        for mechanism in kept:
+            await self._ask(scram_user_requests.delete_scram_user, name, mechanism)
+
     # --- inside -----------------------------------------------------------------------------------
 
-    async def _trying(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Retry until success, an error that is not transient, or the time-out."""
+    async def _ask(
+        self,
+        request: Callable[Concatenate[Cluster, P], Awaitable[T]],
+        *args: P.args,
+        **options: P.kwargs,
+    ) -> T:
+        """Retry the request until success, an error that is not transient, or the time-out."""
         await self.start()
-        return await retrying(self._cluster, attempt, self._timeout_ms, _worth_another_try)
+        return await retrying(
+            self._cluster,
+            lambda: request(self._cluster, *args, **options),
+            self._timeout_ms,
+            _worth_another_try,
+        )
+
+    async def _ask_each(
+        self, request: Callable[[Cluster, str], Awaitable[T]], names: Iterable[str]
+    ) -> dict[str, T | KafkaError]:
+        """The request about each name, retried for itself; its result, or its error."""
+        return await of_each(names, lambda name: self._ask(request, name))
 
 
 def _worth_another_try(error: KafkaError) -> bool:

@@ -297,3 +297,11 @@ class ClientQuota:
 
     entity: Mapping[str, str | None]
     quotas: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScramUser:
+    """A user; ``iterations`` by mechanism."""
+
+    name: str
+    iterations: dict[str, int]
