@@ -26,6 +26,7 @@ from sharegroup.client.group.metrics import ConsumerMetrics
 from sharegroup.client.group.settings import ReadSettings
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.metadata import NO_LEADER, PartitionInfo
+from sharegroup.client.network.retrying import pause
 from sharegroup.cooperative.intervals import Intervals, minus, normal
 from sharegroup.model.errors import (
     CorruptMessage,
@@ -110,7 +111,7 @@ class Fetcher:
         self._began: dict[int, float] = {}
         """When the last fetch from each node began."""
         self._refreshing: asyncio.Task[None] | None = None
-        self._backoff = cluster.backoff()
+        self._pauses = cluster.pauses()
 
     def begin(self) -> None:
         """Send the fetches that can be sent now."""
@@ -179,7 +180,7 @@ class Fetcher:
 
     async def _refresh(self) -> None:
         try:
-            await asyncio.sleep(self._backoff.next_ms() / 1000)
+            await pause(self._pauses)
             await self._cluster.refresh()
         except KafkaError as error:
             log.debug("no metadata: %s", error)
@@ -260,7 +261,7 @@ class Fetcher:
             error = error_on(answer.error_code, None, "READ", f"topic {where.topic!r}")
             self._refused(where, error, version, position)
             return
-        self._backoff.reset()
+        self._pauses.reset()
         committed = self._settings.committed
         end = answer.last_stable_offset if committed else answer.high_watermark
         if end >= 0:

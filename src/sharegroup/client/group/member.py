@@ -17,7 +17,7 @@ from sharegroup.client.group.metrics import ConsumerMetrics
 from sharegroup.client.group.settings import MemberSettings
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.member_loop import MemberLoop, new_member_id, now_ms
-from sharegroup.client.network.retrying import retrying
+from sharegroup.client.network.retrying import pause, retrying
 from sharegroup.model.errors import (
     CoordinatorNotAvailable,
     KafkaError,
@@ -82,7 +82,7 @@ class GroupMember(MemberLoop):
         self._metadata_max_age_ms = metadata_max_age_ms
         self._metrics = metrics
         self._on_news = on_news
-        self._backoff = cluster.backoff()
+        self._pauses = cluster.pauses()
         self._topics: tuple[str, ...] = ()
         self._pattern: str | re.Pattern[str] | None = None
         self._matched_ms: int | None = None
@@ -214,7 +214,7 @@ class GroupMember(MemberLoop):
                 return True
         except KafkaError as error:
             log.debug("group %r: %s", self._settings.group_id, error)
-            await asyncio.sleep(self._backoff.next_ms() / 1000)
+            await pause(self._pauses)
             return True
         request = self.machine.next_request(now_ms())
         if request is None:
@@ -296,13 +296,13 @@ class GroupMember(MemberLoop):
             response = await self._cluster.send_to_coordinator(
                 group_id, api, request, timeout_ms=timeout_ms, lane=lane
             )
-            self._backoff.reset()
+            self._pauses.reset()
             if beats:
                 self._metrics.heartbeat_answered()
-            error = machine.answered(response, now_ms(), self._cluster.backoff().next_ms())
+            error = machine.answered(response, now_ms(), self._cluster.pauses().next_ms())
         except KafkaError as failure:
             error = failure
-            machine.failed(error, now_ms(), self._backoff.next_ms())
+            machine.failed(error, now_ms(), self._pauses.next_ms())
         if error is not None and not isinstance(error, MemberIdRequired):  # a step of joining
             self._note(error, api.name)
         if machine.change is not None or machine.error is not None:

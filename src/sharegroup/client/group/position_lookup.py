@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,7 @@ from sharegroup.client.core.uncommitted_ranges import Covered
 from sharegroup.client.errors import NoOffsetForPartition
 from sharegroup.client.group.fetcher import Fetcher
 from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.network.retrying import retrying
 from sharegroup.model.errors import (
     FencedMemberEpoch,
     KafkaError,
@@ -83,23 +85,18 @@ class PositionLookup:
         return not self.errors and any(self._positions.waiting(step) for step in steps)
 
     async def _run(self) -> None:
-        backoff = self._cluster.backoff()
         try:
             while self._waits():
-                try:
-                    await self._round()
-                    backoff.reset()
-                except KafkaError as error:
-                    if not error.retriable and not isinstance(error, _MEMBERSHIP_CHANGES):
-                        self.errors.append(error)
-                        return
-                    log.debug("positions are not known yet: %s", error)
-                    await asyncio.sleep(backoff.next_ms() / 1000)
+                await retrying(self._cluster, self._round, math.inf, _worth_another_try, _log_retry)
+        except KafkaError as error:
+            self.errors.append(error)
         finally:
             self._task = None
             self._on_news()
 
     async def _round(self) -> None:
+        if self.errors:
+            return  # the next poll raises them
         if wanted := self._positions.waiting(Step.COMMITTED):
             await self._look_up_committed(wanted)
         if wanted := self._positions.waiting(Step.RESET):
@@ -179,3 +176,11 @@ class PositionLookup:
                     self._positions.found(where, wanted[where], end)
                 else:
                     self._positions.checked(where, wanted[where], leader_epoch)
+
+
+def _worth_another_try(error: KafkaError) -> bool:
+    return error.retriable or isinstance(error, _MEMBERSHIP_CHANGES)
+
+
+def _log_retry(error: KafkaError, _failures: int) -> None:
+    log.debug("positions are not known yet: %s", error)

@@ -16,9 +16,9 @@ from uuid import UUID
 
 from sharegroup.client.conditions import Conditions
 from sharegroup.client.core.access_errors import error_on
+from sharegroup.client.core.retry import Pauses, RetryPolicy
 from sharegroup.client.errors import BootstrapError
 from sharegroup.client.network.addresses import Address, parse_addresses
-from sharegroup.client.network.backoff import Backoff
 from sharegroup.client.network.connection import Connection
 from sharegroup.client.network.metadata import MetadataImage, TopicInfo
 from sharegroup.client.network.node_link import NodeLink
@@ -104,8 +104,8 @@ class Cluster:
         self.random = jitter or random.Random()
         self.metadata = MetadataImage()
         self._bootstrap_timeout_ms = bootstrap_timeout_ms
-        self._retry_ms = (retry_backoff_ms, retry_backoff_max_ms)
-        self._reconnect_ms = (reconnect_backoff_ms, reconnect_backoff_max_ms)
+        self._retry = RetryPolicy(retry_backoff_ms, retry_backoff_max_ms)
+        self._reconnect = RetryPolicy(reconnect_backoff_ms, reconnect_backoff_max_ms)
         self._allow_auto_create_topics = allow_auto_create_topics
         self._metadata_max_age_s = metadata_max_age_ms / 1000
         self._links: dict[tuple[Address, str], NodeLink] = {}
@@ -293,9 +293,9 @@ class Cluster:
         """Drop the cached coordinator."""
         self._coordinators.pop((kind, key), None)
 
-    def backoff(self) -> Backoff:
+    def pauses(self) -> Pauses:
         """Pauses between attempts at one request."""
-        return Backoff(*self._retry_ms, self.random)
+        return Pauses(self._retry, self.random.random)
 
     # --- metadata ---------------------------------------------------------------------------------
 
@@ -458,8 +458,7 @@ class Cluster:
                 address,
                 client_id=self.client_id,
                 connect_timeout_ms=min(10_000, self.request_timeout_ms),
-                backoff_ms=self._reconnect_ms,
-                jitter=self.random,
+                pauses=Pauses(self._reconnect, self.random.random),
                 conditions=self.conditions,
                 access=self._access,
             )

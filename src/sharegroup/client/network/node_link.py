@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from typing import Any
 
 from sharegroup.client.conditions import Conditions
+from sharegroup.client.core.retry import Pauses
 from sharegroup.client.network.addresses import Address
-from sharegroup.client.network.backoff import Backoff
 from sharegroup.client.network.connection import Connection
 from sharegroup.client.security.access import Access
 from sharegroup.model.errors import AuthenticationFailed, NetworkException
@@ -26,15 +25,14 @@ class NodeLink:
         *,
         client_id: str,
         connect_timeout_ms: int,
-        backoff_ms: tuple[int, int],
-        jitter: random.Random,
+        pauses: Pauses,
         conditions: Conditions,
         access: Access | None = None,
     ) -> None:
         self.address = address
         self._client_id = client_id
         self._connect_timeout_ms = connect_timeout_ms
-        self._backoff = Backoff(*backoff_ms, jitter)
+        self._pauses = pauses
         self._connection: Connection | None = None
         self._opening: asyncio.Task[Connection] | None = None
         self._not_before = 0.0
@@ -85,7 +83,7 @@ class NodeLink:
                 access=self._access,
             )
         except (NetworkException, AuthenticationFailed) as error:
-            self._not_before = loop.time() + self._backoff.next_ms() / 1000
+            self._not_before = loop.time() + self._pauses.next_ms() / 1000
             if self._reached and isinstance(error, NetworkException):
                 self._conditions.begins(
                     self.address,
@@ -97,7 +95,7 @@ class NodeLink:
             raise
         self._reached = True
         self._conditions.ends(self.address, "the broker at %s is back", self.address)
-        self._backoff.reset()
+        self._pauses.reset()
         self._not_before = 0.0
         return self._connection
 

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from sharegroup.client.core.outbox import Batch, Outbox
 from sharegroup.client.errors import BufferExhausted, IllegalState
 from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.network.retrying import retrying
 from sharegroup.client.producer.delivery import Delivery, Failures
 from sharegroup.client.producer.outgoing import OutgoingRecord
 from sharegroup.client.producer.partitioner import StickyPartitioner, partition_of_key
@@ -24,7 +25,6 @@ from sharegroup.model.errors import (
     InvalidPartitions,
     InvalidTopic,
     KafkaError,
-    RetriableError,
     SharegroupError,
     TopicAuthorizationFailed,
     UnknownTopicOrPartition,
@@ -295,30 +295,24 @@ class ProduceBuffer:
             self._append(topic, record, delivery, now_s)
 
     async def _partitions_of(self, name: str) -> list[int]:
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        backoff = self._cluster.backoff()
-        warned = False
-        while True:
-            try:
-                info = await self._cluster.topic(name)
-                return [partition.partition for partition in info.partitions]
-            except RetriableError as error:
-                unknown = isinstance(error, UnknownTopicOrPartition)
-                limit_s = self._settings.max_block_s
-                if unknown:
-                    limit_s = min(limit_s, UNKNOWN_TOPIC_S)
-                pause_s = backoff.next_ms() / 1000
-                if loop.time() + pause_s > began + limit_s:
-                    raise _no_topic(name) if unknown else error from None
-                if not warned:
-                    warned = True
-                    log.warning("partitions of %s are not known yet, retrying: %s", name, error)
-                await asyncio.sleep(pause_s)
-            except (InvalidTopic, TopicAuthorizationFailed) as error:
-                raise error_from_code(
-                    error.code, f"the topic {name!r} is refused: {error}"
-                ) from None
+        def timeout_ms(error: KafkaError) -> float:
+            unknown = isinstance(error, UnknownTopicOrPartition)
+            limit_s = self._settings.max_block_s
+            return (min(limit_s, UNKNOWN_TOPIC_S) if unknown else limit_s) * 1000
+
+        def on_retry(error: KafkaError, failures: int) -> None:
+            if failures == 1:
+                log.warning("partitions of %s are not known yet, retrying: %s", name, error)
+
+        try:
+            info = await retrying(
+                self._cluster, lambda: self._cluster.topic(name), timeout_ms, on_retry=on_retry
+            )
+        except UnknownTopicOrPartition:
+            raise _no_topic(name) from None
+        except (InvalidTopic, TopicAuthorizationFailed) as error:
+            raise error_from_code(error.code, f"the topic {name!r} is refused: {error}") from None
+        return [partition.partition for partition in info.partitions]
 
     def _refuse_waiting(self, topic: _Topic, error: SharegroupError) -> None:
         while topic.waiting:

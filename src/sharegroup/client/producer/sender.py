@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from sharegroup.client.core.access_errors import error_on
 from sharegroup.client.core.outbox import IN_FLIGHT_MAX, Batch, Outbox, ProducerIdentity
-from sharegroup.client.network.backoff import Backoff
+from sharegroup.client.core.retry import PausesByKey
 from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.network.retrying import retrying
 from sharegroup.client.producer.transactions import TransactionCoordinator
 from sharegroup.model.errors import (
     DuplicateSequenceNumber,
@@ -83,7 +84,7 @@ class ProduceSender:
         self._max_request_size = max_request_size
         self._on_done = on_done
         self._outboxes: dict[Outbox, None] = {}  # outboxes with batches, in turn
-        self._backoffs: dict[Outbox, Backoff] = {}
+        self._pauses = PausesByKey[Outbox](cluster.pauses)
         self._under_way: Counter[int] = Counter()
         self._requests: set[asyncio.Task[None]] = set()
         self._identity: ProducerIdentity | None = None
@@ -150,7 +151,7 @@ class ProduceSender:
             self._drop_refused(outbox)
             if not outbox:
                 del self._outboxes[outbox]
-                self._backoffs.pop(outbox, None)
+                self._pauses.reset(outbox)
                 self._reasons.pop(outbox, None)
                 continue
             due_s = outbox.due_s(linger_s)
@@ -333,18 +334,16 @@ class ProduceSender:
 
     def _pause(self, outbox: Outbox, error: KafkaError) -> None:
         """Pause the outbox after an error. The first of several pauses is logged."""
-        if not self._backoffs:
+        if not self._pauses:
             log.warning("retrying to send records for %s: %s", outbox.where, error)
-        if outbox not in self._backoffs:
-            self._backoffs[outbox] = self._cluster.backoff()
         self._reasons[outbox] = error
-        pause_s = self._backoffs[outbox].next_ms() / 1000
+        pause_s = self._pauses.next_ms(outbox) / 1000
         outbox.not_before_s = asyncio.get_running_loop().time() + pause_s
 
     def _recovered(self, outbox: Outbox) -> None:
-        if self._backoffs.pop(outbox, None) is not None:
+        if self._pauses.reset(outbox):
             del self._reasons[outbox]
-            if not self._backoffs:
+            if not self._pauses:
                 log.warning(
                     "records for %s and all other partitions are accepted again", outbox.where
                 )
@@ -368,26 +367,14 @@ class ProduceSender:
             self._identifying = asyncio.create_task(self._ask_identity())
 
     async def _ask_identity(self) -> None:
-        request = InitProducerIdRequest(
-            transactional_id=None, transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS
-        )
-        backoff = self._cluster.backoff()
-        warned = False
+        def on_retry(error: KafkaError, failures: int) -> None:
+            if failures == 1:
+                log.warning("no producer id yet, retrying: %s", error)
+
         try:
-            while True:
-                try:
-                    response: InitProducerIdResponse = await self._cluster.send_to_any(
-                        INIT_PRODUCER_ID, request
-                    )
-                    if response.error_code:
-                        code = response.error_code
-                        raise error_on(code, None, "IDEMPOTENT_WRITE", "the cluster")
-                    break
-                except RetriableError as error:
-                    if not warned:
-                        warned = True
-                        log.warning("no producer id yet, retrying: %s", error)
-                    await asyncio.sleep(backoff.next_ms() / 1000)
+            response = await retrying(
+                self._cluster, self._init_producer_id, math.inf, on_retry=on_retry
+            )
         except KafkaError as error:
             self._fail_unidentified(error)
             return
@@ -395,6 +382,17 @@ class ProduceSender:
             self._identifying = None
             self._woken.set()
         self._identity = ProducerIdentity(response.producer_id, response.producer_epoch)
+
+    async def _init_producer_id(self) -> InitProducerIdResponse:
+        request = InitProducerIdRequest(
+            transactional_id=None, transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS
+        )
+        response: InitProducerIdResponse = await self._cluster.send_to_any(
+            INIT_PRODUCER_ID, request
+        )
+        if response.error_code:
+            raise error_on(response.error_code, None, "IDEMPOTENT_WRITE", "the cluster")
+        return response
 
     def _fail_unidentified(self, error: KafkaError) -> None:
         for outbox in list(self._outboxes):

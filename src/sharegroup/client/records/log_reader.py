@@ -17,6 +17,7 @@ from sharegroup.client.core.key_ranges import KeyRanges, without_ranges
 from sharegroup.client.core.record import Headers
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.metadata import NO_LEADER
+from sharegroup.client.network.retrying import pause
 from sharegroup.client.records.batch_reader import records_of
 from sharegroup.client.records.hidden import hidden_ranges
 from sharegroup.model.errors import (
@@ -99,7 +100,7 @@ class LogReader:
         """
         loop = asyncio.get_running_loop()
         failing_since: float | None = None
-        backoff = self._cluster.backoff()
+        pauses = self._cluster.pauses()
         while wanted := self._wanted():
             try:
                 found = await self._step(wanted)
@@ -108,10 +109,11 @@ class LogReader:
                 if loop.time() - failing_since > self._cluster.request_timeout_ms / 1000:
                     raise
                 log.info("retrying the read: %s", error)
-                await asyncio.sleep(backoff.next_ms() / 1000)
+                await pause(pauses)
                 await self._refresh()
                 continue
-            failing_since, backoff = None, self._cluster.backoff()
+            failing_since = None
+            pauses.reset()
             yield found
 
     def _wanted(self) -> list[TopicPartition]:

@@ -14,6 +14,7 @@ from sharegroup.client.core.acknowledgements import (
 )
 from sharegroup.client.core.fetched import Acknowledged
 from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.network.retrying import pause
 from sharegroup.client.share.metrics import ConsumerMetrics
 from sharegroup.client.share.node_session import NodeSession
 from sharegroup.client.share.node_sessions import NodeSessions
@@ -170,7 +171,7 @@ class Acknowledger:
         """Send these ranges, and retry after transient errors. Reports every range's outcome."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._cluster.request_timeout_ms / 1000
-        backoff = self._cluster.backoff()
+        pauses = self._cluster.pauses()
         left: Ranges = dict(ranges)
         while True:
             try:
@@ -194,7 +195,7 @@ class Acknowledger:
                     self.complete(outcome)
             if not left:
                 return
-            await asyncio.sleep(backoff.next_ms() / 1000)
+            await pause(pauses)
 
     async def renew(self, ranges: Iterable[tuple[TopicIdPartition, int, int]]) -> AckOutcomes:
         """Renew acquisition locks at once, without queueing. Goes on if the caller is cancelled."""

@@ -41,7 +41,7 @@ class Heartbeats(MemberLoop):
         self._cluster = cluster
         self._membership = membership
         self._metrics = metrics
-        self._backoff = cluster.backoff()
+        self._pauses = cluster.pauses()
 
     async def wait_for(self, *states: MemberState, timeout_ms: int) -> bool:
         """Wait until the membership is in one of ``states``. Returns whether it is."""
@@ -85,9 +85,9 @@ class Heartbeats(MemberLoop):
                 membership.group_id,
                 error,
             )
-            membership.failed(error, now_ms(), self._backoff.next_ms())
+            membership.failed(error, now_ms(), self._pauses.next_ms())
             return
-        self._backoff.reset()
+        self._pauses.reset()
         membership.answered(response, now_ms())
         if membership.assignment != before:
             self._metrics.rebalanced()

@@ -18,8 +18,8 @@ from sharegroup.client.core.acknowledgements import (
 )
 from sharegroup.client.core.fetched import Acknowledged, FetchedPartition
 from sharegroup.client.core.membership import Membership, MemberState
+from sharegroup.client.core.retry import PausesByKey
 from sharegroup.client.core.share_session import FetchLimits
-from sharegroup.client.network.backoff import Backoff
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.member_loop import new_member_id, now_ms
 from sharegroup.client.share.acknowledger import Acknowledger, AckOutcomes, as_outcome
@@ -92,7 +92,7 @@ class ShareMember:
         )
         self._checking: asyncio.Task[None] | None = None
         self._strict_node = -1
-        self._pauses: dict[int, Backoff] = {}
+        self._pauses = PausesByKey[int](cluster.pauses)
         self._rounds: dict[int, asyncio.Task[list[FetchedPartition]]] = {}
 
     # --- what is known ----------------------------------------------------------------------------
@@ -360,7 +360,7 @@ class ShareMember:
             await self._recover(node_id)
             fetched = [one for one in fetched if not isinstance(one.error, RetriableError)]
         else:
-            self._pauses.pop(node_id, None)
+            self._pauses.reset(node_id)
         return fetched
 
     async def _fetch_from(
@@ -388,8 +388,7 @@ class ShareMember:
 
     async def _recover(self, node_id: int) -> None:
         """After a transient error: refresh the leaders, and pause."""
-        pause = self._pauses.setdefault(node_id, self._cluster.backoff())
-        await asyncio.sleep(pause.next_ms() / 1000)
+        await asyncio.sleep(self._pauses.next_ms(node_id) / 1000)
         await self._sessions.refresh()
 
     # --- acknowledging ----------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from sharegroup.client.admin.admin import Admin
+from sharegroup.client.core.retry import RetryPolicy
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.errors import ConfigError, KafkaError
 
@@ -16,7 +17,6 @@ log = logging.getLogger("sharegroup.worker")
 _LIMIT_DEFAULT: Final = 5
 _KNOWS_ORDER: Final = "share.blocked.records"
 """The feature of a broker whose groups may have order per key."""
-_EXPONENT_MAX: Final = 60  # beyond it every pause is the longest one, and floats may overflow
 
 
 class Reject(Exception):
@@ -61,9 +61,8 @@ class Backoff:
 
     def pause_s(self, delivery_count: int, chance: random.Random) -> float:
         """The pause after this delivery failed, in seconds."""
-        exponent = min(max(delivery_count, 1) - 1, _EXPONENT_MAX)
-        pause = min(self.max_s, self.first_s * self.factor**exponent)
-        return pause * chance.uniform(1 - self.jitter, 1 + self.jitter)
+        policy = RetryPolicy(self.first_s * 1000, self.max_s * 1000, self.factor, self.jitter)
+        return policy.pause_ms(max(delivery_count, 1), chance.random()) / 1000
 
 
 class Deliveries(NamedTuple):
