@@ -11,8 +11,8 @@ from uuid import UUID
 from benchmarks.benchmark import Bench, Benchmark, Row
 from sharegroup.groups.assignor import assign
 from sharegroup.groups.config import GroupSettings
-from sharegroup.groups.heartbeat import ShareHeartbeat
-from sharegroup.groups.share import ShareGroups
+from sharegroup.groups.share.groups import ShareGroups
+from sharegroup.groups.share.heartbeat import ShareHeartbeat
 from sharegroup.groups.topics import TopicInfo, TopicsImage
 
 FULL = "assignor-full"

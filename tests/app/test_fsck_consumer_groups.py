@@ -9,7 +9,7 @@ import pytest
 from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
 from sharegroup.broker.server import Broker
 from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat
-from sharegroup.groups.consumer.records import CurrentMemberAssignment
+from sharegroup.groups.consumer.records import ConsumerCurrentMemberAssignment
 from sharegroup.wire.batch import encode_batch
 from sharegroup.wire.internal.consumer_groups import encode_record
 from tests.app.checked import check, kinds
@@ -28,7 +28,7 @@ def test_a_group_is_sound_and_what_cannot_be_is_found(tmp_path: Path, found: set
             owned={},
         )
         joined = await broker.parts.consumer_groups.heartbeat(joining)
-        too_new = CurrentMemberAssignment(
+        too_new = ConsumerCurrentMemberAssignment(
             group_id="g",
             member_id="m",
             member_epoch=joined.member_epoch + 1,

@@ -8,7 +8,7 @@ import asyncio
 
 import pytest
 
-from sharegroup.groups.heartbeat import ShareHeartbeat
+from sharegroup.groups.share.heartbeat import ShareHeartbeat
 from sharegroup.model.errors import (
     CoordinatorNotAvailable,
     FencedMemberEpoch,

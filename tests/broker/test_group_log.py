@@ -9,7 +9,7 @@ import asyncio
 import pytest
 
 from sharegroup.broker.coordination import runtime
-from sharegroup.groups.records import CoordinatorRecord
+from sharegroup.groups.share.records import ShareRecord
 from sharegroup.model.errors import GroupIdNotFound
 from sharegroup.storage.partition_log import LocalPartitionLog
 from tests.broker.group_wire import World, simulate
@@ -21,7 +21,7 @@ def log_of(world: World) -> LocalPartitionLog:
     return world.broker.parts.topics.log("__consumer_offsets", 0)
 
 
-def all_records(world: World) -> dict[str, list[CoordinatorRecord]]:
+def all_records(world: World) -> dict[str, list[ShareRecord]]:
     """All there is to say of every group."""
     groups = world.broker.parts.groups.groups
     return {group: list(groups.records(group)) for group in sorted(groups.group_ids())}

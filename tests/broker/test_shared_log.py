@@ -15,9 +15,9 @@ from sharegroup.broker.coordination.share_groups_machine import ShareGroupsMachi
 from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
 from sharegroup.broker.server import Broker
 from sharegroup.groups.config import GroupSettings
-from sharegroup.groups.heartbeat import ShareHeartbeat
-from sharegroup.groups.records import CoordinatorRecord
-from sharegroup.groups.share import ShareGroups
+from sharegroup.groups.share.groups import ShareGroups
+from sharegroup.groups.share.heartbeat import ShareHeartbeat
+from sharegroup.groups.share.records import ShareRecord
 from sharegroup.groups.topics import TopicInfo, TopicsImage
 from sharegroup.sim import MemoryDisk, SimulatedLoop, simulated_environment
 from tests.broker.tally_machine import TallyMachine
@@ -48,7 +48,7 @@ async def heartbeat(runtime: Runtime, group: str, epoch: int) -> None:
         subscribed_topics=("foo",) if epoch == 0 else None,
     )
 
-    def decide(machine: ShareGroupsMachine) -> tuple[None, Sequence[CoordinatorRecord]]:
+    def decide(machine: ShareGroupsMachine) -> tuple[None, Sequence[ShareRecord]]:
         return None, machine.groups.heartbeat(request, IMAGE, 0).records
 
     await runtime.commit(ShareGroupsMachine, decide)

@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupType, Message
+from confluent_kafka import Consumer, ConsumerGroupType, Message
+from confluent_kafka import ConsumerGroupState as ConfluentState
 
 from sharegroup.groups.config import GroupSettings
-from sharegroup.groups.consumer.member import GroupState
+from sharegroup.groups.consumer.member import ConsumerGroupState
 from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.consumer.records import plain
 from sharegroup.wire.internal.consumer_groups import decode_record
@@ -166,7 +167,7 @@ def test_librdkafkas_admin_client_describes_the_group(
         found = asked.result(RECEIVE_SECONDS)
         assert (found.type, found.state) == (
             ConsumerGroupType.CONSUMER,
-            ConsumerGroupState.STABLE,
+            ConfluentState.STABLE,
         )
         ((held,),) = (m.assignment.topic_partitions for m in found.members)
         assert (held.topic, held.partition) == (topic, 0)
@@ -253,7 +254,7 @@ def test_our_broker_reads_kafkas_records(tmp_path: Path) -> None:
     groups.check_invariants()
     group = groups.describe("readers")
     assert {str(group.epoch), str(group.assignment_epoch), "Stable"} <= set(state)
-    assert group.state is GroupState.STABLE
+    assert group.state is ConsumerGroupState.STABLE
     owned = {m.member_id: set(*plain(m.assigned).values()) for m in group.members}
     assert owned == held
     assert {m.instance_id for m in group.members} == {None, "i"}

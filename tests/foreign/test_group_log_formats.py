@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pytest
 
 from sharegroup.groups.config import GroupSettings
-from sharegroup.groups.share import ShareGroups
+from sharegroup.groups.share.groups import ShareGroups
 from sharegroup.wire.batch import decode_batch, parse_headers
 from sharegroup.wire.internal.groups import decode_record
 from tests.apache_kafka.broker import KafkaBroker

@@ -40,8 +40,8 @@ from sharegroup.groups.classic.requests import (
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat
 from sharegroup.groups.consumer.membership import ConsumerGroups
+from sharegroup.groups.consumer.migration import MigrationPolicy
 from sharegroup.groups.consumer.records import WrittenRecord
-from sharegroup.groups.migration import MigrationPolicy
 from sharegroup.groups.topics import TopicInfo, TopicsImage
 from sharegroup.model.errors import KafkaError
 from tests.broker.migration_wire import subscription

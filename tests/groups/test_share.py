@@ -8,16 +8,16 @@ from uuid import UUID
 import pytest
 
 from sharegroup.groups.config import GroupSettings
-from sharegroup.groups.group import GroupState
-from sharegroup.groups.heartbeat import HeartbeatResult, ShareHeartbeat, ToInitialize
-from sharegroup.groups.records import (
-    CoordinatorRecord,
-    MemberMetadata,
-    TargetAssignmentMetadata,
-    Tombstone,
+from sharegroup.groups.records import Tombstone
+from sharegroup.groups.share.group import ShareGroupState
+from sharegroup.groups.share.groups import ShareGroupListing, ShareGroups
+from sharegroup.groups.share.heartbeat import ShareHeartbeat, ShareHeartbeatResult, ToInitialize
+from sharegroup.groups.share.records import (
+    ShareMemberMetadata,
+    ShareRecord,
+    ShareTargetAssignmentMetadata,
     TopicPartitions,
 )
-from sharegroup.groups.share import GroupListing, ShareGroups
 from sharegroup.groups.topics import TopicInfo, TopicsImage
 from sharegroup.model.errors import (
     FencedMemberEpoch,
@@ -51,11 +51,11 @@ class Coordinator(ShareGroups):
 
     def __init__(self, settings: GroupSettings = SETTINGS, group_size_max: int = 200) -> None:
         super().__init__(lambda _: settings, group_size_max=group_size_max)
-        self.log: list[CoordinatorRecord] = []
+        self.log: list[ShareRecord] = []
 
     def do(
         self, request: ShareHeartbeat, now_ms: int = 0, topics: TopicsImage = TOPICS
-    ) -> HeartbeatResult:
+    ) -> ShareHeartbeatResult:
         missing = self.uninitialized(request, topics)
         self.log += self.initializing(request.group_id, missing)
         self.log += self.initialized(request.group_id, missing)
@@ -65,7 +65,7 @@ class Coordinator(ShareGroups):
         return result
 
 
-def rebuilt(log: list[CoordinatorRecord]) -> ShareGroups:
+def rebuilt(log: list[ShareRecord]) -> ShareGroups:
     groups = ShareGroups(lambda _: SETTINGS)
     for record in log:
         groups.replay(record)
@@ -80,7 +80,7 @@ def to_initialize(topic_id: UUID, name: str, *partitions: int, start: int = -1) 
 
 def test_the_first_heartbeat_answers_with_the_assignment() -> None:
     groups = Coordinator()
-    assert groups.do(join()) == HeartbeatResult(
+    assert groups.do(join()) == ShareHeartbeatResult(
         member_id="a",
         member_epoch=2,
         heartbeat_interval_ms=5_000,
@@ -101,7 +101,7 @@ def test_the_metadata_of_a_member_is_recorded() -> None:
     groups = Coordinator()
     groups.do(replace(join(), rack_id="east", client_id="c", client_host="/1"))
     result = groups.do(replace(beat("a", 2), client_id="d", client_host="/2"), 1)
-    assert [type(record) for record in result.records] == [MemberMetadata]
+    assert [type(record) for record in result.records] == [ShareMemberMetadata]
     (member,) = groups.describe("g").members
     assert (member.rack_id, member.client_id, member.client_host) == ("east", "d", "/2")
     assert groups.do(replace(beat("a", 2), client_id="d", client_host="/2"), 2).records == ()
@@ -160,7 +160,7 @@ def test_joins_within_the_interval_share_one_computation() -> None:
     assert {share.member_epoch for share in shares} == {4}
     assert {share.heartbeat_interval_ms for share in shares} == {5_000}
     assert sorted(len((share.assignment or {})[FLIGHTS]) for share in shares) == [1, 1, 2]
-    assert sum(isinstance(r, TargetAssignmentMetadata) for r in groups.log) == 2
+    assert sum(isinstance(r, ShareTargetAssignmentMetadata) for r in groups.log) == 2
 
 
 def test_a_join_after_the_interval_is_answered_at_once() -> None:
@@ -262,7 +262,7 @@ def test_leaving_empties_a_group_which_stays_until_it_is_deleted() -> None:
             call()
     left = groups.do(beat("a", -1))
     assert (left.member_epoch, left.assignment) == (-1, None)
-    assert groups.list_groups() == (GroupListing("g", GroupState.EMPTY),)
+    assert groups.list_groups() == (ShareGroupListing("g", ShareGroupState.EMPTY),)
     described = groups.describe("g")
     assert (described.epoch, described.assignment_epoch) == (3, 3)
     begun = groups.begin_deletion("g", TOPICS)
@@ -410,7 +410,7 @@ def test_refusals(request_: ShareHeartbeat, error: type[KafkaError], words: str)
     with pytest.raises(error, match=words):
         groups.heartbeat(request_, TOPICS, 1_001)
     assert groups.describe("g") == before
-    assert groups.list_groups() == (GroupListing("g", GroupState.STABLE),)
+    assert groups.list_groups() == (ShareGroupListing("g", ShareGroupState.STABLE),)
 
 
 def test_a_broken_state_is_detected() -> None:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from sharegroup.groups.config import GroupSettings
-from sharegroup.groups.group import Member
-from sharegroup.groups.heartbeat import ShareHeartbeat, ToInitialize
-from sharegroup.groups.records import CoordinatorRecord, TopicPartitions
-from sharegroup.groups.share import ShareGroups
+from sharegroup.groups.share.group import ShareMember
+from sharegroup.groups.share.groups import ShareGroups
+from sharegroup.groups.share.heartbeat import ShareHeartbeat, ToInitialize
+from sharegroup.groups.share.records import ShareRecord, TopicPartitions
 from sharegroup.groups.topics import TopicInfo, TopicsImage
 
 NAMES = ("flights", "delays", "planes")
@@ -47,7 +47,7 @@ class ShareGroupsMachine(RuleBasedStateMachine):
         self.now_ms = 0
         self.ids = 0
         self.topics: dict[str, TopicInfo] = {}
-        self.log: list[CoordinatorRecord] = []
+        self.log: list[ShareRecord] = []
         self.groups = ShareGroups(lambda _: SETTINGS, group_size_max=len(MEMBERS))
         self.told: dict[str, int] = {}
         self.deadlines: dict[str, int] = {}
@@ -128,7 +128,7 @@ class ShareGroupsMachine(RuleBasedStateMachine):
         if every and len(set(self.wishes.values())) == 1:
             assert set(held.values()) == {-(-len(self.told) // len(every))}
 
-    def member(self, member: str) -> Member:
+    def member(self, member: str) -> ShareMember:
         return next(m for m in self.groups.describe("g").members if m.member_id == member)
 
     def forget(self, member: str) -> None:

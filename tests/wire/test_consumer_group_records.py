@@ -14,7 +14,7 @@ from sharegroup.model.errors import MalformedMessage
 from sharegroup.wire.internal.consumer_groups import KEY_PREFIXES, decode_record, encode_record
 
 TOPIC = UUID(int=78)
-MEMBER = records.MemberMetadata(
+MEMBER = records.ConsumerMemberMetadata(
     group_id="g",
     member_id="m",
     instance_id="i",
@@ -26,7 +26,7 @@ MEMBER = records.MemberMetadata(
     rebalance_timeout_ms=300_000,
     server_assignor="range",
 )
-CLASSIC = records.MemberMetadata(
+CLASSIC = records.ConsumerMemberMetadata(
     group_id="g",
     member_id="old",
     instance_id=None,
@@ -42,10 +42,10 @@ CLASSIC = records.MemberMetadata(
 RECORDS: list[records.ConsumerRecord] = [
     MEMBER,
     CLASSIC,
-    records.GroupMetadata(group_id="g", epoch=4, metadata_hash=-5),
-    records.TargetAssignmentMetadata(group_id="g", assignment_epoch=4),
-    records.TargetAssignmentMember(group_id="g", member_id="m", assignment={TOPIC: (0, 2)}),
-    records.CurrentMemberAssignment(
+    records.ConsumerGroupMetadata(group_id="g", epoch=4, metadata_hash=-5),
+    records.ConsumerTargetAssignmentMetadata(group_id="g", assignment_epoch=4),
+    records.ConsumerTargetAssignmentMember(group_id="g", member_id="m", assignment={TOPIC: (0, 2)}),
+    records.ConsumerCurrentMemberAssignment(
         group_id="g",
         member_id="m",
         member_epoch=4,
@@ -72,7 +72,7 @@ def test_a_current_assignment_without_epochs_has_the_members() -> None:
     topic = TOPIC.bytes + b"\2" + b"\0\0\0\7" + b"\0"
     value = b"\0\0" + b"\0\0\0\5" + b"\0\0\0\4" + b"\0" + b"\2" + topic + b"\1" + b"\0"
     found = decode_record(key, value)
-    assert isinstance(found, records.CurrentMemberAssignment)
+    assert isinstance(found, records.ConsumerCurrentMemberAssignment)
     assert found.assigned == {TOPIC: {7: 5}}
 
 
@@ -82,7 +82,7 @@ def test_a_member_of_the_consumer_protocol_says_so() -> None:
     assert value is not None
     assert value.endswith(b"\1\0\1\0")
     found = decode_record(encode_record(MEMBER)[0], value.removesuffix(b"\1\0\1\0") + b"\0")
-    assert isinstance(found, records.MemberMetadata)
+    assert isinstance(found, records.ConsumerMemberMetadata)
     assert found.classic == records.ClassicMetadata(session_timeout_ms=0, protocols=())
 
 

@@ -7,7 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from sharegroup.groups import records as groups
+from sharegroup.groups.records import Tombstone
+from sharegroup.groups.share import records as groups
 from sharegroup.model.errors import MalformedMessage
 from sharegroup.model.ids import SharePartitionKey, TopicPartition
 from sharegroup.model.share_state import StateBatch
@@ -49,7 +50,7 @@ STATE_RECORDS = [
 ]
 
 GROUP_RECORDS = [
-    groups.MemberMetadata(
+    groups.ShareMemberMetadata(
         group_id="g",
         member_id="m",
         rack_id=None,
@@ -57,10 +58,10 @@ GROUP_RECORDS = [
         client_host="/127.0.0.1",
         subscribed_topics=("a", "b"),
     ),
-    groups.GroupMetadata(group_id="g", epoch=4, metadata_hash=-5),
-    groups.TargetAssignmentMetadata(group_id="g", assignment_epoch=4),
-    groups.TargetAssignmentMember(group_id="g", member_id="m", assignment={TOPIC: (0, 2)}),
-    groups.CurrentMemberAssignment(
+    groups.ShareGroupMetadata(group_id="g", epoch=4, metadata_hash=-5),
+    groups.ShareTargetAssignmentMetadata(group_id="g", assignment_epoch=4),
+    groups.ShareTargetAssignmentMember(group_id="g", member_id="m", assignment={TOPIC: (0, 2)}),
+    groups.ShareCurrentMemberAssignment(
         group_id="g",
         member_id="m",
         member_epoch=4,
@@ -73,8 +74,8 @@ GROUP_RECORDS = [
         initializing=(groups.TopicPartitions(TOPIC, "a", (2,)),),
         deleting=((TOPIC, "old"),),
     ),
-    groups.Tombstone(key_type=11, group_id="g"),
-    groups.Tombstone(key_type=13, group_id="g", member_id="m"),
+    Tombstone(key_type=11, group_id="g"),
+    Tombstone(key_type=13, group_id="g", member_id="m"),
 ]
 
 
@@ -84,7 +85,7 @@ def test_state_records_round_trip(record: KeyedRecord) -> None:
 
 
 @pytest.mark.parametrize("record", GROUP_RECORDS)
-def test_group_records_round_trip(record: groups.CoordinatorRecord) -> None:
+def test_group_records_round_trip(record: groups.ShareRecord) -> None:
     assert group_records.decode_record(*group_records.encode_record(record)) == record
 
 

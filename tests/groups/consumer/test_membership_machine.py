@@ -15,7 +15,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat, check_heartbeat
-from sharegroup.groups.consumer.member import GroupState, Member, MemberState
+from sharegroup.groups.consumer.member import (
+    ConsumerGroupState,
+    ConsumerMember,
+    ConsumerMemberState,
+)
 from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.consumer.records import ConsumerRecord, plain
 from sharegroup.groups.topics import TopicInfo, TopicsImage
@@ -92,7 +96,7 @@ class ConsumerGroupsMachine(RuleBasedStateMachine):
                 assert result.assignment == plain(after.assigned)
         answered(result)
 
-    def known(self, member: str) -> Member | None:
+    def known(self, member: str) -> ConsumerMember | None:
         if not self.groups.exists("g"):
             return None
         members = self.groups.describe("g").members
@@ -239,7 +243,7 @@ class ConsumerGroupsMachine(RuleBasedStateMachine):
         for member in sorted(known):
             self.heartbeat_of(member)
         assert len(self.log) == written, "nothing is written at rest"
-        assert self.groups.describe("g").state is GroupState.STABLE
+        assert self.groups.describe("g").state is ConsumerGroupState.STABLE
         wanted = {name for m in known for name in self.names(self.clients[m].wish)}
         every = {(self.topics[n].topic_id, p) for n in wanted for p in range(self.topics[n][1])}
         owned = {(t, p) for m in known for t, ps in self.clients[m].owned.items() for p in ps}
@@ -279,7 +283,7 @@ class ConsumerGroupsMachine(RuleBasedStateMachine):
             client = self.clients.get(member.member_id)
             if client is None or client.epoch not in (member.epoch, member.previous_epoch):
                 continue
-            if member.state is not MemberState.UNREVOKED_PARTITIONS:
+            if member.state is not ConsumerMemberState.UNREVOKED_PARTITIONS:
                 assert not member.revoking
             for topic_id, partitions in client.owned.items():
                 for partition in partitions:

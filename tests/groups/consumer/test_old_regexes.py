@@ -9,7 +9,7 @@ from sharegroup.groups.classic.records import ClassicRecord
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat
 from sharegroup.groups.consumer.membership import ConsumerGroups
-from sharegroup.groups.consumer.records import MemberMetadata, ResolvedRegex
+from sharegroup.groups.consumer.records import ConsumerMemberMetadata, ResolvedRegex
 from sharegroup.groups.topics import TopicInfo, TopicsImage
 
 ORDERS = UUID(int=1)
@@ -31,7 +31,7 @@ def test_its_members_keep_their_topics_and_the_group_goes_on() -> None:
     later = ConsumerGroups(lambda _: GroupSettings())
     for record in records:
         assert not isinstance(record, ClassicRecord)
-        if isinstance(record, MemberMetadata):
+        if isinstance(record, ConsumerMemberMetadata):
             record = replace(record, subscribed_regex=TOO_LARGE)
         elif isinstance(record, ResolvedRegex):
             record = replace(record, regex=TOO_LARGE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from sharegroup.groups.config import GroupSettings
-from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat, HeartbeatResult
+from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat, ConsumerHeartbeatResult
 from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.consumer.records import ConsumerRecord
 from sharegroup.groups.topics import TopicInfo, TopicsImage
@@ -19,7 +19,7 @@ class Group:
         self.groups = ConsumerGroups(lambda _: SETTINGS)
         self.log: list[ConsumerRecord] = []
 
-    def beat(self, member: str, now_ms: int, epoch: int = 0) -> HeartbeatResult:
+    def beat(self, member: str, now_ms: int, epoch: int = 0) -> ConsumerHeartbeatResult:
         joins = epoch == 0
         request = ConsumerHeartbeat(
             group_id="g",

@@ -16,7 +16,7 @@ from sharegroup.cooperative.hash_split import HASH_MAX, WHOLE
 from sharegroup.cooperative.intervals import Intervals, common, minus, size, union
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat, check_heartbeat
-from sharegroup.groups.consumer.member import GroupState, Member
+from sharegroup.groups.consumer.member import ConsumerGroupState, ConsumerMember
 from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.consumer.records import ConsumerRecord
 from sharegroup.groups.topics import TopicInfo, TopicsImage
@@ -72,7 +72,7 @@ class SharingMachine(RuleBasedStateMachine):
             {name: TopicInfo(UUID(int=at + 1), partitions) for at, name in enumerate(NAMES)}
         )
 
-    def known(self) -> dict[str, Member]:
+    def known(self) -> dict[str, ConsumerMember]:
         if not self.groups.exists("g"):
             return {}
         return {member.member_id: member for member in self.groups.describe("g").members}
@@ -174,7 +174,7 @@ class SharingMachine(RuleBasedStateMachine):
             for member in sorted(self.clients):
                 self.heartbeat_of(member)
         group = self.groups.describe("g")
-        assert group.state is GroupState.STABLE
+        assert group.state is ConsumerGroupState.STABLE
         written = len(self.log)
         for member in sorted(self.clients):
             self.heartbeat_of(member)

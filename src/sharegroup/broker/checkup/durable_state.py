@@ -12,7 +12,7 @@ from sharegroup.groups.classic.requests import Now
 from sharegroup.groups.classic.requests import Settings as ClassicSettings
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.consumer.membership import ConsumerGroups
-from sharegroup.groups.share import ShareGroups
+from sharegroup.groups.share.groups import ShareGroups
 from sharegroup.model.config import INT_MAX
 from sharegroup.model.environment import Disk
 from sharegroup.model.errors import SharegroupError

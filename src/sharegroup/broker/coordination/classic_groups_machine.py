@@ -48,7 +48,7 @@ class ClassicGroupsMachine:
             self._deliver(effects.answers)
         return effects.records
 
-    # Groups that change their protocol: implements ``groups.migration.ClassicSide`` --------------
+    # Groups that change their protocol: implements ``consumer.migration.ClassicSide`` ------------
 
     def group(self, group_id: str) -> Group | None:
         """A group, to be read only."""

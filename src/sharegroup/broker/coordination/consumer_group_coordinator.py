@@ -15,9 +15,9 @@ from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.runtime import Runtime, Written, unavailable
 from sharegroup.broker.time_slices import sliced
 from sharegroup.groups.classic.requests import Join, Joined, Leaving, Left, Refused, Sync, Synced
-from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat, HeartbeatResult
+from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat, ConsumerHeartbeatResult
 from sharegroup.groups.consumer.membership import ConsumerGroups
-from sharegroup.groups.consumer.records import GroupMetadata, WrittenRecord
+from sharegroup.groups.consumer.records import ConsumerGroupMetadata, WrittenRecord
 from sharegroup.groups.consumer.transition import Sees
 from sharegroup.groups.topics import TopicsImage
 from sharegroup.model.environment import Clock
@@ -59,7 +59,7 @@ class ConsumerGroupCoordinator:
 
     async def heartbeat(
         self, request: ConsumerHeartbeat, sees: Sees | None = None
-    ) -> HeartbeatResult:
+    ) -> ConsumerHeartbeatResult:
         """Process one heartbeat; its changes are durable on return. A member that joins without an
         id gets one. A classic group becomes a consumer group, with its members and offsets.
 
@@ -74,7 +74,7 @@ class ConsumerGroupCoordinator:
 
         def decide(
             machine: ConsumerGroupsMachine,
-        ) -> tuple[HeartbeatResult, Sequence[WrittenRecord]]:
+        ) -> tuple[ConsumerHeartbeatResult, Sequence[WrittenRecord]]:
             now_ms = self._clock.monotonic_ms()
             result = machine.groups.heartbeat(request, self._image(), now_ms, sees)
             self.count(result.records)
@@ -231,7 +231,7 @@ class ConsumerGroupCoordinator:
 
     def count(self, records: Sequence[WrittenRecord]) -> None:
         """Count the group epochs among written records."""
-        self.rebalances += sum(isinstance(record, GroupMetadata) for record in records)
+        self.rebalances += sum(isinstance(record, ConsumerGroupMetadata) for record in records)
 
 
 def _groups(runtime: Runtime) -> ConsumerGroups:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from uuid import UUID
 
 from sharegroup.broker.coordination.groups_view import GroupsView
-from sharegroup.groups.consumer.member import GroupDescription, Member
+from sharegroup.groups.consumer.member import ConsumerGroupDescription, ConsumerMember
 from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.consumer.records import ConsumerRecord
 from sharegroup.groups.offsets import Committer
@@ -18,7 +18,7 @@ from sharegroup.groups.offsets import Committer
 class ConsumerGroupsView(GroupsView[ConsumerGroups]):
     """The queries of ``ConsumerGroups``, over all partitions."""
 
-    def describe(self, group_id: str) -> GroupDescription:
+    def describe(self, group_id: str) -> ConsumerGroupDescription:
         """A snapshot of one group. Raises GroupIdNotFound."""
         return self._of(group_id).describe(group_id)
 
@@ -44,7 +44,7 @@ class ConsumerGroupsView(GroupsView[ConsumerGroups]):
 
     def cooperative_member(
         self, group_id: str, member_id: str, member_epoch: int, partition: tuple[UUID, int]
-    ) -> tuple[Member, Collection[str]]:
+    ) -> tuple[ConsumerMember, Collection[str]]:
         """See ``ConsumerGroups.cooperative_member``. Raises KafkaError."""
         return self._of(group_id).cooperative_member(group_id, member_id, member_epoch, partition)
 

@@ -38,11 +38,11 @@ from sharegroup.groups.classic.group import Group as ClassicGroup
 from sharegroup.groups.classic.records import ClassicRecord
 from sharegroup.groups.classic.requests import Settings as ClassicSettings
 from sharegroup.groups.consumer.membership import ConsumerGroups
+from sharegroup.groups.consumer.migration import ClassicSide, MigrationPolicy
 from sharegroup.groups.consumer.patterns import Matches
 from sharegroup.groups.consumer.records import WrittenRecord
-from sharegroup.groups.migration import ClassicSide, MigrationPolicy
-from sharegroup.groups.records import CoordinatorRecord
-from sharegroup.groups.share import ShareGroups
+from sharegroup.groups.share.groups import ShareGroups
+from sharegroup.groups.share.records import ShareRecord
 from sharegroup.model.environment import Clock, Environment
 
 
@@ -62,7 +62,7 @@ class GroupCoordinators(NamedTuple):
 class _ClassicGroups:
     """The classic groups that a consumer group comes from or becomes when its protocol changes. The
     machine is looked up in each call, because a load replaces it. Implements
-    ``groups.migration.ClassicSide``.
+    ``groups.consumer.migration.ClassicSide``.
     """
 
     def __init__(self, runtime_of: Callable[[str], Runtime]) -> None:
@@ -177,7 +177,7 @@ def _range_commits(
 
 
 def _new_share_groups(
-    configs: LiveConfigs, topics: Topics, count: Callable[[Sequence[CoordinatorRecord]], None]
+    configs: LiveConfigs, topics: Topics, count: Callable[[Sequence[ShareRecord]], None]
 ) -> ShareGroupsMachine:
     size_max = configs.broker.integer("group.share.max.size")
     machine = ShareGroups(configs.group, group_size_max=size_max)

@@ -22,9 +22,9 @@ from sharegroup.broker.coordination.runtime import Runtime, Written, unavailable
 from sharegroup.broker.coordination.share_groups_machine import ShareGroupsMachine
 from sharegroup.broker.coordination.share_groups_view import ShareGroupsView
 from sharegroup.broker.coordination.share_state_log import ShareStateLog
-from sharegroup.groups.heartbeat import HeartbeatResult, ShareHeartbeat, ToInitialize
-from sharegroup.groups.records import CoordinatorRecord, GroupMetadata, TopicPartitions
-from sharegroup.groups.share import ShareGroups
+from sharegroup.groups.share.groups import ShareGroups
+from sharegroup.groups.share.heartbeat import ShareHeartbeat, ShareHeartbeatResult, ToInitialize
+from sharegroup.groups.share.records import ShareGroupMetadata, ShareRecord, TopicPartitions
 from sharegroup.groups.topics import TopicsImage
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import KafkaError
@@ -32,7 +32,7 @@ from sharegroup.model.ids import SharePartitionKey
 
 logger = logging.getLogger("sharegroup.broker")
 
-_Records = Sequence[CoordinatorRecord]
+_Records = Sequence[ShareRecord]
 _Result = TypeVar("_Result")
 
 
@@ -82,7 +82,7 @@ class ShareGroupCoordinator:
             lambda: [_groups(runtime) for runtime in runtimes.all()],
         )
 
-    async def heartbeat(self, request: ShareHeartbeat) -> HeartbeatResult:
+    async def heartbeat(self, request: ShareHeartbeat) -> ShareHeartbeatResult:
         """Process one heartbeat; its changes are durable on return. The answer to a group's first
         heartbeat already has the assignment.
 
@@ -293,7 +293,7 @@ class ShareGroupCoordinator:
 
     def count(self, records: _Records) -> None:
         """Count the group epochs among written records."""
-        self.rebalances += sum(isinstance(record, GroupMetadata) for record in records)
+        self.rebalances += sum(isinstance(record, ShareGroupMetadata) for record in records)
 
 
 def _groups(runtime: Runtime) -> ShareGroups:

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from sharegroup.broker.coordination.groups_view import GroupsView
-from sharegroup.groups.group import GroupDescription
-from sharegroup.groups.records import CoordinatorRecord, TopicPartitions
-from sharegroup.groups.share import GroupListing, ShareGroups
+from sharegroup.groups.share.group import ShareGroupDescription
+from sharegroup.groups.share.groups import ShareGroupListing, ShareGroups
+from sharegroup.groups.share.records import ShareRecord, TopicPartitions
 
 
 class ShareGroupsView(GroupsView[ShareGroups]):
     """The queries of ``ShareGroups``, over all partitions."""
 
-    def describe(self, group_id: str) -> GroupDescription:
+    def describe(self, group_id: str) -> ShareGroupDescription:
         """A snapshot of one group. Raises GroupIdNotFound."""
         return self._of(group_id).describe(group_id)
 
@@ -28,11 +28,11 @@ class ShareGroupsView(GroupsView[ShareGroups]):
         """
         return self._of(group_id).state_partitions(group_id)
 
-    def records(self, group_id: str) -> Iterator[CoordinatorRecord]:
+    def records(self, group_id: str) -> Iterator[ShareRecord]:
         """All records of a group; empty for an unknown group."""
         return self._of(group_id).records(group_id)
 
-    def list_groups(self) -> tuple[GroupListing, ...]:
+    def list_groups(self) -> tuple[ShareGroupListing, ...]:
         """All groups by id."""
         return tuple(sorted(line for groups in self._machines() for line in groups.list_groups()))
 

@@ -10,7 +10,7 @@ from sharegroup.broker.coordination.group_registry import GroupsOfType
 from sharegroup.broker.metrics.metric import Metric, Sample, counter, gauge, histogram
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.groups.classic.group import State
-from sharegroup.groups.consumer.member import GroupState
+from sharegroup.groups.consumer.member import ConsumerGroupState
 
 _GROUPS: Final = "kafka.server:type=group-coordinator-metrics "
 _STATE: Final = "kafka.server:type=share-coordinator-metrics "
@@ -150,7 +150,7 @@ def read(parts: BrokerParts) -> Iterator[Sample]:
     yield REBALANCES.of(parts.groups.rebalances)
     yield from _by_state(CLASSIC_GROUPS, State, parts.classic_groups.groups)
     yield CLASSIC_REBALANCES.of(parts.classic_groups.rebalances)
-    yield from _by_state(CONSUMER_GROUPS, GroupState, parts.consumer_groups.groups)
+    yield from _by_state(CONSUMER_GROUPS, ConsumerGroupState, parts.consumer_groups.groups)
     yield CONSUMER_REBALANCES.of(parts.consumer_groups.rebalances)
     yield CLASSIC_WAITING.of(parts.classic_groups.waiting)
     yield OFFSETS.of(parts.offsets.count())

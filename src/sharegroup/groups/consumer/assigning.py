@@ -9,11 +9,16 @@ from typing import Final
 
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.consumer.group import ConsumerGroup
+from sharegroup.groups.consumer.migration import (
+    ClassicSide,
+    MigrationPolicy,
+    downgraded,
+    tombstones,
+)
 from sharegroup.groups.consumer.patterns import Matches
-from sharegroup.groups.consumer.records import ConsumerRecord, GroupMetadata, WrittenRecord
+from sharegroup.groups.consumer.records import ConsumerGroupMetadata, ConsumerRecord, WrittenRecord
 from sharegroup.groups.consumer.timers import Timers
-from sharegroup.groups.consumer.transition import Sees, Transition
-from sharegroup.groups.migration import ClassicSide, MigrationPolicy, downgraded, tombstones
+from sharegroup.groups.consumer.transition import ConsumerTransition, Sees
 from sharegroup.groups.pacing import Pacing, sooner
 from sharegroup.groups.sessions import MemberKey
 from sharegroup.groups.table import GroupTable
@@ -39,7 +44,7 @@ class Assigning(GroupTable[ConsumerGroup, ConsumerRecord]):
         classic_size_max: int = 2**31 - 1,
         matches: Matches | None = None,
     ) -> None:
-        super().__init__(ConsumerGroup, GroupMetadata.key_type)
+        super().__init__(ConsumerGroup, ConsumerGroupMetadata.key_type)
         self._settings_of = settings_of
         self._assignors = tuple(assignors)
         self._group_size_max = group_size_max
@@ -62,7 +67,7 @@ class Assigning(GroupTable[ConsumerGroup, ConsumerRecord]):
                 "members."
             )
 
-    def _replace_static(self, transition: Transition, old_id: str, new_id: str) -> None:
+    def _replace_static(self, transition: ConsumerTransition, old_id: str, new_id: str) -> None:
         """A static member comes back, mostly under a new id."""
         group = transition.group
         self._timers.end(MemberKey(group.group_id, old_id))
@@ -70,14 +75,18 @@ class Assigning(GroupTable[ConsumerGroup, ConsumerRecord]):
 
     # Assignment ------------------------------------------------------------------------------
 
-    def _bump(self, transition: Transition, topics: TopicsImage, *, changed: bool) -> None:
+    def _bump(self, transition: ConsumerTransition, topics: TopicsImage, *, changed: bool) -> None:
         """Bump the group epoch if a new assignment is needed."""
         group = transition.group
         if changed or not self._pacing.is_settled(group.group_id, group.revision, topics):
             transition.bump_epoch(topics, changed=changed)
 
     def _retarget(
-        self, transition: Transition, topics: TopicsImage, now_ms: int, settings: GroupSettings
+        self,
+        transition: ConsumerTransition,
+        topics: TopicsImage,
+        now_ms: int,
+        settings: GroupSettings,
     ) -> int:
         """Compute the target assignment if it is due; returns the heartbeat interval to answer
         with."""
@@ -107,7 +116,7 @@ class Assigning(GroupTable[ConsumerGroup, ConsumerRecord]):
 
     def _resolve(
         self,
-        transition: Transition,
+        transition: ConsumerTransition,
         topics: TopicsImage,
         now_ms: int,
         sees: Sees | None,
@@ -155,7 +164,7 @@ class Assigning(GroupTable[ConsumerGroup, ConsumerRecord]):
         left = [m for member_id, m in group.members.items() if member_id not in member_ids]
         if left and self._may_downgrade(len(left)) and all(m.classic for m in left):
             return self._downgrade(group, member_ids, group.epoch, topics, rebalance=True)
-        transition = Transition(group)
+        transition = ConsumerTransition(group)
         transition.remove(member_ids, topics)
         for member_id in member_ids:
             self._timers.end(MemberKey(group.group_id, member_id))

@@ -27,11 +27,15 @@ from sharegroup.groups.classic.group import CONSUMER_PROTOCOL
 from sharegroup.groups.classic.requests import Join, Joined, Leaving, Left, Refused, Sync, Synced
 from sharegroup.groups.consumer.assigning import Assigning
 from sharegroup.groups.consumer.group import ConsumerGroup
-from sharegroup.groups.consumer.member import GroupState, Member, MemberState
+from sharegroup.groups.consumer.member import (
+    ConsumerGroupState,
+    ConsumerMember,
+    ConsumerMemberState,
+)
+from sharegroup.groups.consumer.migration import MigrationPolicy, by_id, by_name
 from sharegroup.groups.consumer.reconciliation import Owned
 from sharegroup.groups.consumer.records import ClassicMetadata, WrittenRecord, plain
-from sharegroup.groups.consumer.transition import Transition
-from sharegroup.groups.migration import MigrationPolicy, by_id, by_name
+from sharegroup.groups.consumer.transition import ConsumerTransition
 from sharegroup.groups.topics import TopicsImage
 from sharegroup.model.errors import (
     FencedInstanceId,
@@ -51,7 +55,7 @@ class _Admitted(NamedTuple):
     """A join that may go ahead."""
 
     group: ConsumerGroup
-    known: Member | None
+    known: ConsumerMember | None
     """The member, or the static member that it replaces."""
     member_id: str
     subscription: Subscription
@@ -86,7 +90,7 @@ class ClassicMembers(Assigning):
             return admitted, ()
         group, known, member_id, subscription, owned = admitted
         downgrades = known is not None and self._downgrades_replacing(group, known, request)
-        transition, epoch = Transition(group), group.epoch
+        transition, epoch = ConsumerTransition(group), group.epoch
         if known is not None and known.member_id != member_id:
             self._replace_static(transition, known.member_id, member_id)
         changed = transition.describe_classic(request, member_id, subscription)
@@ -100,7 +104,7 @@ class ClassicMembers(Assigning):
         member = group.members[member_id]
         records: tuple[WrittenRecord, ...] = transition.records
         if downgrades:
-            rebalance = stale or group.state is not GroupState.STABLE
+            rebalance = stale or group.state is not ConsumerGroupState.STABLE
             records += self._downgrade(group, (), epoch, topics, rebalance=rebalance)
         else:
             self._timers.heard_of(group.group_id, member, now_ms, 0)
@@ -144,14 +148,16 @@ class ClassicMembers(Assigning):
                 "Malformed embedded consumer protocol in subscription deserialization."
             ) from error
         owned = by_id(subscription.owned, topics)
-        if known is not None and known.state is MemberState.UNKNOWN and owned:
+        if known is not None and known.state is ConsumerMemberState.UNKNOWN and owned:
             raise FencedMemberEpoch(
                 "The consumer group member is in a unknown state. "
                 "The member must abandon all its partitions and rejoin."
             )
         return _Admitted(group, known, member_id, subscription, owned)
 
-    def _downgrades_replacing(self, group: ConsumerGroup, known: Member, request: Join) -> bool:
+    def _downgrades_replacing(
+        self, group: ConsumerGroup, known: ConsumerMember, request: Join
+    ) -> bool:
         """Whether a static member replaces the last member of the consumer protocol."""
         others = (m for m in group.members.values() if m is not known)
         return (
@@ -181,7 +187,7 @@ class ClassicMembers(Assigning):
             raise InconsistentGroupProtocol
         if (
             group.assignment_epoch > member.epoch
-            and member.state is not MemberState.UNREVOKED_PARTITIONS
+            and member.state is not ConsumerMemberState.UNREVOKED_PARTITIONS
         ):
             self._timers.must_join(group.group_id, member, now_ms)
             raise RebalanceInProgress(
@@ -211,15 +217,15 @@ class ClassicMembers(Assigning):
         """
         group, member, _ = self._classic_member(group_id, member_id, instance_id, generation)
         self._timers.heard_of(group_id, member, now_ms, 0)
-        transition = Transition(group)
+        transition = ConsumerTransition(group)
         if all(one.classic for one in group.members.values()):
             self._bump(transition, topics, changed=False)
             self._retarget(transition, topics, now_ms, self._settings_of(group_id))
         must_join = (
             member.epoch < group.assignment_epoch
-            or member.state is MemberState.UNREVOKED_PARTITIONS
+            or member.state is ConsumerMemberState.UNREVOKED_PARTITIONS
             or (
-                member.state is MemberState.UNRELEASED_PARTITIONS
+                member.state is ConsumerMemberState.UNRELEASED_PARTITIONS
                 and not group.waits_for_others(member)
             )
         )
@@ -229,7 +235,7 @@ class ClassicMembers(Assigning):
 
     def _classic_member(
         self, group_id: str, member_id: str, instance_id: str | None, generation: int
-    ) -> tuple[ConsumerGroup, Member, ClassicMetadata]:
+    ) -> tuple[ConsumerGroup, ConsumerMember, ClassicMetadata]:
         group = self._groups.get(group_id)
         if group is None:
             raise UnknownMemberId
@@ -272,7 +278,7 @@ class ClassicMembers(Assigning):
         return left, self._remove(group, list(gone), topics)
 
 
-def _leaving(group: ConsumerGroup, leaving: Leaving) -> Member:
+def _leaving(group: ConsumerGroup, leaving: Leaving) -> ConsumerMember:
     if leaving.instance_id is None:
         return _member(group, leaving.member_id)
     if leaving.member_id:
@@ -283,14 +289,14 @@ def _leaving(group: ConsumerGroup, leaving: Leaving) -> Member:
     return static
 
 
-def _member(group: ConsumerGroup, member_id: str) -> Member:
+def _member(group: ConsumerGroup, member_id: str) -> ConsumerMember:
     member = group.members.get(member_id)
     if member is None:
         raise UnknownMemberId(f"Member {member_id} is not a member of group {group.group_id}.")
     return member
 
 
-def _static_member(group: ConsumerGroup, member_id: str, instance_id: str) -> Member:
+def _static_member(group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerMember:
     static = group.static_member(instance_id)
     if static is None:
         raise UnknownMemberId(f"Instance id {instance_id} is unknown.")

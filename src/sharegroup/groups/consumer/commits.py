@@ -13,7 +13,7 @@ from typing import Final
 from uuid import UUID
 
 from sharegroup.groups.consumer.group import ConsumerGroup
-from sharegroup.groups.consumer.member import Member
+from sharegroup.groups.consumer.member import ConsumerMember
 from sharegroup.groups.offsets import Committer
 from sharegroup.model.errors import (
     IllegalGeneration,
@@ -80,7 +80,7 @@ def check_current(group: ConsumerGroup, member_id: str, epoch: int) -> None:
         )
 
 
-def _check_held(member: Member, epoch: int, topic_id: UUID, partition: int) -> None:
+def _check_held(member: ConsumerMember, epoch: int, topic_id: UUID, partition: int) -> None:
     since = member.epoch_of(topic_id, partition)
     if since is None:
         raise _wrong_epoch(
@@ -95,17 +95,17 @@ def _check_held(member: Member, epoch: int, topic_id: UUID, partition: int) -> N
         )
 
 
-def _newer(epoch: int, member: Member) -> KafkaError:
+def _newer(epoch: int, member: ConsumerMember) -> KafkaError:
     return _wrong_epoch(
         member, f"Received member epoch {epoch} is newer than current member epoch {member.epoch}."
     )
 
 
-def _wrong_epoch(member: Member, message: str) -> KafkaError:
+def _wrong_epoch(member: ConsumerMember, message: str) -> KafkaError:
     return StaleMemberEpoch(message) if member.classic is None else IllegalGeneration(message)
 
 
-def _member(group: ConsumerGroup, member_id: str) -> Member:
+def _member(group: ConsumerGroup, member_id: str) -> ConsumerMember:
     member = group.members.get(member_id)
     if member is None:
         raise UnknownMemberId(f"Member {member_id} is not a member of group {group.group_id}.")

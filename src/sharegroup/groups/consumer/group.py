@@ -23,19 +23,24 @@ from uuid import UUID
 
 from sharegroup.cooperative.hash_split import WHOLE
 from sharegroup.cooperative.intervals import Intervals, common, union
-from sharegroup.groups.consumer.member import GroupDescription, GroupState, Member, MemberState
+from sharegroup.groups.consumer.member import (
+    ConsumerGroupDescription,
+    ConsumerGroupState,
+    ConsumerMember,
+    ConsumerMemberState,
+)
 from sharegroup.groups.consumer.parts import Key, part_of
 from sharegroup.groups.consumer.records import (
+    ConsumerCurrentMemberAssignment,
+    ConsumerGroupMetadata,
+    ConsumerMemberMetadata,
     ConsumerRecord,
-    CurrentMemberAssignment,
-    GroupMetadata,
-    MemberMetadata,
+    ConsumerTargetAssignmentMember,
+    ConsumerTargetAssignmentMetadata,
     Parts,
     ResolvedRegex,
-    TargetAssignmentMember,
-    TargetAssignmentMetadata,
 )
-from sharegroup.groups.group import FIRST_EPOCH
+from sharegroup.groups.modern_group import FIRST_EPOCH
 from sharegroup.groups.records import Assignment, Tombstone
 
 AWAY_EPOCH = -2
@@ -65,7 +70,7 @@ class ConsumerGroup:
         self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
         self.assignment_epoch = 0
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, ConsumerMember] = {}
         self.targets: dict[str, Assignment] = {}
         self.target_parts: dict[str, Parts] = {}
         self.regexes: dict[str, tuple[str, ...]] = {}
@@ -81,22 +86,22 @@ class ConsumerGroup:
     # Reading ---------------------------------------------------------------------------------
 
     @property
-    def state(self) -> GroupState:
+    def state(self) -> ConsumerGroupState:
         """Kafka's state of the group."""
         if not self.members:
-            return GroupState.EMPTY
+            return ConsumerGroupState.EMPTY
         if self.epoch > self.assignment_epoch:
-            return GroupState.ASSIGNING
+            return ConsumerGroupState.ASSIGNING
         if all(m.is_reconciled_to(self.assignment_epoch) for m in self.members.values()):
-            return GroupState.STABLE
-        return GroupState.RECONCILING
+            return ConsumerGroupState.STABLE
+        return ConsumerGroupState.RECONCILING
 
-    def static_member(self, instance_id: str) -> Member | None:
+    def static_member(self, instance_id: str) -> ConsumerMember | None:
         """The member of that instance id, also while it is away."""
         member_id = self.instances.get(instance_id)
         return None if member_id is None else self.members.get(member_id)
 
-    def topics_of(self, member: Member) -> tuple[str, ...]:
+    def topics_of(self, member: ConsumerMember) -> tuple[str, ...]:
         """The names that a member subscribes to, including the topics of its expression."""
         matched = self.regexes.get(member.subscribed_regex or "", ())
         return (
@@ -135,7 +140,7 @@ class ConsumerGroup:
         supported = Counter(name for one in classic for name in {n for n, _ in one.protocols})
         return any(supported[name] == len(classic) for name in protocols)
 
-    def waits_for_others(self, member: Member) -> bool:
+    def waits_for_others(self, member: ConsumerMember) -> bool:
         """Whether another member has yet to give back a partition of the member's target."""
         member_id = member.member_id
         parts = self.target_parts.get(member_id, {})
@@ -156,9 +161,9 @@ class ConsumerGroup:
                 taken = union(taken, part)
         return taken
 
-    def describe(self, assignor: str) -> GroupDescription:
+    def describe(self, assignor: str) -> ConsumerGroupDescription:
         """The group as it is now. It uses ``assignor`` if no member asks for an assignor."""
-        return GroupDescription(
+        return ConsumerGroupDescription(
             group_id=self.group_id,
             state=self.state,
             epoch=self.epoch,
@@ -176,13 +181,17 @@ class ConsumerGroup:
             yield member_metadata(group_id, member)
         for regex, topics in self.regexes.items():
             yield ResolvedRegex(group_id=group_id, regex=regex, topics=topics)
-        yield GroupMetadata(group_id=group_id, epoch=self.epoch, metadata_hash=self.metadata_hash)
+        yield ConsumerGroupMetadata(
+            group_id=group_id, epoch=self.epoch, metadata_hash=self.metadata_hash
+        )
         for member_id, target in self.targets.items():
             parts = self.target_parts.get(member_id, {})
-            yield TargetAssignmentMember(
+            yield ConsumerTargetAssignmentMember(
                 group_id=group_id, member_id=member_id, assignment=target, parts=parts
             )
-        yield TargetAssignmentMetadata(group_id=group_id, assignment_epoch=self.assignment_epoch)
+        yield ConsumerTargetAssignmentMetadata(
+            group_id=group_id, assignment_epoch=self.assignment_epoch
+        )
         for member in self.members.values():
             yield current_assignment(group_id, member)
 
@@ -191,19 +200,19 @@ class ConsumerGroup:
     def apply(self, record: ConsumerRecord) -> None:
         """Apply ``record`` to the state."""
         match record:
-            case MemberMetadata():
+            case ConsumerMemberMetadata():
                 self._describe(record)
-            case GroupMetadata():
+            case ConsumerGroupMetadata():
                 self.epoch = record.epoch
                 self.metadata_hash = record.metadata_hash
-            case TargetAssignmentMetadata():
+            case ConsumerTargetAssignmentMetadata():
                 self.assignment_epoch = record.assignment_epoch
-            case TargetAssignmentMember():
+            case ConsumerTargetAssignmentMember():
                 self.targets[record.member_id] = record.assignment
                 self.target_parts.pop(record.member_id, None)
                 if record.parts:
                     self.target_parts[record.member_id] = record.parts
-            case CurrentMemberAssignment():
+            case ConsumerCurrentMemberAssignment():
                 self._assign(record)
                 return
             case ResolvedRegex():
@@ -212,10 +221,10 @@ class ConsumerGroup:
                 self._forget(record)
         self.revision += 1
 
-    def _member(self, member_id: str) -> Member:
-        return self.members.get(member_id) or Member(member_id=member_id)
+    def _member(self, member_id: str) -> ConsumerMember:
+        return self.members.get(member_id) or ConsumerMember(member_id=member_id)
 
-    def _describe(self, record: MemberMetadata) -> None:
+    def _describe(self, record: ConsumerMemberMetadata) -> None:
         before = self._member(record.member_id)
         self._forget_instance(before)
         if record.instance_id is not None:
@@ -235,13 +244,13 @@ class ConsumerGroup:
             cooperative=record.cooperative,
         )
 
-    def _assign(self, record: CurrentMemberAssignment) -> None:
+    def _assign(self, record: ConsumerCurrentMemberAssignment) -> None:
         before = self._member(record.member_id)
         after = replace(
             before,
             epoch=record.member_epoch,
             previous_epoch=record.previous_member_epoch,
-            state=MemberState.of(record.state),
+            state=ConsumerMemberState.of(record.state),
             assigned=record.assigned,
             revoking=record.revoking,
             assigned_parts=record.assigned_parts,
@@ -255,12 +264,12 @@ class ConsumerGroup:
                 self.sharers.setdefault(key, {})[after.member_id] = part
         self.members[record.member_id] = after
 
-    def _forget_instance(self, member: Member) -> None:
+    def _forget_instance(self, member: ConsumerMember) -> None:
         instance_id = member.instance_id
         if instance_id is not None and self.instances.get(instance_id) == member.member_id:
             del self.instances[instance_id]
 
-    def _release(self, member: Member) -> None:
+    def _release(self, member: ConsumerMember) -> None:
         for key, _ in member.parts_held():
             if self.owners.get(key) == member.member_id:
                 del self.owners[key]
@@ -270,28 +279,31 @@ class ConsumerGroup:
 
     def _forget(self, record: Tombstone) -> None:
         member_id = record.member_id or ""
-        if record.key_type == MemberMetadata.key_type:
+        if record.key_type == ConsumerMemberMetadata.key_type:
             member = self.members.pop(member_id, None)
             if member is not None:
                 self._release(member)
                 self._forget_instance(member)
-        elif record.key_type == TargetAssignmentMember.key_type:
+        elif record.key_type == ConsumerTargetAssignmentMember.key_type:
             self.targets.pop(member_id, None)
             self.target_parts.pop(member_id, None)
-        elif record.key_type == CurrentMemberAssignment.key_type and member_id in self.members:
+        elif (
+            record.key_type == ConsumerCurrentMemberAssignment.key_type
+            and member_id in self.members
+        ):
             member = self.members[member_id]
             self._release(member)
             self.members[member_id] = replace(
                 member,
                 epoch=0,
                 previous_epoch=-1,
-                state=MemberState.STABLE,
+                state=ConsumerMemberState.STABLE,
                 assigned={},
                 revoking={},
                 assigned_parts={},
                 revoking_parts={},
             )
-        elif record.key_type == TargetAssignmentMetadata.key_type:
+        elif record.key_type == ConsumerTargetAssignmentMetadata.key_type:
             self.assignment_epoch = 0
         elif record.key_type == ResolvedRegex.key_type:
             self.regexes.pop(member_id, None)
@@ -332,11 +344,11 @@ class ConsumerGroup:
         if owners != self.owners or sharers != self.sharers:
             yield f"the owners are {owners} {sharers}, not {self.owners} {self.sharers}"
 
-    def _problems_of(self, member: Member) -> Iterator[str]:
+    def _problems_of(self, member: ConsumerMember) -> Iterator[str]:
         name = f"member {member.member_id}"
         if not AWAY_EPOCH <= member.epoch <= self.assignment_epoch:
             yield f"{name} has the epoch {member.epoch}"
-        if member.revoking and member.state is not MemberState.UNREVOKED_PARTITIONS:
+        if member.revoking and member.state is not ConsumerMemberState.UNREVOKED_PARTITIONS:
             yield f"{name} is {member.state.name} and must give {member.revoking} back"
         if member.instance_id and self.instances.get(member.instance_id) != member.member_id:
             yield f"{name} does not have its instance id {member.instance_id}"
@@ -347,9 +359,9 @@ class ConsumerGroup:
             yield f"{name} has parts of partitions, and takes none"
 
 
-def member_metadata(group_id: str, member: Member) -> MemberMetadata:
+def member_metadata(group_id: str, member: ConsumerMember) -> ConsumerMemberMetadata:
     """The record of who a member is."""
-    return MemberMetadata(
+    return ConsumerMemberMetadata(
         group_id=group_id,
         member_id=member.member_id,
         instance_id=member.instance_id,
@@ -366,9 +378,9 @@ def member_metadata(group_id: str, member: Member) -> MemberMetadata:
     )
 
 
-def current_assignment(group_id: str, member: Member) -> CurrentMemberAssignment:
+def current_assignment(group_id: str, member: ConsumerMember) -> ConsumerCurrentMemberAssignment:
     """The record of what a member owns."""
-    return CurrentMemberAssignment(
+    return ConsumerCurrentMemberAssignment(
         group_id=group_id,
         member_id=member.member_id,
         member_epoch=member.epoch,

@@ -11,11 +11,11 @@ from typing import Final
 
 from sharegroup.cooperative.intervals import minus
 from sharegroup.groups.consumer.group import AWAY_EPOCH, ConsumerGroup
-from sharegroup.groups.consumer.member import Member, MemberState
+from sharegroup.groups.consumer.member import ConsumerMember, ConsumerMemberState
 from sharegroup.groups.consumer.parts import part_of
 from sharegroup.groups.consumer.reconciliation import Owned
 from sharegroup.groups.consumer.records import Parts, WrittenRecord
-from sharegroup.groups.heartbeat import JOIN_EPOCH, LEAVE_EPOCH
+from sharegroup.groups.modern_group import JOIN_EPOCH, LEAVE_EPOCH
 from sharegroup.groups.records import Assignment
 from sharegroup.model.errors import (
     FencedMemberEpoch,
@@ -48,7 +48,7 @@ class ConsumerHeartbeat:
     takes_ranges: bool = False
     """Whether the member may be given parts of partitions (KIP-X). Sent when it joins."""
     cooperative: bool = False
-    """See ``Member.cooperative``. Sent when it joins."""
+    """See ``ConsumerMember.cooperative``. Sent when it joins."""
     owned_parts: Parts = field(default_factory=dict)
     client_id: str = ""
     client_host: str = ""
@@ -69,7 +69,7 @@ class ConsumerHeartbeat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeartbeatResult:
+class ConsumerHeartbeatResult:
     """The answer to a heartbeat; ``assignment`` is None when the member knows it already.
 
     ``heartbeat_interval_ms`` is less than the group's setting while an assignment waits for the
@@ -129,7 +129,7 @@ def _require(holds: bool, message: str) -> None:
         raise InvalidRequest(message)
 
 
-def check_member_epoch(request: ConsumerHeartbeat, member: Member) -> None:
+def check_member_epoch(request: ConsumerHeartbeat, member: ConsumerMember) -> None:
     """Accept 0, the member's epoch, or its previous one from a member that owns no more than it was
     given: the answer with the new epoch may have been lost.
 
@@ -146,7 +146,7 @@ def check_member_epoch(request: ConsumerHeartbeat, member: Member) -> None:
                 f"member epoch ({received}) than the one known by the group coordinator ({known}). "
                 "The member must abandon all its partitions and rejoin."
             )
-    if member.state is MemberState.UNKNOWN and request.owned != {}:
+    if member.state is ConsumerMemberState.UNKNOWN and request.owned != {}:
         raise FencedMemberEpoch(
             "The consumer group member is in a unknown state. "
             "The member must abandon all its partitions and rejoin."
@@ -170,7 +170,7 @@ def check_sharing(group: ConsumerGroup, request: ConsumerHeartbeat) -> None:
         )
 
 
-def _owns_no_more(request: ConsumerHeartbeat, member: Member) -> bool:
+def _owns_no_more(request: ConsumerHeartbeat, member: ConsumerMember) -> bool:
     if request.owned is None:
         return False
     assigned, parts = member.assigned, member.assigned_parts

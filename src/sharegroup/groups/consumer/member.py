@@ -12,10 +12,11 @@ from uuid import UUID
 from sharegroup.cooperative.intervals import Intervals
 from sharegroup.groups.consumer.parts import Key, parts_held
 from sharegroup.groups.consumer.records import ClassicMetadata, Held, Parts
-from sharegroup.groups.records import Assignment, TopicPartitions
+from sharegroup.groups.records import Assignment
+from sharegroup.groups.share.records import TopicPartitions
 
 
-class MemberState(IntEnum):
+class ConsumerMemberState(IntEnum):
     """How far a member is on its way to the target assignment. The numbers stand in records."""
 
     STABLE = 0
@@ -28,12 +29,12 @@ class MemberState(IntEnum):
     """A later version wrote a state that is not known here."""
 
     @classmethod
-    def of(cls, number: int) -> MemberState:
+    def of(cls, number: int) -> ConsumerMemberState:
         """The state of that number, or UNKNOWN."""
         return cls(number) if number in cls._value2member_map_ else cls.UNKNOWN
 
 
-class GroupState(StrEnum):
+class ConsumerGroupState(StrEnum):
     """The states of a consumer group, as Kafka names them."""
 
     EMPTY = "Empty"
@@ -43,7 +44,7 @@ class GroupState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class ConsumerMember:
     """One member. It owns ``assigned`` and, until it says otherwise, ``revoking``. Of a partition
     in ``assigned_parts`` or ``revoking_parts`` it owns only the hashes there."""
 
@@ -64,7 +65,7 @@ class Member:
     """With ``takes_ranges``: members that share a partition fetch from it in turns."""
     epoch: int = 0
     previous_epoch: int = -1
-    state: MemberState = MemberState.STABLE
+    state: ConsumerMemberState = ConsumerMemberState.STABLE
     assigned: Held = field(default_factory=dict)
     revoking: Held = field(default_factory=dict)
     assigned_parts: Parts = field(default_factory=dict)
@@ -72,7 +73,7 @@ class Member:
 
     def is_reconciled_to(self, epoch: int) -> bool:
         """Whether it has all partitions that the assignment of this epoch gives it."""
-        return self.state is MemberState.STABLE and self.epoch == epoch
+        return self.state is ConsumerMemberState.STABLE and self.epoch == epoch
 
     def owns(self, topic_id: UUID, partition: int) -> bool:
         """Whether it owns a partition, or has yet to give it back."""
@@ -106,15 +107,15 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupDescription:
+class ConsumerGroupDescription:
     """A snapshot of a group, for ConsumerGroupDescribe, the console and tests."""
 
     group_id: str
-    state: GroupState
+    state: ConsumerGroupState
     epoch: int
     assignment_epoch: int
     assignor: str
-    members: tuple[Member, ...]
+    members: tuple[ConsumerMember, ...]
     targets: dict[str, Assignment]
     target_parts: dict[str, Parts] = field(default_factory=dict)
     initialized: tuple[TopicPartitions, ...] = ()

@@ -24,24 +24,24 @@ from sharegroup.groups.consumer.commits import check_commit, check_current
 from sharegroup.groups.consumer.group import AWAY_EPOCH, ConsumerGroup
 from sharegroup.groups.consumer.heartbeat import (
     ConsumerHeartbeat,
-    HeartbeatResult,
+    ConsumerHeartbeatResult,
     check_member_epoch,
     check_sharing,
 )
-from sharegroup.groups.consumer.member import GroupDescription, Member
+from sharegroup.groups.consumer.member import ConsumerGroupDescription, ConsumerMember
+from sharegroup.groups.consumer.migration import check_upgrade, upgraded
 from sharegroup.groups.consumer.parts import Key
 from sharegroup.groups.consumer.patterns import compile_regex
 from sharegroup.groups.consumer.records import (
+    ConsumerGroupMetadata,
     ConsumerRecord,
-    GroupMetadata,
+    ConsumerTargetAssignmentMetadata,
     ResolvedRegex,
-    TargetAssignmentMetadata,
     WrittenRecord,
     plain,
 )
-from sharegroup.groups.consumer.transition import Sees, Transition
-from sharegroup.groups.heartbeat import JOIN_EPOCH
-from sharegroup.groups.migration import check_upgrade, upgraded
+from sharegroup.groups.consumer.transition import ConsumerTransition, Sees
+from sharegroup.groups.modern_group import JOIN_EPOCH
 from sharegroup.groups.offsets import Committer
 from sharegroup.groups.records import Tombstone
 from sharegroup.groups.sessions import MemberKey
@@ -82,7 +82,7 @@ class ConsumerGroups(ClassicMembers):
         topics: TopicsImage,
         now_ms: int,
         sees: Sees | None = None,
-    ) -> HeartbeatResult:
+    ) -> ConsumerHeartbeatResult:
         """Apply a heartbeat that ``check_heartbeat`` has accepted. The caller must make ``records``
         durable before it answers. A classic group becomes a consumer group when a member joins.
 
@@ -107,7 +107,7 @@ class ConsumerGroups(ClassicMembers):
         if classic is not None:
             taken = self._take_over(classic, group, now_ms)
         self._groups[group.group_id] = group
-        transition = Transition(group)
+        transition = ConsumerTransition(group)
         if known is not None and (
             known.epoch == AWAY_EPOCH or known.member_id != request.member_id
         ):
@@ -123,7 +123,7 @@ class ConsumerGroups(ClassicMembers):
             or before is None
             or (before.assigned, before.assigned_parts) != (member.assigned, member.assigned_parts)
         )
-        return HeartbeatResult(
+        return ConsumerHeartbeatResult(
             member_id=member.member_id,
             member_epoch=member.epoch,
             heartbeat_interval_ms=interval_ms,
@@ -137,7 +137,7 @@ class ConsumerGroups(ClassicMembers):
         group = self._groups.get(group_id)
         if group is None or not group.members:
             return []
-        transition = Transition(group)
+        transition = ConsumerTransition(group)
         transition.bump_epoch(topics, changed=True)
         return list(transition.records)
 
@@ -177,7 +177,7 @@ class ConsumerGroups(ClassicMembers):
 
     def _admit(
         self, request: ConsumerHeartbeat, upgrade: ConsumerGroup | None
-    ) -> tuple[ConsumerGroup, Member | None]:
+    ) -> tuple[ConsumerGroup, ConsumerMember | None]:
         """Check a request; returns its group and its member, or the static member that it
         replaces. A group that is about to be created is not stored yet.
         """
@@ -208,7 +208,7 @@ class ConsumerGroups(ClassicMembers):
             self._check_regex(group, known, request.subscribed_regex)
         return group, known
 
-    def _check_regex(self, group: ConsumerGroup, member: Member | None, regex: str) -> None:
+    def _check_regex(self, group: ConsumerGroup, member: ConsumerMember | None, regex: str) -> None:
         regexes = group.subscribed_regexes()
         if regex in regexes:
             return
@@ -222,7 +222,7 @@ class ConsumerGroups(ClassicMembers):
 
     def _advance(
         self,
-        transition: Transition,
+        transition: ConsumerTransition,
         request: ConsumerHeartbeat,
         topics: TopicsImage,
         now_ms: int,
@@ -253,20 +253,20 @@ class ConsumerGroups(ClassicMembers):
     def _leave(
         self,
         group: ConsumerGroup,
-        member: Member | None,
+        member: ConsumerMember | None,
         request: ConsumerHeartbeat,
         topics: TopicsImage,
-    ) -> HeartbeatResult:
+    ) -> ConsumerHeartbeatResult:
         records: tuple[WrittenRecord, ...]
         if request.member_epoch != AWAY_EPOCH:
             records = self._remove(group, {request.member_id}, topics)
         else:
-            transition = Transition(group)
+            transition = ConsumerTransition(group)
             if member is not None:
                 transition.leave_for_a_while(member)
             self._timers.is_away(MemberKey(group.group_id, request.member_id))
             records = transition.records
-        return HeartbeatResult(
+        return ConsumerHeartbeatResult(
             member_id=request.member_id, member_epoch=request.member_epoch, records=records
         )
 
@@ -292,7 +292,7 @@ class ConsumerGroups(ClassicMembers):
 
     def cooperative_member(
         self, group_id: str, member_id: str, member_epoch: int, partition: Key
-    ) -> tuple[Member, Collection[str]]:
+    ) -> tuple[ConsumerMember, Collection[str]]:
         """A member that fetches a partition in turns, and the ids of all members.
 
         Raises:
@@ -337,8 +337,8 @@ class ConsumerGroups(ClassicMembers):
                 Tombstone(key_type=ResolvedRegex.key_type, group_id=group_id, member_id=regex)
                 for regex in group.regexes
             ),
-            Tombstone(key_type=TargetAssignmentMetadata.key_type, group_id=group_id),
-            Tombstone(key_type=GroupMetadata.key_type, group_id=group_id),
+            Tombstone(key_type=ConsumerTargetAssignmentMetadata.key_type, group_id=group_id),
+            Tombstone(key_type=ConsumerGroupMetadata.key_type, group_id=group_id),
         )
 
     def delete_unused(self, has_offsets: Callable[[str], bool]) -> tuple[ConsumerRecord, ...]:
@@ -353,7 +353,7 @@ class ConsumerGroups(ClassicMembers):
 
     # Reading ---------------------------------------------------------------------------------
 
-    def describe(self, group_id: str) -> GroupDescription:
+    def describe(self, group_id: str) -> ConsumerGroupDescription:
         """A snapshot of one group.
 
         Raises:
@@ -367,8 +367,12 @@ class ConsumerGroups(ClassicMembers):
 
 
 def _static(
-    request: ConsumerHeartbeat, static: Member | None, known: Member | None, *, joins: bool
-) -> Member | None:
+    request: ConsumerHeartbeat,
+    static: ConsumerMember | None,
+    known: ConsumerMember | None,
+    *,
+    joins: bool,
+) -> ConsumerMember | None:
     """The member of the request's instance id; None for a new member."""
     if static is None:
         if not joins:

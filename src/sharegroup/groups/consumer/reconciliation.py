@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from sharegroup.cooperative.intervals import Intervals, common, minus
-from sharegroup.groups.consumer.member import Member, MemberState
+from sharegroup.groups.consumer.member import ConsumerMember, ConsumerMemberState
 from sharegroup.groups.consumer.parts import Holding, overlap, part_of
 from sharegroup.groups.consumer.records import Parts
 from sharegroup.groups.records import Assignment
@@ -43,13 +43,13 @@ class Goal(NamedTuple):
     owned_parts: Parts
 
 
-def reconcile(member: Member, goal: Goal) -> Member:
+def reconcile(member: ConsumerMember, goal: Goal) -> ConsumerMember:
     """The member after this heartbeat; the same object if nothing changes.
 
     The member's state must be known: a member in the state UNKNOWN is fenced unless it owns
     nothing, and is then treated as new.
     """
-    if member.state is MemberState.UNREVOKED_PARTITIONS:
+    if member.state is ConsumerMemberState.UNREVOKED_PARTITIONS:
         if _says_it_owns(goal, Holding(member.revoking, member.revoking_parts)):
             return _pruned(member, goal) if goal.subscription_changed else member
         return _next(member, goal)
@@ -58,7 +58,7 @@ def reconcile(member: Member, goal: Goal) -> Member:
     return _next(member, goal)
 
 
-def _next(member: Member, goal: Goal) -> Member:
+def _next(member: ConsumerMember, goal: Goal) -> ConsumerMember:
     """One step towards the target."""
     kept, revoking = Holding(), Holding()
     for topic_id, held in member.assigned.items():
@@ -71,7 +71,9 @@ def _next(member: Member, goal: Goal) -> Member:
             if goes := () if has == wanted else minus(has, wanted):
                 revoking.add(topic_id, partition, epoch, goes)
     if revoking and _says_it_owns(goal, revoking):
-        return _moved(member, member.epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoking)
+        return _moved(
+            member, member.epoch, ConsumerMemberState.UNREVOKED_PARTITIONS, kept, revoking
+        )
     waits = False
     for topic_id, partition, missing in _missing(goal, kept):
         taken = goal.taken(topic_id, partition)
@@ -79,7 +81,7 @@ def _next(member: Member, goal: Goal) -> Member:
         if free == missing or (free and member.takes_ranges):
             kept.add(topic_id, partition, goal.epoch, free)
         waits |= free != missing
-    state = MemberState.UNRELEASED_PARTITIONS if waits else MemberState.STABLE
+    state = ConsumerMemberState.UNRELEASED_PARTITIONS if waits else ConsumerMemberState.STABLE
     return _moved(member, goal.epoch, state, kept, Holding())
 
 
@@ -95,7 +97,7 @@ def _missing(goal: Goal, kept: Holding) -> Iterator[tuple[UUID, int, Intervals]]
                 yield topic_id, partition, minus(wanted, has)
 
 
-def _pruned(member: Member, goal: Goal) -> Member:
+def _pruned(member: ConsumerMember, goal: Goal) -> ConsumerMember:
     """The member without the topics that it does not subscribe to any more: the next target
     assignment may be a while away (KIP-1263), and until then the member must not read them."""
     if member.assigned.keys() <= set(goal.subscribed):
@@ -108,7 +110,9 @@ def _pruned(member: Member, goal: Goal) -> Member:
                 topic_id, partition, epoch, part_of(member.assigned_parts, topic_id, partition)
             )
     if _says_it_owns(goal, revoking):
-        return _moved(member, member.epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoking)
+        return _moved(
+            member, member.epoch, ConsumerMemberState.UNREVOKED_PARTITIONS, kept, revoking
+        )
     return _moved(member, member.epoch, member.state, kept, Holding())
 
 
@@ -121,8 +125,8 @@ def _says_it_owns(goal: Goal, holding: Holding) -> bool:
 
 
 def _moved(
-    member: Member, epoch: int, state: MemberState, kept: Holding, revoking: Holding
-) -> Member:
+    member: ConsumerMember, epoch: int, state: ConsumerMemberState, kept: Holding, revoking: Holding
+) -> ConsumerMember:
     assigned, assigned_parts = kept.tidy()
     leaving, leaving_parts = revoking.tidy()
     moved = replace(

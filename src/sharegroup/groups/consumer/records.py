@@ -39,24 +39,18 @@ class ClassicMetadata:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupMetadata(shared.GroupMetadata):
+class ConsumerGroupMetadata(shared.GroupMetadata):
     """The group epoch, and the digest of its topics when it was bumped."""
 
     key_type: ClassVar[int] = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemberMetadata:
+class ConsumerMemberMetadata(shared.MemberMetadata):
     """Who a member is and what it subscribes to."""
 
     key_type: ClassVar[int] = 5
-    group_id: str
-    member_id: str
     instance_id: str | None
-    rack_id: str | None
-    client_id: str
-    client_host: str
-    subscribed_topics: tuple[str, ...]
     subscribed_regex: str | None
     rebalance_timeout_ms: int
     server_assignor: str | None
@@ -66,14 +60,14 @@ class MemberMetadata:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TargetAssignmentMetadata(shared.TargetAssignmentMetadata):
+class ConsumerTargetAssignmentMetadata(shared.TargetAssignmentMetadata):
     """The group epoch for which the target assignment was computed."""
 
     key_type: ClassVar[int] = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TargetAssignmentMember(shared.TargetAssignmentMember):
+class ConsumerTargetAssignmentMember(shared.TargetAssignmentMember):
     """What the assignor wants one member to have."""
 
     key_type: ClassVar[int] = 7
@@ -81,15 +75,11 @@ class TargetAssignmentMember(shared.TargetAssignmentMember):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CurrentMemberAssignment:
+class ConsumerCurrentMemberAssignment(shared.CurrentMemberAssignment):
     """What a member owns, what it must give back, and under which epoch. ``state`` is a
-    ``MemberState``, or the number of a state that is not known here."""
+    ``ConsumerMemberState``, or the number of a state that is not known here."""
 
     key_type: ClassVar[int] = 8
-    group_id: str
-    member_id: str
-    member_epoch: int
-    previous_member_epoch: int
     state: int
     assigned: Held
     revoking: Held
@@ -112,11 +102,11 @@ class ResolvedRegex:
 
 
 ConsumerRecord: TypeAlias = (
-    GroupMetadata
-    | MemberMetadata
-    | TargetAssignmentMetadata
-    | TargetAssignmentMember
-    | CurrentMemberAssignment
+    ConsumerGroupMetadata
+    | ConsumerMemberMetadata
+    | ConsumerTargetAssignmentMetadata
+    | ConsumerTargetAssignmentMember
+    | ConsumerCurrentMemberAssignment
     | ResolvedRegex
     | Tombstone
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sharegroup.groups.consumer.group import AWAY_EPOCH, ConsumerGroup
-from sharegroup.groups.consumer.member import Member, MemberState
+from sharegroup.groups.consumer.member import ConsumerMember, ConsumerMemberState
 from sharegroup.groups.sessions import MemberKey, Sessions
 
 
@@ -42,7 +42,7 @@ class Timers:
         for timer in self._all():
             timer.end(key)
 
-    def heard_of(self, group_id: str, member: Member, now_ms: int, timeout_ms: int) -> None:
+    def heard_of(self, group_id: str, member: ConsumerMember, now_ms: int, timeout_ms: int) -> None:
         """Restart a member's session. ``timeout_ms`` is for members of the consumer protocol:
         members of the classic protocol have a timeout of their own."""
         if member.classic is not None:
@@ -50,7 +50,7 @@ class Timers:
         self._sessions.restart(MemberKey(group_id, member.member_id), now_ms + timeout_ms)
 
     def watch_revocation(
-        self, group_id: str, member: Member, now_ms: int, *, restarts: bool
+        self, group_id: str, member: ConsumerMember, now_ms: int, *, restarts: bool
     ) -> None:
         """Set or end the time limit of a member of the consumer protocol for giving partitions
         back. With ``restarts`` a limit that runs begins anew."""
@@ -65,24 +65,24 @@ class Timers:
         for timer in (self._revocations, self._joins, self._syncs):
             timer.end(key)
 
-    def must_join(self, group_id: str, member: Member, now_ms: int) -> None:
+    def must_join(self, group_id: str, member: ConsumerMember, now_ms: int) -> None:
         """A member of the classic protocol is told to join again."""
         key = MemberKey(group_id, member.member_id)
         if key not in self._joins:
             self._joins.restart(key, now_ms + max(0, member.rebalance_timeout_ms))
 
-    def joined(self, group_id: str, member: Member, now_ms: int) -> None:
+    def joined(self, group_id: str, member: ConsumerMember, now_ms: int) -> None:
         """A member of the classic protocol has joined, and must sync."""
         key = MemberKey(group_id, member.member_id)
         self._revocations.end(key)
         self._joins.end(key)
         self._syncs.restart(key, now_ms + max(0, member.rebalance_timeout_ms))
 
-    def synced(self, group_id: str, member: Member) -> None:
+    def synced(self, group_id: str, member: ConsumerMember) -> None:
         """A member of the classic protocol has synced."""
         self._syncs.end(MemberKey(group_id, member.member_id))
 
-    def uses_consumer_protocol(self, group_id: str, member: Member) -> None:
+    def uses_consumer_protocol(self, group_id: str, member: ConsumerMember) -> None:
         """A member of the consumer protocol has no time limits of the classic protocol."""
         key = MemberKey(group_id, member.member_id)
         self._joins.end(key)
@@ -99,7 +99,7 @@ class Timers:
         if len(self._sessions) != members:
             raise AssertionError("there is a session without a member")
 
-    def _check(self, key: MemberKey, member: Member) -> None:
+    def _check(self, key: MemberKey, member: ConsumerMember) -> None:
         if key not in self._sessions:
             raise AssertionError(f"member {key} has no session")
         if (key in self._revocations) != must_revoke(member):
@@ -111,7 +111,9 @@ class Timers:
         return self._sessions, self._revocations, self._joins, self._syncs
 
 
-def must_revoke(member: Member) -> bool:
+def must_revoke(member: ConsumerMember) -> bool:
     """Whether a member must give partitions back within its rebalance timeout."""
-    revokes = member.state is MemberState.UNREVOKED_PARTITIONS and member.epoch != AWAY_EPOCH
+    revokes = (
+        member.state is ConsumerMemberState.UNREVOKED_PARTITIONS and member.epoch != AWAY_EPOCH
+    )
     return revokes and member.classic is None

@@ -22,21 +22,21 @@ from sharegroup.groups.consumer.group import (
     member_metadata,
 )
 from sharegroup.groups.consumer.heartbeat import UNCHANGED, ConsumerHeartbeat
-from sharegroup.groups.consumer.member import Member, MemberState
+from sharegroup.groups.consumer.member import ConsumerMember, ConsumerMemberState
+from sharegroup.groups.consumer.migration import classic_metadata
 from sharegroup.groups.consumer.patterns import Matches
 from sharegroup.groups.consumer.reconciliation import Goal, Owned, reconcile
 from sharegroup.groups.consumer.records import (
+    ConsumerCurrentMemberAssignment,
+    ConsumerGroupMetadata,
+    ConsumerMemberMetadata,
     ConsumerRecord,
-    CurrentMemberAssignment,
-    GroupMetadata,
-    MemberMetadata,
+    ConsumerTargetAssignmentMember,
+    ConsumerTargetAssignmentMetadata,
     Parts,
     ResolvedRegex,
-    TargetAssignmentMember,
-    TargetAssignmentMetadata,
 )
-from sharegroup.groups.heartbeat import JOIN_EPOCH
-from sharegroup.groups.migration import classic_metadata
+from sharegroup.groups.modern_group import JOIN_EPOCH
 from sharegroup.groups.records import Tombstone
 from sharegroup.groups.topics import TopicsImage, metadata_hash
 from sharegroup.model.errors import InvalidRegularExpression
@@ -46,10 +46,10 @@ Sees: TypeAlias = Callable[[str], bool]
 topics."""
 
 
-class Transition(Change[ConsumerGroup, ConsumerRecord]):
+class ConsumerTransition(Change[ConsumerGroup, ConsumerRecord]):
     """The steps that the module describes."""
 
-    def come_back(self, away: Member, member_id: str) -> None:
+    def come_back(self, away: ConsumerMember, member_id: str) -> None:
         """A static member comes back under a new member id. It keeps its partitions."""
         group_id = self.group.group_id
         target = self.group.targets.get(away.member_id, {})
@@ -58,7 +58,7 @@ class Transition(Change[ConsumerGroup, ConsumerRecord]):
         back = replace(away, member_id=member_id, epoch=0, previous_epoch=0)
         self.emit(member_metadata(group_id, back))
         self.emit(
-            TargetAssignmentMember(
+            ConsumerTargetAssignmentMember(
                 group_id=group_id, member_id=member_id, assignment=target, parts=parts
             )
         )
@@ -67,7 +67,7 @@ class Transition(Change[ConsumerGroup, ConsumerRecord]):
     def describe(self, request: ConsumerHeartbeat) -> bool:
         """Add or update a member; returns whether the group's subscriptions changed."""
         known = self.group.members.get(request.member_id)
-        before = known or Member(member_id=request.member_id)
+        before = known or ConsumerMember(member_id=request.member_id)
         regex = request.subscribed_regex
         names = request.subscribed_topics
         timeout_ms = request.rebalance_timeout_ms
@@ -96,7 +96,7 @@ class Transition(Change[ConsumerGroup, ConsumerRecord]):
         """Add or update a member that joins by the classic protocol; returns whether the group's
         subscriptions changed."""
         known = self.group.members.get(member_id)
-        before = known or Member(member_id=member_id)
+        before = known or ConsumerMember(member_id=member_id)
         after = replace(
             before,
             instance_id=request.instance_id or before.instance_id,
@@ -110,7 +110,9 @@ class Transition(Change[ConsumerGroup, ConsumerRecord]):
         )
         return self._described(known, before, after)
 
-    def _described(self, known: Member | None, before: Member, after: Member) -> bool:
+    def _described(
+        self, known: ConsumerMember | None, before: ConsumerMember, after: ConsumerMember
+    ) -> bool:
         if known is None or after != before:
             self.emit(member_metadata(self.group.group_id, after))
         if before.takes_ranges and not after.takes_ranges:
@@ -121,7 +123,7 @@ class Transition(Change[ConsumerGroup, ConsumerRecord]):
             after.takes_ranges,
         )
 
-    def _give_up_parts(self, member: Member) -> None:
+    def _give_up_parts(self, member: ConsumerMember) -> None:
         """A member that took key ranges has joined again, owns nothing, and takes whole partitions
         only: it must not be told of its parts while the next assignment waits."""
         group_id, member_id = self.group.group_id, member.member_id
@@ -133,7 +135,9 @@ class Transition(Change[ConsumerGroup, ConsumerRecord]):
         target = {topic_id: partitions for topic_id, partitions in whole.items() if partitions}
         if parts:
             self.emit(
-                TargetAssignmentMember(group_id=group_id, member_id=member_id, assignment=target)
+                ConsumerTargetAssignmentMember(
+                    group_id=group_id, member_id=member_id, assignment=target
+                )
             )
         if any(part != WHOLE for _, part in member.parts_held()):
             after = replace(
@@ -143,7 +147,7 @@ class Transition(Change[ConsumerGroup, ConsumerRecord]):
                 assigned_parts={},
                 revoking_parts={},
                 epoch=0,
-                state=MemberState.STABLE,
+                state=ConsumerMemberState.STABLE,
             )
             self.emit(current_assignment(group_id, after))
 
@@ -181,7 +185,9 @@ class Transition(Change[ConsumerGroup, ConsumerRecord]):
         digest = metadata_hash(group.subscribed_topics(), topics)
         if changed or digest != group.metadata_hash:
             self.emit(
-                GroupMetadata(group_id=group.group_id, epoch=group.epoch + 1, metadata_hash=digest)
+                ConsumerGroupMetadata(
+                    group_id=group.group_id, epoch=group.epoch + 1, metadata_hash=digest
+                )
             )
 
     def retarget(self, topics: TopicsImage, assignor: str) -> None:
@@ -193,14 +199,16 @@ class Transition(Change[ConsumerGroup, ConsumerRecord]):
             known = group.targets.get(member_id), group.target_parts.get(member_id, {})
             if known != (target, part):
                 self.emit(
-                    TargetAssignmentMember(
+                    ConsumerTargetAssignmentMember(
                         group_id=group.group_id,
                         member_id=member_id,
                         assignment=target,
                         parts=part,
                     )
                 )
-        self.emit(TargetAssignmentMetadata(group_id=group.group_id, assignment_epoch=group.epoch))
+        self.emit(
+            ConsumerTargetAssignmentMetadata(group_id=group.group_id, assignment_epoch=group.epoch)
+        )
 
     def reconcile(
         self,
@@ -234,7 +242,7 @@ class Transition(Change[ConsumerGroup, ConsumerRecord]):
         self.emit(current_assignment(group.group_id, after))
         return True
 
-    def leave_for_a_while(self, member: Member) -> None:
+    def leave_for_a_while(self, member: ConsumerMember) -> None:
         """A static member leaves and keeps its partitions until its session ends."""
         away = replace(member, epoch=AWAY_EPOCH, revoking={}, revoking_parts={})
         self.emit(current_assignment(self.group.group_id, away))
@@ -250,11 +258,17 @@ class Transition(Change[ConsumerGroup, ConsumerRecord]):
         self.bump_epoch(topics, changed=True)
         if not group.members:
             self.emit(
-                TargetAssignmentMetadata(group_id=group.group_id, assignment_epoch=group.epoch)
+                ConsumerTargetAssignmentMetadata(
+                    group_id=group.group_id, assignment_epoch=group.epoch
+                )
             )
 
     def _bury(self, member_id: str) -> None:
-        for kind in (CurrentMemberAssignment, TargetAssignmentMember, MemberMetadata):
+        for kind in (
+            ConsumerCurrentMemberAssignment,
+            ConsumerTargetAssignmentMember,
+            ConsumerMemberMetadata,
+        ):
             self._delete(kind.key_type, member_id)
 
     def forget_regexes(self) -> None:

@@ -159,13 +159,13 @@ def _member_id(record: core.ConsumerRecord) -> str:
 
 def _value(record: core.ConsumerRecord) -> Message:
     match record:
-        case core.GroupMetadata():
+        case core.ConsumerGroupMetadata():
             return GroupMetadataValue(record.epoch, record.metadata_hash)
-        case core.MemberMetadata():
+        case core.ConsumerMemberMetadata():
             return _member_metadata_value(record)
-        case core.TargetAssignmentMetadata():
+        case core.ConsumerTargetAssignmentMetadata():
             return TargetAssignmentMetadataValue(record.assignment_epoch, record.timestamp_ms)
-        case core.TargetAssignmentMember():
+        case core.ConsumerTargetAssignmentMember():
             return TargetAssignmentMemberValue(
                 [
                     AssignedPartitionsValue(
@@ -174,7 +174,7 @@ def _value(record: core.ConsumerRecord) -> Message:
                     for topic_id, partitions in record.assignment.items()
                 ]
             )
-        case core.CurrentMemberAssignment():
+        case core.ConsumerCurrentMemberAssignment():
             return CurrentMemberAssignmentValue(
                 record.member_epoch,
                 record.previous_member_epoch,
@@ -187,7 +187,7 @@ def _value(record: core.ConsumerRecord) -> Message:
     raise AssertionError(f"not a record of a consumer group with a value: {record}")
 
 
-def _member_metadata_value(record: core.MemberMetadata) -> MemberMetadataValue:
+def _member_metadata_value(record: core.ConsumerMemberMetadata) -> MemberMetadataValue:
     classic = record.classic
     return MemberMetadataValue(
         record.instance_id,
@@ -260,7 +260,7 @@ def decode_record(raw_key: bytes, raw_value: bytes | None) -> core.ConsumerRecor
 
 def _group_metadata(group_id: str, _: str, raw: bytes) -> core.ConsumerRecord:
     value = decode(GroupMetadataValue, 0, raw, 2)
-    return core.GroupMetadata(
+    return core.ConsumerGroupMetadata(
         group_id=group_id, epoch=value.epoch, metadata_hash=value.metadata_hash
     )
 
@@ -270,7 +270,7 @@ def _member_metadata(group_id: str, member_id: str, raw: bytes) -> core.Consumer
     classic = value.classic_member_metadata
     if isinstance(classic, tuple):
         classic = ClassicMemberMetadataValue()
-    return core.MemberMetadata(
+    return core.ConsumerMemberMetadata(
         group_id=group_id,
         member_id=member_id,
         instance_id=value.instance_id,
@@ -294,7 +294,7 @@ def _member_metadata(group_id: str, member_id: str, raw: bytes) -> core.Consumer
 
 def _target_metadata(group_id: str, _: str, raw: bytes) -> core.ConsumerRecord:
     value = decode(TargetAssignmentMetadataValue, 0, raw, 2)
-    return core.TargetAssignmentMetadata(
+    return core.ConsumerTargetAssignmentMetadata(
         group_id=group_id,
         assignment_epoch=value.assignment_epoch,
         timestamp_ms=value.assignment_timestamp,
@@ -304,7 +304,7 @@ def _target_metadata(group_id: str, _: str, raw: bytes) -> core.ConsumerRecord:
 def _target_member(group_id: str, member_id: str, raw: bytes) -> core.ConsumerRecord:
     value = decode(TargetAssignmentMemberValue, 0, raw, 2)
     target = {each.topic_id: each.partitions for each in value.topic_partitions}
-    return core.TargetAssignmentMember(
+    return core.ConsumerTargetAssignmentMember(
         group_id=group_id,
         member_id=member_id,
         assignment={t: tuple(sorted(target[t])) for t in sorted(target) if target[t]},
@@ -314,7 +314,7 @@ def _target_member(group_id: str, member_id: str, raw: bytes) -> core.ConsumerRe
 
 def _current_assignment(group_id: str, member_id: str, raw: bytes) -> core.ConsumerRecord:
     value = decode(CurrentMemberAssignmentValue, 0, raw, 2)
-    return core.CurrentMemberAssignment(
+    return core.ConsumerCurrentMemberAssignment(
         group_id=group_id,
         member_id=member_id,
         member_epoch=value.member_epoch,

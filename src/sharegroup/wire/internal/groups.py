@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 from uuid import UUID
 
-from sharegroup.groups import records as core
+from sharegroup.groups.records import Assignment, Tombstone
+from sharegroup.groups.share import records as core
 from sharegroup.wire.codec import decode, encode_bytes
 from sharegroup.wire.schema import Message, array, i8, i16, i32, i64, message, string, uuid
 
@@ -120,7 +121,7 @@ VALUE_VERSION: Final = b"\0\0"
 """The version of a record's value, before the value."""
 
 
-def encode_record(record: core.CoordinatorRecord) -> tuple[bytes, bytes | None]:
+def encode_record(record: core.ShareRecord) -> tuple[bytes, bytes | None]:
     """(key, value) of a membership record; a tombstone has no value."""
     member_id = getattr(record, "member_id", None)
     key: Message
@@ -129,24 +130,24 @@ def encode_record(record: core.CoordinatorRecord) -> tuple[bytes, bytes | None]:
     else:
         key = GroupKey(record.key_type, record.group_id)
     raw_key = encode_bytes(key, 0)
-    if isinstance(record, core.Tombstone):
+    if isinstance(record, Tombstone):
         return raw_key, None
     return raw_key, VALUE_VERSION + encode_bytes(_value(record), 0)
 
 
-def _value(record: core.CoordinatorRecord) -> Message:
+def _value(record: core.ShareRecord) -> Message:
     match record:
-        case core.MemberMetadata():
+        case core.ShareMemberMetadata():
             return MemberMetadataValue(
                 record.rack_id, record.client_id, record.client_host, record.subscribed_topics
             )
-        case core.GroupMetadata():
+        case core.ShareGroupMetadata():
             return GroupMetadataValue(record.epoch, record.metadata_hash)
-        case core.TargetAssignmentMetadata():
+        case core.ShareTargetAssignmentMetadata():
             return TargetAssignmentMetadataValue(record.assignment_epoch, record.timestamp_ms)
-        case core.TargetAssignmentMember():
+        case core.ShareTargetAssignmentMember():
             return TargetAssignmentMemberValue(assigned(record.assignment))
-        case core.CurrentMemberAssignment():
+        case core.ShareCurrentMemberAssignment():
             return CurrentMemberAssignmentValue(
                 record.member_epoch,
                 record.previous_member_epoch,
@@ -162,12 +163,12 @@ def _value(record: core.CoordinatorRecord) -> Message:
     raise AssertionError(f"not a membership record with a value: {record}")
 
 
-def assigned(assignment: core.Assignment) -> list[TopicPartitionsValue]:
+def assigned(assignment: Assignment) -> list[TopicPartitionsValue]:
     """An assignment as a value has it."""
     return [TopicPartitionsValue(topic_id, parts) for topic_id, parts in assignment.items()]
 
 
-def assignment(values: Sequence[TopicPartitionsValue]) -> core.Assignment:
+def assignment(values: Sequence[TopicPartitionsValue]) -> Assignment:
     """An assignment from a value."""
     return {value.topic_id: tuple(value.partitions) for value in values}
 
@@ -178,7 +179,7 @@ def _infos(values: Sequence[TopicPartitionsInfo]) -> tuple[core.TopicPartitions,
     )
 
 
-def decode_record(raw_key: bytes, raw_value: bytes | None) -> core.CoordinatorRecord | None:
+def decode_record(raw_key: bytes, raw_value: bytes | None) -> core.ShareRecord | None:
     """The record that :func:`encode_record` (or Apache Kafka) wrote; None for key types of other
     groups.
 
@@ -192,13 +193,13 @@ def decode_record(raw_key: bytes, raw_value: bytes | None) -> core.CoordinatorRe
     if head.key_type in MEMBER_KEYS:
         member_id = decode(MemberKey, 0, raw_key).member_id
     if raw_value is None:
-        return core.Tombstone(key_type=head.key_type, group_id=head.group_id, member_id=member_id)
+        return Tombstone(key_type=head.key_type, group_id=head.group_id, member_id=member_id)
     return _DECODERS[head.key_type](head.group_id, member_id or "", raw_value)
 
 
-def _member_metadata(group_id: str, member_id: str, raw: bytes) -> core.CoordinatorRecord:
+def _member_metadata(group_id: str, member_id: str, raw: bytes) -> core.ShareRecord:
     value = decode(MemberMetadataValue, 0, raw, 2)
-    return core.MemberMetadata(
+    return core.ShareMemberMetadata(
         group_id=group_id,
         member_id=member_id,
         rack_id=value.rack_id,
@@ -208,32 +209,32 @@ def _member_metadata(group_id: str, member_id: str, raw: bytes) -> core.Coordina
     )
 
 
-def _group_metadata(group_id: str, _: str, raw: bytes) -> core.CoordinatorRecord:
+def _group_metadata(group_id: str, _: str, raw: bytes) -> core.ShareRecord:
     value = decode(GroupMetadataValue, 0, raw, 2)
-    return core.GroupMetadata(
+    return core.ShareGroupMetadata(
         group_id=group_id, epoch=value.epoch, metadata_hash=value.metadata_hash
     )
 
 
-def _target_metadata(group_id: str, _: str, raw: bytes) -> core.CoordinatorRecord:
+def _target_metadata(group_id: str, _: str, raw: bytes) -> core.ShareRecord:
     value = decode(TargetAssignmentMetadataValue, 0, raw, 2)
-    return core.TargetAssignmentMetadata(
+    return core.ShareTargetAssignmentMetadata(
         group_id=group_id,
         assignment_epoch=value.assignment_epoch,
         timestamp_ms=value.assignment_timestamp,
     )
 
 
-def _target_member(group_id: str, member_id: str, raw: bytes) -> core.CoordinatorRecord:
+def _target_member(group_id: str, member_id: str, raw: bytes) -> core.ShareRecord:
     value = decode(TargetAssignmentMemberValue, 0, raw, 2)
-    return core.TargetAssignmentMember(
+    return core.ShareTargetAssignmentMember(
         group_id=group_id, member_id=member_id, assignment=assignment(value.topic_partitions)
     )
 
 
-def _current_assignment(group_id: str, member_id: str, raw: bytes) -> core.CoordinatorRecord:
+def _current_assignment(group_id: str, member_id: str, raw: bytes) -> core.ShareRecord:
     value = decode(CurrentMemberAssignmentValue, 0, raw, 2)
-    return core.CurrentMemberAssignment(
+    return core.ShareCurrentMemberAssignment(
         group_id=group_id,
         member_id=member_id,
         member_epoch=value.member_epoch,
@@ -243,7 +244,7 @@ def _current_assignment(group_id: str, member_id: str, raw: bytes) -> core.Coord
     )
 
 
-def _state_partitions(group_id: str, _: str, raw: bytes) -> core.CoordinatorRecord:
+def _state_partitions(group_id: str, _: str, raw: bytes) -> core.ShareRecord:
     value = decode(StatePartitionMetadataValue, 0, raw, 2)
     return core.StatePartitionMetadata(
         group_id=group_id,
@@ -255,7 +256,7 @@ def _state_partitions(group_id: str, _: str, raw: bytes) -> core.CoordinatorReco
     )
 
 
-_DECODERS: dict[int, Callable[[str, str, bytes], core.CoordinatorRecord]] = {
+_DECODERS: dict[int, Callable[[str, str, bytes], core.ShareRecord]] = {
     10: _member_metadata,
     11: _group_metadata,
     12: _target_metadata,

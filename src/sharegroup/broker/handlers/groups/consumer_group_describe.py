@@ -77,13 +77,15 @@ def _describe(
     return described
 
 
-def _find(parts: BrokerParts, group_id: str) -> core.GroupDescription:
+def _find(parts: BrokerParts, group_id: str) -> core.ConsumerGroupDescription:
     if parts.group_registry.type_of(group_id) not in (None, "consumer"):
         raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
     return parts.consumer_groups.groups.describe(group_id)
 
 
-def _member(parts: BrokerParts, member: core.Member, group: core.GroupDescription) -> Member:
+def _member(
+    parts: BrokerParts, member: core.ConsumerMember, group: core.ConsumerGroupDescription
+) -> Member:
     target = group.targets.get(member.member_id, {})
     target_parts = group.target_parts.get(member.member_id, {})
     return Member(

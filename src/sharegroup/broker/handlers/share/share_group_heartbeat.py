@@ -5,7 +5,7 @@ from __future__ import annotations
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
-from sharegroup.groups.heartbeat import ShareHeartbeat, check_member_id
+from sharegroup.groups.share.heartbeat import ShareHeartbeat, check_member_id
 from sharegroup.wire.messages.share_group_heartbeat import (
     Assignment,
     ShareGroupHeartbeatRequest,

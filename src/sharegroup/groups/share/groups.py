@@ -33,32 +33,31 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from sharegroup.groups import administration
-from sharegroup.groups.administration import ToDelete
 from sharegroup.groups.config import GroupSettings
-from sharegroup.groups.group import GroupDescription, GroupState, ShareGroup
-from sharegroup.groups.heartbeat import (
-    JOIN_EPOCH,
-    LEAVE_EPOCH,
-    HeartbeatResult,
+from sharegroup.groups.modern_group import JOIN_EPOCH, LEAVE_EPOCH
+from sharegroup.groups.pacing import Pacing, sooner
+from sharegroup.groups.records import Tombstone
+from sharegroup.groups.sessions import MemberKey, Sessions
+from sharegroup.groups.share import administration
+from sharegroup.groups.share.administration import ToDelete
+from sharegroup.groups.share.group import ShareGroup, ShareGroupDescription, ShareGroupState
+from sharegroup.groups.share.heartbeat import (
     ShareHeartbeat,
+    ShareHeartbeatResult,
     ToInitialize,
     check_heartbeat,
     check_member_epoch,
 )
-from sharegroup.groups.pacing import Pacing, sooner
-from sharegroup.groups.records import (
-    CoordinatorRecord,
-    GroupMetadata,
+from sharegroup.groups.share.records import (
+    ShareGroupMetadata,
+    ShareRecord,
+    ShareTargetAssignmentMetadata,
     StatePartitionMetadata,
-    TargetAssignmentMetadata,
-    Tombstone,
     TopicPartitions,
 )
-from sharegroup.groups.sessions import MemberKey, Sessions
+from sharegroup.groups.share.transition import Identity, ShareTransition
 from sharegroup.groups.table import GroupTable
 from sharegroup.groups.topics import TopicsImage
-from sharegroup.groups.transition import Identity, Transition
 from sharegroup.model.errors import GroupMaxSizeReached, UnknownMemberId
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 
@@ -66,14 +65,14 @@ GROUP_SIZE_MAX: Final = 200
 """Members in a group; Kafka's default of group.share.max.size."""
 
 
-class GroupListing(NamedTuple):
+class ShareGroupListing(NamedTuple):
     """One line of ListGroups."""
 
     group_id: str
-    state: GroupState
+    state: ShareGroupState
 
 
-class ShareGroups(GroupTable[ShareGroup, CoordinatorRecord]):
+class ShareGroups(GroupTable[ShareGroup, ShareRecord]):
     """All share groups of this coordinator.
 
     ``settings_of`` gives the effective settings of a group at the time of the call. Times are
@@ -83,7 +82,7 @@ class ShareGroups(GroupTable[ShareGroup, CoordinatorRecord]):
     def __init__(
         self, settings_of: Callable[[str], GroupSettings], *, group_size_max: int = GROUP_SIZE_MAX
     ) -> None:
-        super().__init__(ShareGroup, GroupMetadata.key_type)
+        super().__init__(ShareGroup, ShareGroupMetadata.key_type)
         self._settings_of = settings_of
         self._group_size_max = group_size_max
         self._sessions = Sessions()
@@ -93,7 +92,7 @@ class ShareGroups(GroupTable[ShareGroup, CoordinatorRecord]):
 
     def heartbeat(
         self, request: ShareHeartbeat, topics: TopicsImage, now_ms: int
-    ) -> HeartbeatResult:
+    ) -> ShareHeartbeatResult:
         """Apply a heartbeat. The caller must make ``records`` durable before it answers.
 
         Raises, in this order, before anything has changed:
@@ -108,13 +107,13 @@ class ShareGroups(GroupTable[ShareGroup, CoordinatorRecord]):
         group = self._admit(request)
         if request.member_epoch == LEAVE_EPOCH:
             records = self._remove(group, request.member_id, topics)
-            return HeartbeatResult(
+            return ShareHeartbeatResult(
                 member_id=request.member_id, member_epoch=LEAVE_EPOCH, records=records
             )
         self._groups[group.group_id] = group
         settings = self._settings_of(group.group_id)
         before = group.members.get(request.member_id)
-        transition = Transition(group)
+        transition = ShareTransition(group)
         interval_ms = self._advance(transition, request, topics, now_ms, settings)
         key = MemberKey(group.group_id, request.member_id)
         self._sessions.restart(key, now_ms + settings.session_timeout_ms)
@@ -125,7 +124,7 @@ class ShareGroups(GroupTable[ShareGroup, CoordinatorRecord]):
             and request.subscribed_topics is None
             and before.assignment == member.assignment
         )
-        return HeartbeatResult(
+        return ShareHeartbeatResult(
             member_id=member.member_id,
             member_epoch=member.epoch,
             heartbeat_interval_ms=interval_ms,
@@ -159,7 +158,7 @@ class ShareGroups(GroupTable[ShareGroup, CoordinatorRecord]):
 
     def initializing(
         self, group_id: str, missing: Sequence[ToInitialize]
-    ) -> tuple[CoordinatorRecord, ...]:
+    ) -> tuple[ShareRecord, ...]:
         """Delivery state of ``missing`` is about to be initialised. Creates the group if it does
         not exist yet: a join or an administrator is about to create it.
         """
@@ -170,7 +169,7 @@ class ShareGroups(GroupTable[ShareGroup, CoordinatorRecord]):
 
     def initialized(
         self, group_id: str, missing: Sequence[ToInitialize]
-    ) -> tuple[CoordinatorRecord, ...]:
+    ) -> tuple[ShareRecord, ...]:
         """Delivery state of ``missing`` is durable: these partitions may be assigned from now
         on."""
         group = self._groups.get(group_id)
@@ -180,7 +179,7 @@ class ShareGroups(GroupTable[ShareGroup, CoordinatorRecord]):
 
     def not_initialized(
         self, group_id: str, missing: Sequence[ToInitialize]
-    ) -> tuple[CoordinatorRecord, ...]:
+    ) -> tuple[ShareRecord, ...]:
         """Initialising ``missing`` has failed; the next heartbeat finds them missing again."""
         group = self._groups.get(group_id)
         if group is None or not missing:
@@ -216,7 +215,7 @@ class ShareGroups(GroupTable[ShareGroup, CoordinatorRecord]):
             for topic_id in topics
         }
 
-    def topics_deleted(self, topic_ids: Collection[UUID]) -> tuple[CoordinatorRecord, ...]:
+    def topics_deleted(self, topic_ids: Collection[UUID]) -> tuple[ShareRecord, ...]:
         """Forget topics that are gone. Their assignment ends with the next heartbeat of each
         member.
         """
@@ -243,7 +242,7 @@ class ShareGroups(GroupTable[ShareGroup, CoordinatorRecord]):
         administration.check_empty(group)
         return administration.deletion(group, topics)
 
-    def delete(self, group_id: str) -> tuple[CoordinatorRecord, ...]:
+    def delete(self, group_id: str) -> tuple[ShareRecord, ...]:
         """Delete an empty group. The caller must have deleted the delivery state of its partitions
         before.
 
@@ -254,7 +253,7 @@ class ShareGroups(GroupTable[ShareGroup, CoordinatorRecord]):
         administration.check_empty(self._existing(group_id))
         del self._groups[group_id]
         self._pacing.forget(group_id)
-        kinds = (TargetAssignmentMetadata, StatePartitionMetadata, GroupMetadata)
+        kinds = (ShareTargetAssignmentMetadata, StatePartitionMetadata, ShareGroupMetadata)
         return tuple(Tombstone(key_type=kind.key_type, group_id=group_id) for kind in kinds)
 
     def begin_offsets_deletion(
@@ -273,7 +272,7 @@ class ShareGroups(GroupTable[ShareGroup, CoordinatorRecord]):
 
     def offsets_deleted(
         self, group_id: str, topic_ids: Collection[UUID]
-    ) -> tuple[CoordinatorRecord, ...]:
+    ) -> tuple[ShareRecord, ...]:
         """The delivery state of these topics is gone."""
         return administration.deleted(self._existing(group_id), topic_ids)
 
@@ -283,16 +282,16 @@ class ShareGroups(GroupTable[ShareGroup, CoordinatorRecord]):
         """When :meth:`tick` has something to do, or None."""
         return self._sessions.next_deadline_ms()
 
-    def tick(self, topics: TopicsImage, now_ms: int) -> tuple[CoordinatorRecord, ...]:
+    def tick(self, topics: TopicsImage, now_ms: int) -> tuple[ShareRecord, ...]:
         """Remove members whose session has ended. The caller must make the records durable."""
-        records: list[CoordinatorRecord] = []
+        records: list[ShareRecord] = []
         for group_id, member_id in self._sessions.expired(now_ms):
             records.extend(self._remove(self._groups[group_id], member_id, topics))
         return tuple(records)
 
     # Reading ---------------------------------------------------------------------------------
 
-    def describe(self, group_id: str) -> GroupDescription:
+    def describe(self, group_id: str) -> ShareGroupDescription:
         """A snapshot of one group.
 
         Raises:
@@ -305,10 +304,10 @@ class ShareGroups(GroupTable[ShareGroup, CoordinatorRecord]):
         group = self._existing(group_id)
         return group.assignment_epoch < group.epoch
 
-    def list_groups(self) -> tuple[GroupListing, ...]:
+    def list_groups(self) -> tuple[ShareGroupListing, ...]:
         """All groups by id."""
         return tuple(
-            GroupListing(name, group.state) for name, group in sorted(self._groups.items())
+            ShareGroupListing(name, group.state) for name, group in sorted(self._groups.items())
         )
 
     # Replay ----------------------------------------------------------------------------------
@@ -356,7 +355,7 @@ class ShareGroups(GroupTable[ShareGroup, CoordinatorRecord]):
 
     def _advance(
         self,
-        transition: Transition,
+        transition: ShareTransition,
         request: ShareHeartbeat,
         topics: TopicsImage,
         now_ms: int,
@@ -397,8 +396,8 @@ class ShareGroups(GroupTable[ShareGroup, CoordinatorRecord]):
 
     def _remove(
         self, group: ShareGroup, member_id: str, topics: TopicsImage
-    ) -> tuple[CoordinatorRecord, ...]:
-        transition = Transition(group)
+    ) -> tuple[ShareRecord, ...]:
+        transition = ShareTransition(group)
         transition.remove(member_id, topics)
         self._sessions.end(MemberKey(group.group_id, member_id))
         if not group.members:

@@ -19,29 +19,25 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, KeysView, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
 from uuid import UUID
 
 from sharegroup.groups.assignor import NAME
-from sharegroup.groups.records import (
-    Assignment,
-    CoordinatorRecord,
-    CurrentMemberAssignment,
+from sharegroup.groups.modern_group import FIRST_EPOCH
+from sharegroup.groups.records import Assignment, Tombstone
+from sharegroup.groups.share.records import (
     DeletingTopic,
-    GroupMetadata,
-    MemberMetadata,
+    ShareCurrentMemberAssignment,
+    ShareGroupMetadata,
+    ShareMemberMetadata,
+    ShareRecord,
+    ShareTargetAssignmentMember,
+    ShareTargetAssignmentMetadata,
     StatePartitionMetadata,
-    TargetAssignmentMember,
-    TargetAssignmentMetadata,
-    Tombstone,
     TopicPartitions,
 )
 
-FIRST_EPOCH: Final = 1
-"""The epoch of a group that nobody has joined (Kafka class ModernGroup)."""
 
-
-class GroupState(StrEnum):
+class ShareGroupState(StrEnum):
     """A share group is either empty or stable. Kafka calls a group that does not exist "Dead"."""
 
     EMPTY = "Empty"
@@ -49,7 +45,7 @@ class GroupState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class ShareMember:
     """One member; ``assignment`` has the partitions that it has been told to consume."""
 
     member_id: str
@@ -63,15 +59,15 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupDescription:
+class ShareGroupDescription:
     """A snapshot of a group, for ShareGroupDescribe, the console and tests."""
 
     group_id: str
-    state: GroupState
+    state: ShareGroupState
     epoch: int
     assignment_epoch: int
     assignor: str
-    members: tuple[Member, ...]
+    members: tuple[ShareMember, ...]
     initialized: tuple[TopicPartitions, ...]
 
 
@@ -97,7 +93,7 @@ class ShareGroup:
         self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
         self.assignment_epoch = 0
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, ShareMember] = {}
         self.targets: dict[str, Assignment] = {}
         self.initialized: dict[UUID, TopicPartitions] = {}
         self.initializing: dict[UUID, TopicPartitions] = {}
@@ -106,9 +102,9 @@ class ShareGroup:
         self._subscribers: Counter[str] = Counter()
 
     @property
-    def state(self) -> GroupState:
+    def state(self) -> ShareGroupState:
         """Empty without members, else Stable."""
-        return GroupState.STABLE if self.members else GroupState.EMPTY
+        return ShareGroupState.STABLE if self.members else ShareGroupState.EMPTY
 
     def subscribed_topics(self) -> KeysView[str]:
         """Names that at least one member subscribes to."""
@@ -122,9 +118,9 @@ class ShareGroup:
                 assigned.setdefault(topic_id, set()).update(partitions)
         return assigned
 
-    def describe(self) -> GroupDescription:
+    def describe(self) -> ShareGroupDescription:
         """The group as it is now."""
-        return GroupDescription(
+        return ShareGroupDescription(
             group_id=self.group_id,
             state=self.state,
             epoch=self.epoch,
@@ -134,11 +130,11 @@ class ShareGroup:
             initialized=tuple(self.initialized[topic_id] for topic_id in sorted(self.initialized)),
         )
 
-    def records(self) -> Iterator[CoordinatorRecord]:
+    def records(self) -> Iterator[ShareRecord]:
         """Records that rebuild the whole group: the content of a rewritten log."""
         group_id = self.group_id
         for member in self.members.values():
-            yield MemberMetadata(
+            yield ShareMemberMetadata(
                 group_id=group_id,
                 member_id=member.member_id,
                 rack_id=member.rack_id,
@@ -146,12 +142,18 @@ class ShareGroup:
                 client_host=member.client_host,
                 subscribed_topics=member.subscribed_topics,
             )
-        yield GroupMetadata(group_id=group_id, epoch=self.epoch, metadata_hash=self.metadata_hash)
+        yield ShareGroupMetadata(
+            group_id=group_id, epoch=self.epoch, metadata_hash=self.metadata_hash
+        )
         for member_id, target in self.targets.items():
-            yield TargetAssignmentMember(group_id=group_id, member_id=member_id, assignment=target)
-        yield TargetAssignmentMetadata(group_id=group_id, assignment_epoch=self.assignment_epoch)
+            yield ShareTargetAssignmentMember(
+                group_id=group_id, member_id=member_id, assignment=target
+            )
+        yield ShareTargetAssignmentMetadata(
+            group_id=group_id, assignment_epoch=self.assignment_epoch
+        )
         for member in self.members.values():
-            yield CurrentMemberAssignment(
+            yield ShareCurrentMemberAssignment(
                 group_id=group_id,
                 member_id=member.member_id,
                 member_epoch=member.epoch,
@@ -170,19 +172,19 @@ class ShareGroup:
             deleting=tuple(sorted(DeletingTopic(*topic) for topic in self.deleting.items())),
         )
 
-    def apply(self, record: CoordinatorRecord) -> None:
+    def apply(self, record: ShareRecord) -> None:
         """Apply ``record`` to the state."""
         match record:
-            case MemberMetadata():
+            case ShareMemberMetadata():
                 self._subscribe(record)
-            case GroupMetadata():
+            case ShareGroupMetadata():
                 self.epoch = record.epoch
                 self.metadata_hash = record.metadata_hash
-            case TargetAssignmentMetadata():
+            case ShareTargetAssignmentMetadata():
                 self.assignment_epoch = record.assignment_epoch
-            case TargetAssignmentMember():
+            case ShareTargetAssignmentMember():
                 self.targets[record.member_id] = record.assignment
-            case CurrentMemberAssignment():
+            case ShareCurrentMemberAssignment():
                 self._assign(record)
                 return
             case StatePartitionMetadata():
@@ -193,10 +195,10 @@ class ShareGroup:
                 self._forget(record)
         self.revision += 1
 
-    def _member(self, member_id: str) -> Member:
-        return self.members.get(member_id) or Member(member_id=member_id, assignment={})
+    def _member(self, member_id: str) -> ShareMember:
+        return self.members.get(member_id) or ShareMember(member_id=member_id, assignment={})
 
-    def _subscribe(self, record: MemberMetadata) -> None:
+    def _subscribe(self, record: ShareMemberMetadata) -> None:
         known = self._member(record.member_id)
         self._count(known.subscribed_topics, record.subscribed_topics)
         self.members[record.member_id] = replace(
@@ -215,7 +217,7 @@ class ShareGroup:
             if not subscribers[name]:
                 del subscribers[name]
 
-    def _assign(self, record: CurrentMemberAssignment) -> None:
+    def _assign(self, record: ShareCurrentMemberAssignment) -> None:
         self.members[record.member_id] = replace(
             self._member(record.member_id),
             epoch=record.member_epoch,
@@ -225,21 +227,21 @@ class ShareGroup:
 
     def _forget(self, record: Tombstone) -> None:
         member_id = record.member_id or ""
-        if record.key_type == MemberMetadata.key_type:
+        if record.key_type == ShareMemberMetadata.key_type:
             member = self.members.pop(member_id, None)
             if member is not None:
                 self._count(member.subscribed_topics, ())
-        elif record.key_type == TargetAssignmentMember.key_type:
+        elif record.key_type == ShareTargetAssignmentMember.key_type:
             self.targets.pop(member_id, None)
-        elif record.key_type == CurrentMemberAssignment.key_type and member_id in self.members:
-            blank = Member(member_id=member_id, assignment={})
+        elif record.key_type == ShareCurrentMemberAssignment.key_type and member_id in self.members:
+            blank = ShareMember(member_id=member_id, assignment={})
             self.members[member_id] = replace(
                 self.members[member_id],
                 epoch=blank.epoch,
                 previous_epoch=blank.previous_epoch,
                 assignment={},
             )
-        elif record.key_type == TargetAssignmentMetadata.key_type:
+        elif record.key_type == ShareTargetAssignmentMetadata.key_type:
             self.assignment_epoch = 0
         elif record.key_type == StatePartitionMetadata.key_type:
             self.initialized, self.initializing, self.deleting = {}, {}, {}

@@ -25,17 +25,17 @@ from sharegroup.groups.classic.member import Member as ClassicMember
 from sharegroup.groups.classic.records import ClassicRecord
 from sharegroup.groups.classic.requests import Protocol as AssignmentProtocol
 from sharegroup.groups.consumer.group import ConsumerGroup, current_assignment, member_metadata
-from sharegroup.groups.consumer.member import Member
+from sharegroup.groups.consumer.member import ConsumerMember
 from sharegroup.groups.consumer.records import (
     ClassicMetadata,
+    ConsumerCurrentMemberAssignment,
+    ConsumerGroupMetadata,
+    ConsumerMemberMetadata,
     ConsumerRecord,
-    CurrentMemberAssignment,
-    GroupMetadata,
+    ConsumerTargetAssignmentMember,
+    ConsumerTargetAssignmentMetadata,
     Held,
-    MemberMetadata,
     ResolvedRegex,
-    TargetAssignmentMember,
-    TargetAssignmentMetadata,
     plain,
 )
 from sharegroup.groups.records import Assignment, Tombstone
@@ -135,13 +135,13 @@ def upgraded(group: ClassicGroup, topics: TopicsImage) -> ConsumerGroup:
 
 def _to_consumer(
     member: ClassicMember, protocol: str, generation: int, topics: TopicsImage
-) -> Member | None:
+) -> ConsumerMember | None:
     """The member in a consumer group; None if a custom assignor's data would be lost."""
     assignment = decode_assignment(member.assignment)
     if assignment.user_data:
         return None
     subscription = decode_subscription(member.metadata(protocol))
-    return Member(
+    return ConsumerMember(
         member_id=member.member_id,
         instance_id=member.instance_id,
         rack_id=subscription.rack_id or None,
@@ -164,7 +164,7 @@ def _held(partitions: Mapping[UUID, Collection[int]], epoch: int) -> Held:
     }
 
 
-def _are_apart(members: Sequence[Member]) -> bool:
+def _are_apart(members: Sequence[ConsumerMember]) -> bool:
     """Whether no partition has two owners."""
     held = [
         (topic_id, partition)
@@ -176,20 +176,20 @@ def _are_apart(members: Sequence[Member]) -> bool:
 
 
 def _with_members(
-    group_id: str, generation: int, members: Sequence[Member], topics: TopicsImage
+    group_id: str, generation: int, members: Sequence[ConsumerMember], topics: TopicsImage
 ) -> ConsumerGroup:
     group = ConsumerGroup(group_id)
     for member in members:
         group.apply(member_metadata(group_id, member))
     digest = metadata_hash(group.subscribed_topics(), topics)
-    group.apply(GroupMetadata(group_id=group_id, epoch=generation, metadata_hash=digest))
+    group.apply(ConsumerGroupMetadata(group_id=group_id, epoch=generation, metadata_hash=digest))
     for member in members:
         group.apply(
-            TargetAssignmentMember(
+            ConsumerTargetAssignmentMember(
                 group_id=group_id, member_id=member.member_id, assignment=plain(member.assigned)
             )
         )
-    group.apply(TargetAssignmentMetadata(group_id=group_id, assignment_epoch=generation))
+    group.apply(ConsumerTargetAssignmentMetadata(group_id=group_id, assignment_epoch=generation))
     for member in members:
         group.apply(current_assignment(group_id, member))
     return group
@@ -240,12 +240,12 @@ def tombstones(group: ConsumerGroup) -> list[ConsumerRecord]:
         return Tombstone(key_type=key_type, group_id=group_id, member_id=name)
 
     return [
-        *(gone(CurrentMemberAssignment.key_type, member_id) for member_id in members),
-        *(gone(TargetAssignmentMember.key_type, member_id) for member_id in group.targets),
-        gone(TargetAssignmentMetadata.key_type),
-        *(gone(MemberMetadata.key_type, member_id) for member_id in members),
+        *(gone(ConsumerCurrentMemberAssignment.key_type, member_id) for member_id in members),
+        *(gone(ConsumerTargetAssignmentMember.key_type, member_id) for member_id in group.targets),
+        gone(ConsumerTargetAssignmentMetadata.key_type),
+        *(gone(ConsumerMemberMetadata.key_type, member_id) for member_id in members),
         *(gone(ResolvedRegex.key_type, regex) for regex in group.regexes),
-        gone(GroupMetadata.key_type),
+        gone(ConsumerGroupMetadata.key_type),
     ]
 
 

@@ -1,6 +1,6 @@
 """The steps of a heartbeat, a leave or a deletion. Each emits records and applies them at once.
 
-Nothing is checked here: requests are checked completely before the first step (``share.py``,
+Nothing is checked here: requests are checked completely before the first step (``groups.py``,
 ``administration.py``).
 """
 
@@ -12,18 +12,17 @@ from uuid import UUID
 
 from sharegroup.groups.assignor import assign
 from sharegroup.groups.change import Change
-from sharegroup.groups.group import Member, ShareGroup
-from sharegroup.groups.records import (
-    Assignment,
-    CoordinatorRecord,
-    CurrentMemberAssignment,
+from sharegroup.groups.records import Assignment, Tombstone
+from sharegroup.groups.share.group import ShareGroup, ShareMember
+from sharegroup.groups.share.records import (
     DeletingTopic,
-    GroupMetadata,
-    MemberMetadata,
+    ShareCurrentMemberAssignment,
+    ShareGroupMetadata,
+    ShareMemberMetadata,
+    ShareRecord,
+    ShareTargetAssignmentMember,
+    ShareTargetAssignmentMetadata,
     StatePartitionMetadata,
-    TargetAssignmentMember,
-    TargetAssignmentMetadata,
-    Tombstone,
     TopicPartitions,
 )
 from sharegroup.groups.topics import TopicsImage, metadata_hash
@@ -40,7 +39,7 @@ class Identity(NamedTuple):
     client_host: str
     subscribed_topics: tuple[str, ...] | None
 
-    def is_known_as(self, member: Member) -> bool:
+    def is_known_as(self, member: ShareMember) -> bool:
         """Whether nothing about ``member`` has changed."""
         return (
             self.client_id == member.client_id
@@ -50,7 +49,7 @@ class Identity(NamedTuple):
         )
 
 
-class Transition(Change[ShareGroup, CoordinatorRecord]):
+class ShareTransition(Change[ShareGroup, ShareRecord]):
     """The steps that the module describes."""
 
     def subscribe(self, identity: Identity) -> bool:
@@ -60,7 +59,7 @@ class Transition(Change[ShareGroup, CoordinatorRecord]):
             return False
         old = known.subscribed_topics if known else ()
         wanted = identity.subscribed_topics
-        record = MemberMetadata(
+        record = ShareMemberMetadata(
             group_id=self.group.group_id,
             member_id=identity.member_id,
             rack_id=identity.rack_id or (known.rack_id if known else None),
@@ -80,7 +79,7 @@ class Transition(Change[ShareGroup, CoordinatorRecord]):
         if not (changed or unassigned or digest != group.metadata_hash):
             return False
         self.emit(
-            GroupMetadata(group_id=group.group_id, epoch=group.epoch + 1, metadata_hash=digest)
+            ShareGroupMetadata(group_id=group.group_id, epoch=group.epoch + 1, metadata_hash=digest)
         )
         return True
 
@@ -99,11 +98,13 @@ class Transition(Change[ShareGroup, CoordinatorRecord]):
         for member_id in sorted(new):
             if group.targets.get(member_id) != new[member_id]:
                 self.emit(
-                    TargetAssignmentMember(
+                    ShareTargetAssignmentMember(
                         group_id=group.group_id, member_id=member_id, assignment=new[member_id]
                     )
                 )
-        self.emit(TargetAssignmentMetadata(group_id=group.group_id, assignment_epoch=group.epoch))
+        self.emit(
+            ShareTargetAssignmentMetadata(group_id=group.group_id, assignment_epoch=group.epoch)
+        )
 
     def reconcile(self, member_id: str, topics: TopicsImage, *, changed: bool) -> None:
         """Give a member its target at once, restricted to its subscription: there is no revocation
@@ -118,7 +119,7 @@ class Transition(Change[ShareGroup, CoordinatorRecord]):
         if member.epoch == epoch and member.assignment == assignment:
             return
         self.emit(
-            CurrentMemberAssignment(
+            ShareCurrentMemberAssignment(
                 group_id=self.group.group_id,
                 member_id=member_id,
                 member_epoch=epoch,
@@ -134,15 +135,21 @@ class Transition(Change[ShareGroup, CoordinatorRecord]):
         assignment stays pending (KAFKA-20442).
         """
         group = self.group
-        for kind in (CurrentMemberAssignment, TargetAssignmentMember, MemberMetadata):
+        for kind in (
+            ShareCurrentMemberAssignment,
+            ShareTargetAssignmentMember,
+            ShareMemberMetadata,
+        ):
             self.emit(
                 Tombstone(key_type=kind.key_type, group_id=group.group_id, member_id=member_id)
             )
         epoch = group.epoch + 1
         digest = metadata_hash(group.subscribed_topics(), topics)
-        self.emit(GroupMetadata(group_id=group.group_id, epoch=epoch, metadata_hash=digest))
+        self.emit(ShareGroupMetadata(group_id=group.group_id, epoch=epoch, metadata_hash=digest))
         if not group.members:
-            self.emit(TargetAssignmentMetadata(group_id=group.group_id, assignment_epoch=epoch))
+            self.emit(
+                ShareTargetAssignmentMetadata(group_id=group.group_id, assignment_epoch=epoch)
+            )
 
     def set_state_partitions(
         self,

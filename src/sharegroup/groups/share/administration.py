@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from sharegroup.groups.group import ShareGroup
-from sharegroup.groups.records import CoordinatorRecord, TopicPartitions
+from sharegroup.groups.share.group import ShareGroup
+from sharegroup.groups.share.records import ShareRecord, TopicPartitions
+from sharegroup.groups.share.transition import ShareTransition, joined, without
 from sharegroup.groups.topics import TopicsImage
-from sharegroup.groups.transition import Transition, joined, without
 from sharegroup.model.errors import KafkaError, NonEmptyGroup, UnknownTopicOrPartition
 
 
@@ -25,7 +25,7 @@ class ToDelete(NamedTuple):
     """
 
     topics: tuple[TopicPartitions, ...]
-    records: tuple[CoordinatorRecord, ...]
+    records: tuple[ShareRecord, ...]
     refused: dict[str, KafkaError]
 
 
@@ -41,7 +41,7 @@ def deletion(group: ShareGroup, topics: TopicsImage) -> ToDelete:
     """
     wanted = joined(group.initialized, group.initializing.values())
     wanted = joined(wanted, _left_deleting(group, group.deleting, topics))
-    transition = Transition(group)
+    transition = ShareTransition(group)
     transition.set_state_partitions(
         initialized={},
         initializing={},
@@ -64,7 +64,7 @@ def offsets_deletion(group: ShareGroup, names: Sequence[str], topics: TopicsImag
             found.extend(_left_deleting(group, [info.topic_id], topics))
         else:
             refused[name] = UnknownTopicOrPartition("There is no offset information to delete.")
-    transition = Transition(group)
+    transition = ShareTransition(group)
     transition.set_state_partitions(
         initialized=without(group.initialized, found),
         deleting={**group.deleting, **{topic.topic_id: topic.name for topic in found}},
@@ -72,22 +72,20 @@ def offsets_deletion(group: ShareGroup, names: Sequence[str], topics: TopicsImag
     return ToDelete(tuple(found), transition.records, refused)
 
 
-def deleted(group: ShareGroup, topic_ids: Iterable[UUID]) -> tuple[CoordinatorRecord, ...]:
+def deleted(group: ShareGroup, topic_ids: Iterable[UUID]) -> tuple[ShareRecord, ...]:
     """The delivery state of these topics is gone."""
     gone = frozenset(topic_ids)
-    transition = Transition(group)
+    transition = ShareTransition(group)
     transition.set_state_partitions(
         deleting={t: name for t, name in group.deleting.items() if t not in gone}
     )
     return transition.records
 
 
-def initializing(
-    group: ShareGroup, topics: Sequence[TopicPartitions]
-) -> tuple[CoordinatorRecord, ...]:
+def initializing(group: ShareGroup, topics: Sequence[TopicPartitions]) -> tuple[ShareRecord, ...]:
     """Delivery state of these partitions is about to begin, or to begin anew."""
     begun = frozenset(topic.topic_id for topic in topics)
-    transition = Transition(group)
+    transition = ShareTransition(group)
     transition.set_state_partitions(
         initializing=joined(group.initializing, topics),
         deleting={t: name for t, name in group.deleting.items() if t not in begun},
@@ -95,9 +93,7 @@ def initializing(
     return transition.records
 
 
-def initialized(
-    group: ShareGroup, topics: Iterable[TopicPartitions]
-) -> tuple[CoordinatorRecord, ...]:
+def initialized(group: ShareGroup, topics: Iterable[TopicPartitions]) -> tuple[ShareRecord, ...]:
     """Delivery state of these partitions exists now. Partitions that are no longer
     ``initializing`` (their topic was deleted meanwhile) are skipped.
     """
@@ -107,7 +103,7 @@ def initialized(
         if begun is not None:
             both = tuple(sorted({*begun.partitions} & {*topic.partitions}))
             done.append(topic._replace(partitions=both))
-    transition = Transition(group)
+    transition = ShareTransition(group)
     transition.set_state_partitions(
         initialized=joined(group.initialized, done),
         initializing=without(group.initializing, done),
@@ -117,17 +113,17 @@ def initialized(
 
 def not_initialized(
     group: ShareGroup, topics: Iterable[TopicPartitions]
-) -> tuple[CoordinatorRecord, ...]:
+) -> tuple[ShareRecord, ...]:
     """Initialising these partitions has failed; the next heartbeat tries again."""
-    transition = Transition(group)
+    transition = ShareTransition(group)
     transition.set_state_partitions(initializing=without(group.initializing, topics))
     return transition.records
 
 
-def topics_gone(group: ShareGroup, topic_ids: Iterable[UUID]) -> tuple[CoordinatorRecord, ...]:
+def topics_gone(group: ShareGroup, topic_ids: Iterable[UUID]) -> tuple[ShareRecord, ...]:
     """Forget topics that were deleted."""
     gone = frozenset(topic_ids)
-    transition = Transition(group)
+    transition = ShareTransition(group)
     transition.set_state_partitions(
         initialized={t: topic for t, topic in group.initialized.items() if t not in gone},
         initializing={t: topic for t, topic in group.initializing.items() if t not in gone},

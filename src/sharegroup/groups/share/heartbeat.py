@@ -6,14 +6,13 @@ Error messages are Kafka's (classes GroupCoordinatorService and GroupMetadataMan
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from sharegroup.groups.records import Assignment, CoordinatorRecord, TopicPartitions
+from sharegroup.groups.modern_group import JOIN_EPOCH, LEAVE_EPOCH
+from sharegroup.groups.records import Assignment
+from sharegroup.groups.share.records import ShareRecord, TopicPartitions
 from sharegroup.model.errors import FencedMemberEpoch, InvalidRequest
 from sharegroup.model.limits import MEMBER_ID_LENGTH_MAX
-
-JOIN_EPOCH: Final = 0
-LEAVE_EPOCH: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +37,7 @@ class ShareHeartbeat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeartbeatResult:
+class ShareHeartbeatResult:
     """The answer to a heartbeat; ``assignment`` is None when the member knows it already.
 
     ``heartbeat_interval_ms`` is the group's setting. It is less while an assignment waits for the
@@ -49,7 +48,7 @@ class HeartbeatResult:
     member_epoch: int
     heartbeat_interval_ms: int = 0
     assignment: Assignment | None = None
-    records: tuple[CoordinatorRecord, ...] = ()
+    records: tuple[ShareRecord, ...] = ()
 
 
 class ToInitialize(NamedTuple):
