@@ -18,7 +18,7 @@ from sharegroup.broker.server import Broker
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.limits import UNPACKED_ON_LOOP_BYTES_MAX
-from sharegroup.storage.validation import walk_batches
+from sharegroup.records.walked_batches import walk_batches
 from sharegroup.wire import apis
 from sharegroup.wire.batch import encode_batch
 from sharegroup.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest

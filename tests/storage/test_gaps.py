@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from sharegroup.model.log_settings import NO_LIMIT
 from sharegroup.storage import LogSettings, checkpoints
 from sharegroup.storage.checkup.findings import Severity
-from sharegroup.storage.settings import NO_LIMIT
 from sharegroup.wire.batch import HEADER_BYTES, parse_headers
 from tests.storage.cleaning import COMPACTED, Seen, all_batches, contents, keyed
 from tests.storage.support import (

@@ -14,9 +14,9 @@ from sharegroup.broker.internal_topics import (
     internal_settings,
 )
 from sharegroup.model.environment import Environment
+from sharegroup.model.log_settings import LogSettings
 from sharegroup.model.store import Store
 from sharegroup.storage.data_folder import DataFolder, DataFolderSettings
-from sharegroup.storage.settings import LogSettings
 
 
 async def open_local_store(

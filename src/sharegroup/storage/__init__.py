@@ -8,11 +8,11 @@ Reading order: ``settings`` → ``failures`` → ``local_file`` → ``disk`` →
 
 from __future__ import annotations
 
+from sharegroup.model.log_settings import FlushPolicy, LogSettings, TimestampType
 from sharegroup.storage.data_folder import DataFolder, DataFolderBusy, DataFolderSettings
 from sharegroup.storage.disk import LocalDisk, SyncFailed
 from sharegroup.storage.partition_log import LocalPartitionLog
 from sharegroup.storage.recovery import Recovered
-from sharegroup.storage.settings import FlushPolicy, LogSettings, TimestampType
 
 __all__ = [
     "DataFolder",

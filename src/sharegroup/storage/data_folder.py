@@ -33,6 +33,7 @@ from sharegroup.model.environment import Disk, DiskFile, Environment
 from sharegroup.model.errors import ConfigError, NotLeaderOrFollower
 from sharegroup.model.histogram import Histogram
 from sharegroup.model.ids import TopicPartition, topic_id_text
+from sharegroup.model.log_settings import LogSettings
 from sharegroup.model.store import CleaningFacts, Configs, LogFolder, TopicFacts
 from sharegroup.model.topic_name import check_topic_name
 from sharegroup.storage import checkpoints, lost_offsets, stray_folders
@@ -46,7 +47,6 @@ from sharegroup.storage.partition_log import LocalPartitionLog
 from sharegroup.storage.partitions import Partitions
 from sharegroup.storage.recovery import LastKnown
 from sharegroup.storage.reserve import Reserve
-from sharegroup.storage.settings import LogSettings
 from sharegroup.storage.topic_changes import TopicChanges
 from sharegroup.transactions.producer_ids import ProducerIdAllocator
 

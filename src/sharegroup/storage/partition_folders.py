@@ -16,12 +16,12 @@ from uuid import UUID
 
 from sharegroup.model.environment import Disk, DiskFile
 from sharegroup.model.ids import TopicPartition
+from sharegroup.model.log_settings import LogSettings
 from sharegroup.storage import checkpoints, lost_offsets, rewrite
 from sharegroup.storage.disk import SyncFailed
 from sharegroup.storage.files import write_unsynced
 from sharegroup.storage.log_contents import LogContents
 from sharegroup.storage.recovery import LastKnown, Recovered, open_partition
-from sharegroup.storage.settings import LogSettings
 
 logger = logging.getLogger(__name__)
 

@@ -28,6 +28,7 @@ from sharegroup.model.log import (
     ReadBatches,
     Recompression,
 )
+from sharegroup.model.log_settings import FlushPolicy, LogSettings, TimestampType
 from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.storage import (
     lost_offsets,
@@ -44,7 +45,6 @@ from sharegroup.storage.flush import Flusher
 from sharegroup.storage.log_contents import LogContents, LogStatistics
 from sharegroup.storage.segment import Segment
 from sharegroup.storage.segments import Mark
-from sharegroup.storage.settings import FlushPolicy, LogSettings, TimestampType
 from sharegroup.storage.stamping import stamped
 from sharegroup.storage.unsynced_files import UnsyncedFiles
 from sharegroup.storage.validation import check_batches

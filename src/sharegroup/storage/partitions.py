@@ -8,6 +8,7 @@ from typing import Protocol
 from sharegroup.model.environment import Environment
 from sharegroup.model.errors import KafkaStorageError, UnknownTopicOrPartition
 from sharegroup.model.ids import TopicPartition
+from sharegroup.model.log_settings import LogSettings
 from sharegroup.model.store import Configs
 from sharegroup.storage.catalog import Catalog
 from sharegroup.storage.failures import Failures
@@ -15,7 +16,6 @@ from sharegroup.storage.flush import Flusher
 from sharegroup.storage.partition_folders import Opened, PartitionFolders, Wanted
 from sharegroup.storage.partition_log import LocalPartitionLog
 from sharegroup.storage.recovery import LastKnown, Recovered
-from sharegroup.storage.settings import LogSettings
 
 SettingsOf = Callable[[str, Configs], LogSettings]
 """(topic, its configs) → the effective settings of its logs."""

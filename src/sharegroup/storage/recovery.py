@@ -29,6 +29,7 @@ from typing import Final
 
 from sharegroup.model.environment import Disk
 from sharegroup.model.errors import CorruptMessage
+from sharegroup.model.log_settings import LogSettings
 from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.storage import gaps, producer_snapshot, rewrite, swapping, traces
 from sharegroup.storage.damage import Damage, merged
@@ -36,7 +37,6 @@ from sharegroup.storage.log_contents import LogContents
 from sharegroup.storage.producers import note
 from sharegroup.storage.scan import Scan, scan_segment
 from sharegroup.storage.segment import TRANSACTION_INDEX, Segment
-from sharegroup.storage.settings import LogSettings
 from sharegroup.transactions.producers import ProducerTable
 from sharegroup.wire.batch import HEADER_BYTES, BatchHeader, parse_header
 from sharegroup.wire.markers import is_control, is_transactional

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from sharegroup.model.log_settings import LogSettings
 from sharegroup.storage.segment import Segment
-from sharegroup.storage.settings import LogSettings
 
 
 def expired(segments: Sequence[Segment], settings: LogSettings, now_ms: int) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sharegroup.model.environment import Disk, DiskFile
+from sharegroup.model.log_settings import LogSettings, TimestampType
 from sharegroup.storage import producer_snapshot
 from sharegroup.storage.batch_reader import RELATIVE_OFFSET_MAX
 from sharegroup.storage.failures import remove_half_made
 from sharegroup.storage.files import write_unsynced
 from sharegroup.storage.segment import Segment
-from sharegroup.storage.settings import LogSettings, TimestampType
 from sharegroup.transactions.producers import ProducerTable
 from sharegroup.wire.batch import BatchHeader
 

@@ -12,7 +12,7 @@ from sharegroup.broker.configs.topic import (
 )
 from sharegroup.model.config import ConfigSource, format_value
 from sharegroup.model.errors import InvalidConfig
-from sharegroup.storage.settings import FlushPolicy, LogSettings, TimestampType
+from sharegroup.model.log_settings import FlushPolicy, LogSettings, TimestampType
 
 BROKER = load()
 

@@ -33,7 +33,7 @@ from sharegroup.model.config import (
     nearest_name,
 )
 from sharegroup.model.errors import InvalidConfig
-from sharegroup.storage.settings import NO_LIMIT, FlushPolicy, LogSettings, TimestampType
+from sharegroup.model.log_settings import NO_LIMIT, FlushPolicy, LogSettings, TimestampType
 from sharegroup.wire.compression import GZIP, LZ4, LZ4_FAST, SNAPPY, ZSTD
 
 _NO_REPLICAS: Final = "there are no replicas"

@@ -20,7 +20,7 @@ from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.limits import DECOMPRESSED_BATCH_BYTES_MAX, UNPACKED_ON_LOOP_BYTES_MAX
 from sharegroup.model.log import Recompression
-from sharegroup.storage.validation import recompressed, walk_batches
+from sharegroup.records.walked_batches import recompressed, walk_batches
 from sharegroup.wire.batch import COMPRESSION_MASK, HEADER_BYTES, parse_headers
 
 T = TypeVar("T")

@@ -10,6 +10,7 @@ from itertools import count
 from typing import Final
 
 from sharegroup.model.environment import Disk, DiskFile
+from sharegroup.model.log_settings import LogSettings
 from sharegroup.storage.batch_reader import CHUNK_BYTES
 from sharegroup.storage.checkup.findings import Finding
 from sharegroup.storage.checkup.partition_check import SNAPSHOT, PartitionReport
@@ -18,7 +19,6 @@ from sharegroup.storage.damage import Damage, merged
 from sharegroup.storage.indexes.transaction_index import TransactionIndex
 from sharegroup.storage.quarantine import Quarantine
 from sharegroup.storage.segment import TRANSACTION_INDEX, Segment
-from sharegroup.storage.settings import LogSettings
 
 _BASE_OFFSET: Final = struct.Struct(">q")
 _QUARANTINED: Final = frozenset({"damaged-batches", "missing-records", "state-beyond-end"})

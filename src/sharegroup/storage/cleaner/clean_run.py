@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from sharegroup.model.environment import Disk, DiskFile
+from sharegroup.model.log_settings import SEGMENT_BYTES_MAX
 from sharegroup.records.keys import KeyTable
 from sharegroup.storage import swapping
 from sharegroup.storage.batch_reader import UNREADABLE
@@ -22,7 +23,6 @@ from sharegroup.storage.files import write_unsynced
 from sharegroup.storage.indexes.segment_indexes import SegmentIndexes
 from sharegroup.storage.indexes.transaction_index import TransactionIndex
 from sharegroup.storage.segment import Segment
-from sharegroup.storage.settings import SEGMENT_BYTES_MAX
 from sharegroup.wire.batch import BatchHeader, Buffer, parse_header
 
 SLICE_BYTES: Final = 4 << 20

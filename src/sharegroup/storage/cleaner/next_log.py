@@ -13,11 +13,11 @@ from typing import NamedTuple, Protocol
 
 from sharegroup.model.errors import CorruptMessage, KafkaError
 from sharegroup.model.ids import TopicPartition
+from sharegroup.model.log_settings import LogSettings
 from sharegroup.storage.batch_reader import RELATIVE_OFFSET_MAX
 from sharegroup.storage.cleaner.batch_cleaning import LastOfProducer
 from sharegroup.storage.log_contents import LogContents
 from sharegroup.storage.segment import Segment
-from sharegroup.storage.settings import LogSettings
 from sharegroup.wire.batch import HEADER_BYTES, parse_header
 
 
