@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from sharegroup.broker.read_model import WindowView
+from sharegroup.broker.coordination.group_registry import GroupType
+from sharegroup.broker.read_model.share_groups import WindowView
 from sharegroup.broker.server import Broker
 from sharegroup.model.errors import GroupIdNotFound
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.share.archived import ArchivedRange, Reason
 from sharegroup.share.record_state import RecordState
+from tests.broker.consumer_wire import EAGER, join
+from tests.broker.consumer_wire import GROUP as READERS
+from tests.broker.group_wire import World, simulate
 from tests.broker.running import run
 from tests.broker.share_wire import ACCEPT, GROUP, REJECT, RELEASE, TOPIC, started, until
 
@@ -28,7 +32,7 @@ async def some_answers(broker: Broker, port: int) -> SharePartitionKey:
 
 def test_a_window_in_memory_has_states_and_locks(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        views = broker.parts.views
+        views = broker.parts.views.share_groups
         key = await some_answers(broker, port)
         window = await views.window(key)
         assert window == WindowView(
@@ -63,7 +67,7 @@ def test_durable_state_is_shown_without_loading_it(tmp_path: Path) -> None:
         keys.append(await some_answers(broker, port))
 
     async def after(broker: Broker, port: int) -> None:
-        views, (key,) = broker.parts.views, keys
+        views, (key,) = broker.parts.views.share_groups, keys
         window = await views.window(key)
         assert window == WindowView(start_offset=0, end_offset=0, finished=2)
         assert window.lag(10) == 8
@@ -78,7 +82,7 @@ def test_durable_state_is_shown_without_loading_it(tmp_path: Path) -> None:
 
 def test_groups_show_their_members_and_partitions(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        views = broker.parts.views
+        views = broker.parts.views.share_groups
         session = await started(broker, port, partitions=2)
         assert views.groups() == [(GROUP, "Stable", 1)]
         group = views.group(GROUP)
@@ -115,3 +119,32 @@ def test_connections_show_what_they_hold(tmp_path: Path) -> None:
         session.connection.close()
 
     run(tmp_path, scenario)
+
+
+def test_other_groups_and_transactions_are_shown_too() -> None:
+    async def scenario(world: World) -> None:
+        foo = await world.create_topic("foo", 3)
+        joined = await join(world, "a")
+        views = world.broker.parts.views
+        assert views.groups.all() == [(READERS, GroupType.CONSUMER, "Stable", "consumer")]
+        assert views.groups.consumer_group_states() == {"Stable": 1}
+        group = views.groups.consumer_group(READERS)
+        (member,) = group.members
+        assert (member.member_id, member.epoch) == ("a", joined.member_epoch)
+        assert member.assignment == member.target == ((foo, "foo", (0, 1, 2), {}),)
+        assert group.topics() == {"foo"}
+        with pytest.raises(GroupIdNotFound):
+            views.groups.classic_group(READERS)
+        topic = world.broker.parts.topics.find("foo")
+        assert topic is not None
+        assert topic in views.topics.all()
+        assert {key.partition for key in views.topics.folder().sizes if key.topic == "foo"} == {
+            0,
+            1,
+            2,
+        }
+        await world.broker.parts.topics.delete(topic)
+        assert views.groups.consumer_group(READERS).topics() == set()
+        assert (views.transactions.all(), views.quotas()) == ([], {})
+
+    simulate(scenario, EAGER)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from sharegroup.broker.authorization.access_rules import AccessRules
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.live_configs import LiveConfigs
-from sharegroup.broker.coordination.group_coordinators import group_coordinators
+from sharegroup.broker.coordination.group_coordinators import GroupCoordinators, group_coordinators
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.internal_topic import InternalTopic
 from sharegroup.broker.coordination.offset_coordinator import (
@@ -40,7 +40,11 @@ from sharegroup.broker.network.api_table import served_apis
 from sharegroup.broker.network.descriptors import DescriptorBudget
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.quotas import Quotas
-from sharegroup.broker.read_model import OpenConnections, ReadModel
+from sharegroup.broker.read_model.connections import OpenConnections
+from sharegroup.broker.read_model.groups import GroupViews
+from sharegroup.broker.read_model.read_model import ReadModel
+from sharegroup.broker.read_model.share_groups import ShareGroupViews
+from sharegroup.broker.read_model.topics import TopicViews
 from sharegroup.broker.topics import Topics
 from sharegroup.broker.waiters import Waiters
 from sharegroup.model.environment import Clock, Environment
@@ -111,15 +115,35 @@ def assemble(
         share_version=config.integer("share.version"),
         connections=connections,
         views=ReadModel(
-            clock=clock,
-            topics=topics,
-            groups=groups.share.groups,
-            state=state,
-            share_partitions=share_partitions,
+            topics=TopicViews(topics, store),
+            share_groups=_share_group_views(topics, groups, state, share_partitions, clock),
+            groups=_group_views(topics, groups),
+            transactions=transactions,
+            quotas=lambda: security.state.quotas,
             connections=connections,
         ),
     )
     return parts, groups.runtimes
+
+
+def _share_group_views(
+    topics: Topics,
+    groups: GroupCoordinators,
+    state: ShareStateLog,
+    share_partitions: SharePartitions,
+    clock: Clock,
+) -> ShareGroupViews:
+    return ShareGroupViews(
+        clock=clock,
+        topics=topics,
+        groups=groups.share.groups,
+        state=state,
+        share_partitions=share_partitions,
+    )
+
+
+def _group_views(topics: Topics, groups: GroupCoordinators) -> GroupViews:
+    return GroupViews(topics, groups.registry, groups.consumer.groups, groups.classic.groups)
 
 
 def _topics(

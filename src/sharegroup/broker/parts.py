@@ -25,7 +25,8 @@ from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.range_reading import RangeReading
 from sharegroup.broker.fetch_sessions import FetchSessions
 from sharegroup.broker.quotas import Quotas
-from sharegroup.broker.read_model import OpenConnections, ReadModel
+from sharegroup.broker.read_model.connections import OpenConnections
+from sharegroup.broker.read_model.read_model import ReadModel
 from sharegroup.wire.messages.api_versions import ApiVersion
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sharegroup.broker import read_model
 from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.read_model import share_groups
 from sharegroup.model.errors import GroupIdNotFound
 from sharegroup.model.ids import SharePartitionKey, TopicPartition
 from sharegroup.testing.views import GroupView, PartitionView, RangeView
@@ -14,7 +14,7 @@ EVERY_RANGE = 1 << 62
 async def look_at_group(parts: BrokerParts, group_id: str) -> GroupView:
     """The group as it is now; a group that does not exist is ``Dead`` and empty."""
     try:
-        group = parts.views.group(group_id)
+        group = parts.views.share_groups.group(group_id)
     except GroupIdNotFound:
         return GroupView(group_id=group_id, state="Dead", members={}, partitions={})
     partitions = {}
@@ -31,7 +31,7 @@ async def look_at_group(parts: BrokerParts, group_id: str) -> GroupView:
     )
 
 
-def _assigned(member: read_model.MemberView) -> frozenset[TopicPartition]:
+def _assigned(member: share_groups.MemberView) -> frozenset[TopicPartition]:
     return frozenset(
         TopicPartition(topic.topic, partition)
         for topic in member.assignment
@@ -43,7 +43,7 @@ async def _partition(
     parts: BrokerParts, key: SharePartitionKey, where: TopicPartition
 ) -> PartitionView:
     log = parts.topics.log(*where)
-    window = await parts.views.window(key)
+    window = await parts.views.share_groups.window(key)
     if not window.begun:
         return PartitionView(
             start_offset=None,
@@ -56,12 +56,12 @@ async def _partition(
             ranges=(),
         )
     await parts.share_partitions.get(key, log)  # loaded: durable state alone has no counts
-    window = await parts.views.window(key)
-    records = await parts.views.records(key, 0, EVERY_RANGE)
+    window = await parts.views.share_groups.window(key)
+    records = await parts.views.share_groups.records(key, 0, EVERY_RANGE)
     return PartitionView(
         start_offset=window.start_offset,
         end_offset=log.high_watermark,
-        lag=window.lag(await parts.views.records_end(key, log)),
+        lag=window.lag(await parts.views.share_groups.records_end(key, log)),
         in_flight=window.in_flight,
         available=window.available,
         acknowledged=window.acknowledged,
@@ -70,7 +70,7 @@ async def _partition(
     )
 
 
-def _range(one: read_model.RangeView) -> RangeView:
+def _range(one: share_groups.RangeView) -> RangeView:
     return RangeView(
         first=one.first,
         last=one.last,

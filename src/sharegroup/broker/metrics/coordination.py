@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from sharegroup.broker.coordination.group_registry import GroupsOfType
 from sharegroup.broker.metrics.metric import Metric, Sample, counter, gauge, histogram
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.groups.classic.group import State
@@ -141,16 +140,18 @@ _STATES: Final = ("Empty", "Stable", "Dead")
 
 def read(parts: BrokerParts) -> Iterator[Sample]:
     """The samples of this table."""
-    groups = parts.views.groups()
+    groups = parts.views.share_groups.groups()
     states = Counter(str(group.state) for group in groups)
     for state in _STATES:
         yield GROUPS.of(states[state], state)
     for group in groups:
         yield MEMBERS.of(group.members, group.group_id)
     yield REBALANCES.of(parts.groups.rebalances)
-    yield from _by_state(CLASSIC_GROUPS, State, parts.classic_groups.groups)
+    yield from _by_state(CLASSIC_GROUPS, State, parts.views.groups.classic_group_states())
     yield CLASSIC_REBALANCES.of(parts.classic_groups.rebalances)
-    yield from _by_state(CONSUMER_GROUPS, ConsumerGroupState, parts.consumer_groups.groups)
+    yield from _by_state(
+        CONSUMER_GROUPS, ConsumerGroupState, parts.views.groups.consumer_group_states()
+    )
     yield CONSUMER_REBALANCES.of(parts.consumer_groups.rebalances)
     yield CLASSIC_WAITING.of(parts.classic_groups.waiting)
     yield OFFSETS.of(parts.offsets.count())
@@ -163,8 +164,7 @@ def read(parts: BrokerParts) -> Iterator[Sample]:
     yield from _shards(parts)
 
 
-def _by_state(metric: Metric, states: Iterable[str], groups: GroupsOfType) -> Iterator[Sample]:
-    counts = Counter(state for _, state in groups.list_groups())
+def _by_state(metric: Metric, states: Iterable[str], counts: Counter[str]) -> Iterator[Sample]:
     for state in states:
         yield metric.of(counts[state], state)
 

@@ -12,7 +12,7 @@ from typing import Final
 from sharegroup.broker.hot_path_counters import ACK_TYPES
 from sharegroup.broker.metrics.metric import Sample, Summed, counter, gauge, histogram, summary
 from sharegroup.broker.parts import BrokerParts
-from sharegroup.broker.read_model import LedView
+from sharegroup.broker.read_model.share_groups import LedView
 from sharegroup.share.archived import Reason
 
 OTHER: Final = "other"

@@ -67,9 +67,9 @@ class LagReader:
     async def read(self) -> AsyncIterator[list[Sample]]:
         """The samples of this table, group by group."""
         kept, self._times = self._times, {}
-        for line in self._parts.views.groups():
+        for line in self._parts.views.share_groups.groups():
             samples: list[Sample] = []
-            for topic in self._parts.views.partitions(line.group_id):
+            for topic in self._parts.views.share_groups.partitions(line.group_id):
                 for partition in topic.partitions:
                     key = SharePartitionKey(line.group_id, topic.topic_id, partition)
                     samples += await self._partition(key, topic.topic, kept)
@@ -81,10 +81,10 @@ class LagReader:
         """The samples of a share partition; empty if the group has not begun there."""
         try:
             log = self._parts.topics.log(topic, key.partition)
-            window = await self._parts.views.window(key)
+            window = await self._parts.views.share_groups.window(key)
             if not window.begun:
                 return []
-            end = await self._parts.views.records_end(key, log)
+            end = await self._parts.views.share_groups.records_end(key, log)
             oldest = await self._age(key, log, window.start_offset, kept)
             next_new = await self._age(key, log, window.end_offset, kept)
         except KafkaError:

@@ -54,7 +54,7 @@ class MetricsReader:
             *authentication.read(parts),
             *node.read(parts, self._loop_lag),
         ]
-        for number, led in enumerate(parts.views.led()):
+        for number, led in enumerate(parts.views.share_groups.led()):
             samples += delivery.read_partition(led)
             if number % GROUPS_AT_ONCE == GROUPS_AT_ONCE - 1:
                 await asyncio.sleep(0)

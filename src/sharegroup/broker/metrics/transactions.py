@@ -59,10 +59,10 @@ _STATES: Final = sorted({TransactionState.ONGOING} | PREPARED | AT_REST)
 def read(parts: BrokerParts) -> Iterator[Sample]:
     """The samples of this table."""
     transactions = parts.transactions
-    by_state = transactions.by_state()
+    by_state = parts.views.transactions.by_state()
     for state in _STATES:
         yield IDS.of(by_state[state], state.label)
-    yield OLDEST.of((transactions.oldest_open_ms() or 0) / 1000)
+    yield OLDEST.of((parts.views.transactions.oldest_open_ms() or 0) / 1000)
     for committed, outcome in ((True, "commit"), (False, "abort")):
         yield ENDED.of(transactions.ended[committed], outcome)
     yield TIMED_OUT.of(transactions.timed_out)

@@ -25,7 +25,7 @@ from sharegroup.broker.network.endpoint import Endpoint
 from sharegroup.broker.network.frame_lengths import FrameLengths
 from sharegroup.broker.network.outgoing import Chunk, Leaving, Slot
 from sharegroup.broker.network.sasl_session import SaslSession
-from sharegroup.broker.read_model import ConnectionView
+from sharegroup.broker.read_model.connections import ConnectionView
 from sharegroup.model.errors import MalformedMessage
 from sharegroup.model.limits import (
     ANSWERS_AHEAD_BYTES_MAX,

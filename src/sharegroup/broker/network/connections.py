@@ -21,7 +21,7 @@ from sharegroup.broker.network.request_memory import Holder, RequestMemory
 from sharegroup.broker.network.request_scheduler import Turns
 from sharegroup.broker.network.tls.handshake_turns import HandshakeTurns
 from sharegroup.broker.network.waiting_room import Waiting, WaitingRoom
-from sharegroup.broker.read_model import ConnectionView
+from sharegroup.broker.read_model.connections import ConnectionView
 from sharegroup.model.config import INT_MAX
 from sharegroup.model.limits import UNAUTHENTICATED_MEMORY_SHARE, UNAUTHENTICATED_MIN
 

@@ -31,7 +31,7 @@ async def describe_client_quotas(
         (Component(each.entity_type, each.match_type, each.match) for each in request.components),
         strict=request.strict,
     )
-    found = selection.select(parts.security.state.quotas)
+    found = selection.select(parts.views.quotas())
     entries = [
         EntryData([EntityData(*part) for part in entity], [ValueData(*value) for value in values])
         async for entity, values in sliced(found.items())

@@ -50,7 +50,7 @@ def _describe(
     except KafkaError as error:
         return _refused(group_id, error)
     try:
-        found = parts.classic_groups.groups.describe(group_id)
+        found = parts.views.groups.classic_group(group_id)
     except GroupIdNotFound:
         described = _other(parts, group_id, context.version)
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sharegroup.broker.authorization.resources import CLUSTER, Operation, group
-from sharegroup.broker.coordination.group_registry import GroupType, RegisteredGroup
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
@@ -20,21 +19,13 @@ async def list_groups(
     groups = [
         ListedGroup(
             listed.group_id,
-            _protocol_type(parts, listed),
+            listed.protocol_type,
             group_state=listed.state,
             group_type=listed.type,
         )
-        for listed in parts.group_registry.list_groups()
+        for listed in parts.views.groups.all()
         if (not states or listed.state.lower() in states)
         and (not types or listed.type in types)
         and (sees_all or access.allows(Operation.DESCRIBE, group(listed.group_id)))
     ]
     return ListGroupsResponse(groups=groups)
-
-
-def _protocol_type(parts: BrokerParts, listed: RegisteredGroup) -> str:
-    """The protocol type that the members of a classic group name; for other types of group the
-    name of the type."""
-    if listed.type is GroupType.CLASSIC:
-        return parts.classic_groups.groups.protocol_type(listed.group_id)
-    return listed.type

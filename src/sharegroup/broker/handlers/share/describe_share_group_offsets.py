@@ -104,7 +104,7 @@ async def _add_states(
                 continue
             key = SharePartitionKey(group.group_id, topic.topic_id, described.partition_index)
             try:
-                records = await parts.views.records(key, first, room)
+                records = await parts.views.share_groups.records(key, first, room)
             except KafkaError as error:
                 described.error_code, described.error_message = error.code, error.message
                 continue
@@ -154,9 +154,9 @@ async def _partition(
         except KafkaError as error:
             described.error_code, described.error_message = error.code, error.message
             return described
-        end = await parts.views.records_end(key, log)
+        end = await parts.views.share_groups.records_end(key, log)
         finished = summary.start_offset + max(0, summary.delivery_complete_count)
         described.lag = max(0, end - finished)
         described.damaged = [DamagedOffsets(*each) for each in log.damages()[:DAMAGED_RANGES_MAX]]
-    described.in_flight_count = parts.views.in_flight(key)
+    described.in_flight_count = parts.views.share_groups.in_flight(key)
     return described

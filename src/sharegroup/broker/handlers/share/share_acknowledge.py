@@ -54,7 +54,7 @@ async def _by_hand(
     """Release or archive blocked records; each partition has its own result."""
     group_id = request.group_id or ""
     context.access.require_group(Operation.READ, group_id)
-    parts.views.group(group_id)
+    parts.views.share_groups.group(group_id)
     outcome: Outcome = {}
     for topic in request.topics:
         for partition in topic.partitions:

@@ -49,7 +49,7 @@ def _describe(
         if not group_id:
             raise InvalidGroupId
         parts.group_registry.check(group_id, GroupType.SHARE)
-        found = parts.views.group(group_id)
+        found = parts.views.share_groups.group(group_id)
     except KafkaError as error:
         return _refused(group_id, error)
     described = DescribedGroup(

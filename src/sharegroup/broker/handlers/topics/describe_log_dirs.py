@@ -23,14 +23,14 @@ async def describe_log_dirs(
     """Every partition, or the partitions that the request names; unknown partitions are left out.
     There are no followers and no moves between folders, so the lag is 0."""
     context.access.require(Operation.DESCRIBE, CLUSTER)
-    folder = parts.store.log_folder()
+    folder = parts.views.topics.folder()
     wanted: set[TopicPartition] | None = None
     if request.topics is not None:
         pairs = ((topic.topic, number) for topic in request.topics for number in topic.partitions)
         wanted = {TopicPartition(*pair) for pair in pairs}
     found: dict[str, list[DescribeLogDirsPartition]] = {}
     async for key, size in sliced(sorted(folder.sizes.items())):
-        if (wanted is None or key in wanted) and not parts.topics.is_hidden(key.topic):
+        if wanted is None or key in wanted:
             found.setdefault(key.topic, []).append(DescribeLogDirsPartition(key.partition, size))
     return DescribeLogDirsResponse(
         results=[

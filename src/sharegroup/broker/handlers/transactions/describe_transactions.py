@@ -35,7 +35,7 @@ def _one(parts: BrokerParts, transactional_id: str, context: RequestContext) -> 
         )
         if not transactional_id:
             raise InvalidRequest
-        found = parts.transactions.find(transactional_id)
+        found = parts.views.transactions.find(transactional_id)
         if found is None:
             raise TransactionalIdNotFound
     except KafkaError as error:

@@ -31,7 +31,7 @@ async def list_transactions(
     if unknown and not states:
         return ListTransactionsResponse(unknown_state_filters=unknown)
     found = overview(
-        parts.transactions.all(),
+        parts.views.transactions.all(),
         states=states,
         producer_ids=frozenset(request.producer_id_filters),
         longer_than_ms=request.duration_filter,

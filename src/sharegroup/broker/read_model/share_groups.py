@@ -1,23 +1,21 @@
-"""What the broker looks like now: groups, members, share partitions, record states, connections.
+"""Share groups as they look now: members, share partitions, record states.
 
-Metrics, the describe requests, ``sharegroup.testing`` and consoles read it here. Reading changes
-nothing: no share partition is loaded, fenced or written. A view is a snapshot, of one step of the
-event loop.
+Reading changes nothing: no share partition is loaded, fenced or written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple, Protocol
-from uuid import UUID
+from typing import NamedTuple
 
 from sharegroup.broker.coordination.share_groups_view import ShareGroupsView
 from sharegroup.broker.coordination.share_state_log import ShareStateLog
 from sharegroup.broker.delivery.next_record import next_record
 from sharegroup.broker.delivery.share_partitions import SharePartitions
 from sharegroup.broker.hot_path_counters import SharePartitionMeter
+from sharegroup.broker.read_model.topics import TopicPartitionsView, named
 from sharegroup.broker.topics import Topics
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import KafkaError, UnknownServerError
@@ -32,14 +30,6 @@ from sharegroup.share.record_state import AVAILABLE, RecordState
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.spans import Span
 from sharegroup.share_state.state import NO_EPOCH
-
-
-class TopicPartitionsView(NamedTuple):
-    """Partitions of an existing topic."""
-
-    topic_id: UUID
-    topic: str
-    partitions: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,48 +135,8 @@ class LedView(NamedTuple):
     """With order per key: the number of keys with a record that waits for an operator."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionView:
-    """A client's connection.
-
-    Attributes:
-        listener: name of the listener that accepted the connection.
-        open_requests: requests that were read and are not answered yet.
-        request_bytes: memory that its requests use.
-        unread_bytes: bytes of answers that the client has not read.
-    """
-
-    host: str
-    listener: str
-    principal: str
-    open_requests: int
-    request_bytes: int
-    unread_bytes: int
-
-
-class OpenConnections(Protocol):
-    """The open connections. ``request_bytes`` and ``unread_bytes`` are sums over all of them."""
-
-    def __contains__(self, connection: object) -> bool: ...
-
-    def __len__(self) -> int: ...
-
-    @property
-    def request_bytes(self) -> int: ...
-
-    @property
-    def unread_bytes(self) -> int: ...
-
-    @property
-    def unauthenticated(self) -> int: ...
-
-    def views(self) -> list[ConnectionView]:
-        """One view for each connection."""
-        ...
-
-
-class ReadModel:
-    """The views of one broker."""
+class ShareGroupViews:
+    """The views of all share groups and share partitions of one broker."""
 
     def __init__(
         self,
@@ -196,14 +146,12 @@ class ReadModel:
         groups: ShareGroupsView,
         state: ShareStateLog,
         share_partitions: SharePartitions,
-        connections: OpenConnections,
     ) -> None:
         self._clock = clock
         self._topics = topics
         self._groups = groups
         self._state = state
         self._share_partitions = share_partitions
-        self.connections = connections
 
     def groups(self) -> list[GroupLine]:
         """All share groups by id."""
@@ -227,17 +175,17 @@ class ReadModel:
                     client_id=member.client_id,
                     client_host=member.client_host,
                     subscribed_topics=member.subscribed_topics,
-                    assignment=self._named(member.assignment),
+                    assignment=named(self._topics, member.assignment),
                 )
                 for member in found.members
             ),
-            partitions=self._named({t.topic_id: t.partitions for t in found.initialized}),
+            partitions=named(self._topics, {t.topic_id: t.partitions for t in found.initialized}),
         )
 
     def partitions(self, group_id: str) -> tuple[TopicPartitionsView, ...]:
         """A group's partitions with delivery state; empty for an unknown group."""
         state = self._groups.state_partitions(group_id)
-        return self._named({topic.topic_id: topic.partitions for topic in state})
+        return named(self._topics, {topic.topic_id: topic.partitions for topic in state})
 
     def in_flight(self, key: SharePartitionKey) -> int:
         """The number of records that members of the group hold."""
@@ -328,15 +276,6 @@ class ReadModel:
             )
         except ValueError as error:
             raise UnknownServerError(f"the durable state of {key} cannot be: {error}") from error
-
-    def _named(self, partitions: Mapping[UUID, tuple[int, ...]]) -> tuple[TopicPartitionsView, ...]:
-        """``partitions`` with the names of their topics; deleted topics are left out."""
-        named = ((self._topics.name_of(topic_id), topic_id) for topic_id in partitions)
-        return tuple(
-            TopicPartitionsView(topic_id, name, partitions[topic_id])
-            for name, topic_id in named
-            if name is not None
-        )
 
 
 def _range(span: Span, now_ms: int, settings: DeliverySettings) -> RangeView:
