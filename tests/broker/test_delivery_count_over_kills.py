@@ -22,7 +22,7 @@ SECONDS = 240
 
 CONSUMER = """
 import asyncio, sys
-from sharegroup.client.share.consumer import ShareConsumer
+from sharegroup.client.share_consumer import ShareConsumer
 
 async def main():
     consumer = ShareConsumer(

@@ -9,7 +9,7 @@ import pytest
 
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.producer.producer import Producer
-from sharegroup.client.share.consumer import ShareConsumer
+from sharegroup.client.share_consumer import ShareConsumer
 from sharegroup.model.ack_type import AckType
 from sharegroup.model.ids import TopicPartition
 from tests.servers.sharegroup_server import SharegroupServer

@@ -35,16 +35,16 @@ def consumer_of(bootstrap: str, group: str) -> ShareConsumer:
 def test_the_next_fetch_is_sent_before_the_last_one_is_decoded(bootstrap: str) -> None:
     async def scenario() -> None:
         async with consumer_of(bootstrap, "ahead") as consumer:
-            [node_id] = consumer._cluster.metadata.nodes
-            connection = await consumer._cluster.connection(node_id)
-            settings = consumer._fetcher.settings
+            [node_id] = consumer._parts.cluster.metadata.nodes
+            connection = await consumer._parts.cluster.connection(node_id)
+            settings = consumer._parts.fetcher.settings
             waiting: list[object] = []
 
             def decode(fetched: Sequence[FetchedPartition]) -> Sequence[Delivery]:
                 waiting.extend(one.api for one in connection._protocol._waiting)
                 return settings.decode(fetched)
 
-            consumer._fetcher.settings = replace(settings, decode=decode)
+            consumer._parts.fetcher.settings = replace(settings, decode=decode)
             while not await consumer.poll():
                 waiting.clear()
             assert SHARE_FETCH in waiting
@@ -56,7 +56,7 @@ def test_records_of_a_cancelled_poll_are_returned_by_the_next(bootstrap: str) ->
     async def scenario() -> None:
         async with consumer_of(bootstrap, "cancelled") as consumer:
             polling = asyncio.create_task(consumer.poll(timeout_ms=60_000))
-            while not consumer._fetcher._arrived:
+            while not consumer._parts.fetcher._arrived:
                 assert not polling.done()
                 await asyncio.sleep(0)
             polling.cancel()

@@ -112,7 +112,7 @@ def test_a_new_leader_has_none_of_our_locks() -> None:
             group.left[2] = 0
             records = await poll_until(consumer, 5)
             group.leaders[:] = [2, 1]
-            await consumer._cluster.refresh()
+            await consumer._parts.cluster.refresh()
             consumer.accept(*records)
             assert failure(await consumer.commit()) is NotLeaderOrFollower
             assert group.acknowledged == []

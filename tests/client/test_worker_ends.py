@@ -148,13 +148,13 @@ def test_renewals_detect_a_single_lost_lock(kafka: LocalBroker) -> None:
         one = member(kafka, topic, group, max_poll_records=1, **settings)
         other = member(kafka, topic, group, max_poll_records=1, **settings)
         async with one, other:
-            one._holdings.leave_to_worker()
+            one._parts.holdings.leave_to_worker()
             await poll_until(one, 1)
             kafka.advance(seconds=20)
             await poll_until(one, 2)
             kafka.advance(seconds=11)
             [taken] = await poll_until(other, 1)
-            keeper = LockKeeper(one._holdings, one._member, renewing=True)
+            keeper = LockKeeper(one._parts.holdings, one._parts.member, renewing=True)
             keeper._on_lost = lambda partition, offset: lost.append((partition, offset))
             await keeper._renew_all()
         assert [offset for _, offset in lost] == [taken.offset] == [0]
@@ -298,7 +298,7 @@ def test_records_of_the_last_fetch_are_released_before_handlers_end(kafka: Local
         consumer = member(kafka, topic, group)
         working = asyncio.create_task(consumer.run(handler, drain_s=60))
         await runs.wait()
-        await until(lambda: consumer._member._rounds)  # a fetch waits at the broker
+        await until(lambda: consumer._parts.member._rounds)  # a fetch waits at the broker
         consumer.stop()
         kafka.produce(topic, ["1"])
         async with member(kafka, topic, group) as other:

@@ -37,7 +37,7 @@ def member(kafka: LocalBroker, topic: str, group: str) -> ShareConsumer:
 
 
 def worker_metrics(consumer: ShareConsumer) -> dict[str, float]:
-    values = consumer._inner.metrics() if consumer._thread is None else consumer.metrics()
+    values = consumer._read_metrics() if consumer._thread is None else consumer.metrics()
     return {name: value for (group, name), value in values.items() if "worker" in group}
 
 

@@ -19,7 +19,7 @@ from sharegroup.cli.record_format import JSON, renderer
 from sharegroup.cli.stopping import Stopping
 from sharegroup.cli.tables import count
 from sharegroup.client.core.record import Record
-from sharegroup.client.share.consumer import ShareConsumer
+from sharegroup.client.share_consumer import ShareConsumer
 
 POLL_MS: Final = 1_000
 CLOSE_MS: Final = 5_000

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from sharegroup.client.producer.delivery import Delivery, RecordMetadata
     from sharegroup.client.producer.producer import Producer
     from sharegroup.client.security.settings import Security
-    from sharegroup.client.share.consumer import ShareConsumer
+    from sharegroup.client.share_consumer import ShareConsumer
     from sharegroup.client.worker.key_pool import KeyPool
     from sharegroup.client.worker.retry import Backoff, Reject
     from sharegroup.model.acl import AclOperation, AclPattern, AclResource
@@ -115,7 +115,7 @@ _HOMES = {
     "Reject": "worker.retry",
     "ResourceType": "admin.descriptions",
     "Security": "security.settings",
-    "ShareConsumer": "share.consumer",
+    "ShareConsumer": "share_consumer",
     "Wakeup": "errors",
 }
 

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import random
 import signal
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from threading import get_ident
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
 
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.client.core.record import K, Record, Records, V
 from sharegroup.client.errors import IllegalState
-from sharegroup.client.security.properties import SecuritySettings
-from sharegroup.client.share import consumer
+from sharegroup.client.records.decode import decoding_of
 from sharegroup.client.share.commit_callback import AckCallback
+from sharegroup.client.share.commits import ShareCommits
+from sharegroup.client.share.decisions import Decisions
+from sharegroup.client.share.life import ShareLife
 from sharegroup.client.share.metrics import Metrics
-from sharegroup.client.share.polling import GIVE_UP_S
+from sharegroup.client.share.parts import share_parts
+from sharegroup.client.share.polling import GIVE_UP_S, SharePolling
+from sharegroup.client.share.settings import ShareConsumerSettings, share_settings
 from sharegroup.client.worker.settings import SIGNALS, WorkerSettings
+from sharegroup.client.worker.worker import Worker
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
 from sharegroup.sync.front import Front
-from sharegroup.sync.loops import ArrowLoop, BatchLoop, RecordLoop
+from sharegroup.sync.loops import ArrowLoop, BatchLoop, Calls, RecordLoop
 from sharegroup.sync.worker_threads import HandlerThreads, signals_call
 
 if TYPE_CHECKING:
@@ -40,50 +44,19 @@ class ShareConsumer(Front, Generic[K, V]):
         self,
         *topics: str,
         group_id: str,
-        bootstrap_servers: str | Iterable[str] = "127.0.0.1:9092",
-        auto_offset_reset: str | None = None,
         key_deserializer: Callable[[bytes], K] | None = None,
         value_deserializer: Callable[[bytes], V] | None = None,
-        acknowledgement_mode: Literal["implicit", "explicit"] = "implicit",
-        acquire_mode: Literal["batch_optimized", "record_limit"] = "batch_optimized",
-        renew_locks: bool = False,
-        max_poll_records: int = 500,
-        max_poll_interval_ms: int = 300_000,
-        fetch_min_bytes: int = 1,
-        fetch_max_bytes: int = 52_428_800,
-        fetch_max_wait_ms: int = 500,
-        check_crcs: bool = True,
-        client_id: str = "sharegroup",
-        client_rack: str | None = None,
-        request_timeout_ms: int = 30_000,
-        acknowledgement_commit_callback: AckCallback | None = None,
-        security: SecuritySettings = None,
-        jitter: random.Random | None = None,
+        **settings: Unpack[ShareConsumerSettings],
     ) -> None:
-        self._inner = consumer.ShareConsumer(
-            *topics,
-            group_id=group_id,
-            bootstrap_servers=bootstrap_servers,
-            auto_offset_reset=auto_offset_reset,
-            key_deserializer=key_deserializer,
-            value_deserializer=value_deserializer,
-            acknowledgement_mode=acknowledgement_mode,
-            acquire_mode=acquire_mode,
-            renew_locks=renew_locks,
-            max_poll_records=max_poll_records,
-            max_poll_interval_ms=max_poll_interval_ms,
-            fetch_min_bytes=fetch_min_bytes,
-            fetch_max_bytes=fetch_max_bytes,
-            fetch_max_wait_ms=fetch_max_wait_ms,
-            check_crcs=check_crcs,
-            client_id=client_id,
-            client_rack=client_rack,
-            request_timeout_ms=request_timeout_ms,
-            acknowledgement_commit_callback=acknowledgement_commit_callback,
-            security=security,
-            jitter=jitter,
-        )
-        self._inner._callback.elsewhere = True
+        own = share_settings(group_id, settings)
+        decoding = decoding_of(own.check_crcs, key_deserializer, value_deserializer)
+        self._parts = share_parts(topics, own, decoding)
+        self._parts.callback.elsewhere = True
+        self._life = ShareLife(self._parts)
+        self._polling = SharePolling(self._parts, self._life)
+        self._decisions = Decisions(self._parts, self._life)
+        self._commits = ShareCommits(self._parts, self._life)
+        self._worker: Worker | None = None
         super().__init__()
 
     def __enter__(self) -> Self:
@@ -106,63 +79,67 @@ class ShareConsumer(Front, Generic[K, V]):
         unclosed = getattr(self, "_thread", None) is not None
         super().__del__()  # warns
         if unclosed:
-            self._inner._forsake()
+            self._life.forsake()
 
     def start(self) -> None:
         """Connect and join the group."""
-        self._run(self._inner.start())
+        self._run(self._life.start())
 
     def close(self, *, timeout_ms: int = 30_000) -> None:
         """Send pending acknowledgements, release all other records, leave the group."""
-        self._inner._callback.check_outside()
-        self._close(self._inner.close(timeout_ms=timeout_ms))
+        self._parts.callback.check_outside()
+        self._close(self._life.close(timeout_ms))
         self._tell()
 
     @property
     def subscription(self) -> tuple[str, ...]:
         """The subscribed topics."""
-        return self._inner.subscription
+        return self._parts.member.topics
 
     @property
     def assignment(self) -> list[TopicPartition]:
         """The partitions that the group has given to this consumer now, sorted."""
-        return self._inner.assignment
+        return self._life.assignment
 
     @property
     def member_id(self) -> str:
         """This consumer's name in the group."""
-        return self._inner.member_id
+        return self._parts.member.member_id
 
     @property
     def acquisition_lock_timeout_ms(self) -> int | None:
         """How long a lock lasts; None before the first fetch."""
-        return self._inner.acquisition_lock_timeout_ms
+        return self._parts.member.lock_timeout_ms
 
     def metrics(self) -> Metrics:
         """Kafka's share consumer metrics: (group, name) → value."""
-        return self._call(self._inner.metrics)
+        return self._call(self._read_metrics)
+
+    def _read_metrics(self) -> Metrics:
+        worker = {} if self._worker is None else self._worker.read_metrics()
+        return self._parts.member.metrics.read() | worker
 
     def subscribe(self, *topics: str) -> None:
         """Replace the subscription."""
-        self._call(lambda: self._inner.subscribe(*topics))
+        self._call(lambda: self._life.subscribe(topics))
 
     def unsubscribe(self) -> None:
         """Send pending acknowledgements, release all other records, leave the group."""
-        self._run(self._inner.unsubscribe())
+        self._run(self._life.unsubscribe())
         self._tell()
 
     def poll(self, timeout_ms: int = 1_000) -> Records[K, V]:
         """The next records; empty when there were none within ``timeout_ms``."""
         self._tell()
-        return self._run(self._inner.poll(timeout_ms))
+        return self._run(self._polling.poll_records(timeout_ms / 1000))
 
     def __iter__(self) -> RecordLoop[K, V]:
         """An endless loop over records; ends when the consumer is closed."""
-        return RecordLoop(self)
+        return RecordLoop(self._polling, self._calls())
 
     def batches(self, timeout_ms: int = 1_000) -> BatchLoop[K, V]:
         """An endless loop over the results of :meth:`poll`, without the empty ones."""
-        return BatchLoop(self, timeout_ms / 1000)
+        return BatchLoop(self._polling, self._calls(), timeout_ms / 1000)
 
     def arrow_batches(
         self,
@@ -174,7 +151,13 @@ class ShareConsumer(Front, Generic[K, V]):
         """A loop over Arrow record batches: endless, or until no batch came for
         ``idle_timeout_ms``."""
         wait_s = GIVE_UP_S if idle_timeout_ms is None else idle_timeout_ms / 1000
-        return ArrowLoop(self, max_records, include_headers, wait_s)
+        return ArrowLoop(
+            self._polling,
+            self._calls(),
+            max_records=max_records,
+            include_headers=include_headers,
+            wait_s=wait_s,
+        )
 
     def run(
         self,
@@ -214,13 +197,19 @@ class ShareConsumer(Front, Generic[K, V]):
             raise IllegalState("the ShareConsumer is closed")
         loop = self._thread.loop
         threads = HandlerThreads(handler, concurrency, loop)
-        worker = self._call(
-            lambda: self._inner._new_worker(
-                threads.handle, settings, interruptible=False, overdue=lambda: threads.overdue
+        worker = self._worker = self._call(
+            lambda: Worker(
+                self._parts,
+                self._life,
+                self._polling,
+                threads.handle,
+                settings,
+                interruptible=False,
+                overdue=lambda: threads.overdue,
             )
         )
         threads.on_freed = worker.slot_freed
-        self._inner._callback.elsewhere = False
+        self._parts.callback.elsewhere = False
         try:
             with signals_call(signals, lambda: loop.call_soon_threadsafe(worker.interrupt)):
                 self._run(worker.run())
@@ -233,46 +222,57 @@ class ShareConsumer(Front, Generic[K, V]):
         other records are released.
         """
         if self._thread is not None:
-            self._thread.loop.call_soon_threadsafe(self._inner.stop)
+            self._thread.loop.call_soon_threadsafe(self._stop_worker)
+
+    def _stop_worker(self) -> None:
+        if self._worker is None:
+            raise IllegalState("run() was not called, so there is nothing to stop")
+        self._worker.stop()
 
     def wakeup(self) -> None:
         """End the waiting :meth:`poll` or :meth:`commit`, or else the next one, with ``Wakeup``.
         Any thread may call it.
         """
         if self._thread is not None:
-            self._thread.loop.call_soon_threadsafe(self._inner.wakeup)
+            self._thread.loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        if self._worker is None:
+            self._parts.wakeup.ring()
+        else:
+            self._worker.stop()
 
     def accept(self, *records: Record[Any, Any] | ArrowRows) -> None:
         """Explicit mode: the records were processed."""
-        self._inner.accept(*records)
+        self._decisions.decide(records, AckType.ACCEPT)
 
     def release(self, *records: Record[Any, Any] | ArrowRows) -> None:
         """Explicit mode: deliver the records again."""
-        self._inner.release(*records)
+        self._decisions.decide(records, AckType.RELEASE)
 
     def reject(self, *records: Record[Any, Any] | ArrowRows) -> None:
         """Explicit mode: the records cannot be processed."""
-        self._inner.reject(*records)
+        self._decisions.decide(records, AckType.REJECT)
 
     def renew(self, *records: Record[Any, Any] | ArrowRows) -> None:
         """Explicit mode: processing goes on; renew the acquisition locks."""
-        self._inner.renew(*records)
+        self._decisions.decide(records, AckType.RENEW)
 
     def acknowledge(
         self, record: Record[Any, Any] | ArrowRows, kind: AckType | Answers = AckType.ACCEPT
     ) -> None:
         """Accept, release, reject or renew; for Arrow rows also one answer per row."""
-        self._inner.acknowledge(record, kind)
+        self._decisions.acknowledge(record, kind)
 
     def acknowledge_offset(self, topic: str, partition: int, offset: int, kind: AckType) -> None:
         """As :meth:`acknowledge`, by offset: for a record that could not be read."""
-        self._inner.acknowledge_offset(topic, partition, offset, kind)
+        self._decisions.decide_offset(TopicPartition(topic, partition), offset, kind)
 
     def commit(self, *, timeout_ms: int | None = None) -> dict[TopicPartition, KafkaError | None]:
         """Send pending acknowledgements and wait for the outcome of each partition."""
         self._tell()
         try:
-            return self._run(self._inner._commit(timeout_ms, get_ident()))
+            return self._run(self._commits.commit(timeout_ms, get_ident()))
         finally:
             self._tell()
 
@@ -280,11 +280,14 @@ class ShareConsumer(Front, Generic[K, V]):
         """Send pending acknowledgements without waiting. The callback gets the outcome."""
         self._tell()
         asker = get_ident()
-        self._call(lambda: self._inner._commit_async(asker))
+        self._call(lambda: self._commits.commit_async(asker))
 
     def set_acknowledgement_commit_callback(self, callback: AckCallback | None) -> None:
         """Replace the callback; None removes it."""
-        self._call(lambda: self._inner.set_acknowledgement_commit_callback(callback))
+        self._call(lambda: self._commits.replace_callback(callback))
 
     def _tell(self) -> None:
-        self._inner._callback.run(elsewhere=True)
+        self._parts.callback.run(elsewhere=True)
+
+    def _calls(self) -> Calls:
+        return Calls(self._run, self._tell)

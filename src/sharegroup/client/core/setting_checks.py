@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 
 from sharegroup.model.errors import ConfigError
 
@@ -30,3 +31,14 @@ def check_topics(topics: Iterable[object]) -> None:
             )
         if not topic:
             raise ConfigError("the name of a topic is empty")
+
+
+def check_names(client: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Raises TypeError: the constructor of this client has no argument with one of these names."""
+    for name in given:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f". Did you mean {near[0]!r}?" if near else ""
+            raise TypeError(
+                f"{client}.__init__() got an unexpected keyword argument {name!r}{hint}"
+            )

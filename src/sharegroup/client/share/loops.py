@@ -19,13 +19,11 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from sharegroup.client.core.held_deliveries import Iteration
 from sharegroup.client.core.record import K, Record, Records, V
-from sharegroup.client.records.arrow_modules import arrow
-from sharegroup.client.share.answering import ARROW_BATCHES
+from sharegroup.client.share.polling import SharePolling
 
 if TYPE_CHECKING:
     from sharegroup.client.records.arrow_decode import RecordBatch
     from sharegroup.client.share.arrow_batches import ArrowForm
-    from sharegroup.client.share.consumer import ShareConsumer
 
 T = TypeVar("T")
 
@@ -39,10 +37,15 @@ def asking_task() -> object:
 
 
 class Loop(ABC, Generic[T]):
-    """The object that one ``async for`` goes over."""
+    """The object that one ``async for`` goes over.
 
-    def __init__(self, consumer: ShareConsumer[Any, Any]) -> None:
-        self._consumer = consumer
+    Args:
+        owner: the consumer, which is kept as long as the loop over it.
+    """
+
+    def __init__(self, polling: SharePolling, owner: object) -> None:
+        self._polling = polling
+        self._owner = owner
         self._iteration = Iteration()
 
     def __aiter__(self) -> Self:
@@ -58,10 +61,10 @@ class Loop(ABC, Generic[T]):
 
     async def aclose(self) -> None:
         """Leave the loop: its record or batch in work is released."""
-        self._consumer._leaving.leave(self._iteration)
+        self._polling.leave(self._iteration)
 
     def __del__(self) -> None:
-        self._consumer._leaving.leave(self._iteration)
+        self._polling.leave(self._iteration)
 
 
 async def _ready(record: Record[K, V]) -> Record[K, V]:
@@ -71,46 +74,46 @@ async def _ready(record: Record[K, V]) -> Record[K, V]:
 class RecordLoop(Loop[Record[K, V]], Generic[K, V]):
     """Records, one by one. A buffered record is returned without going through :meth:`_next`."""
 
-    def __init__(self, consumer: ShareConsumer[Any, Any]) -> None:
-        super().__init__(consumer)
-        self._holdings = consumer._holdings
+    def __init__(self, polling: SharePolling, owner: object) -> None:
+        super().__init__(polling, owner)
+        self._holdings = polling.holdings
 
     def __anext__(self) -> Coroutine[Any, Any, Record[K, V]]:
         iteration = self._iteration
         iteration.asker = asyncio.current_task()
         iteration.done = given = iteration.given
         if iteration is self._holdings.iteration and given < len(iteration.records):
-            consumer = self._consumer
-            if consumer._clock() <= consumer._yield_at:
+            polling = self._polling
+            if polling.clock() <= polling.yield_at:
                 iteration.given = given + 1
                 return _ready(iteration.records[given])
         return self._next()
 
     async def _next(self) -> Record[K, V]:
-        consumer, iteration = self._consumer, self._iteration
+        polling, iteration = self._polling, self._iteration
         while True:
             given = iteration.given
             if iteration is self._holdings.iteration and given < len(iteration.records):
-                if consumer._clock() > consumer._yield_at:
-                    await consumer._give_way()
+                if polling.clock() > polling.yield_at:
+                    await polling.give_way()
                     continue
                 iteration.given = given + 1
                 return iteration.records[given]
-            if not consumer._may_ask(iteration):
+            if not polling.may_ask(iteration):
                 raise StopAsyncIteration
-            await consumer._next_records(iteration)
+            await polling.next_records(iteration)
 
 
 class BatchLoop(Loop[Records[K, V]], Generic[K, V]):
     """The results of polls, without the empty ones."""
 
-    def __init__(self, consumer: ShareConsumer[Any, Any], wait_s: float) -> None:
-        super().__init__(consumer)
+    def __init__(self, polling: SharePolling, owner: object, wait_s: float) -> None:
+        super().__init__(polling, owner)
         self._wait_s = wait_s
 
     async def _next(self) -> Records[K, V]:
-        while self._consumer._may_ask(self._iteration):
-            records = await self._consumer._poll_records(self._wait_s, self._iteration)
+        while self._polling.may_ask(self._iteration):
+            records = await self._polling.poll_records(self._wait_s, self._iteration)
             if records:
                 return records
         raise StopAsyncIteration
@@ -121,25 +124,27 @@ class ArrowLoop(Loop["RecordBatch"]):
 
     def __init__(
         self,
-        consumer: ShareConsumer[Any, Any],
+        polling: SharePolling,
+        owner: object,
+        *,
         max_records: int,
         include_headers: bool,
         wait_s: float,
     ) -> None:
-        super().__init__(consumer)
+        super().__init__(polling, owner)
         self._columns = (max_records, include_headers)
         self._wait_s = wait_s
         self._form: ArrowForm | None = None
 
     async def _next(self) -> RecordBatch:
-        consumer = self._consumer
+        polling = self._polling
         if self._form is None:
-            await asyncio.to_thread(arrow, ARROW_BATCHES)  # the import takes a second
-            self._form = consumer._arrow_form(*self._columns)
-        while consumer._may_ask(self._iteration):
-            batch = await consumer._poll_arrow(self._form, self._wait_s, self._iteration)
+            await asyncio.to_thread(polling.load_arrow)  # the import takes a second
+            self._form = polling.arrow_form(*self._columns)
+        while polling.may_ask(self._iteration):
+            batch = await polling.poll_arrow(self._form, self._wait_s, self._iteration)
             if batch is not None:
                 return batch
-            if consumer._member.assignment:
-                consumer._leaving.leave(self._iteration)
+            if polling.has_partitions:
+                polling.leave(self._iteration)
         raise StopAsyncIteration

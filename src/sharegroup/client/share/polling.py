@@ -1,24 +1,18 @@
-"""How a share consumer asks for records, for its polls and its loops."""
+"""How a share consumer asks for records, for its polls, its loops and a worker."""
 
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from sharegroup.client.core.held_deliveries import Holdings, Iteration
+from sharegroup.client.core.held_deliveries import Iteration
 from sharegroup.client.core.record import Records
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.records.arrow_modules import arrow
-from sharegroup.client.records.decode import Decoding
-from sharegroup.client.share.answering import ARROW_BATCHES
-from sharegroup.client.share.committer import Committer
-from sharegroup.client.share.fetcher import Fetcher
-from sharegroup.client.share.loop_exits import Leaving
-from sharegroup.client.share.receiver import Receiver
-from sharegroup.client.share.share_member import ShareMember
-from sharegroup.client.wakeup import WakeupCall
+from sharegroup.client.share.decisions import ARROW_BATCHES
+from sharegroup.client.share.life import ShareLife
+from sharegroup.client.share.parts import ShareParts
 
 if TYPE_CHECKING:
     from sharegroup.client.records.arrow_decode import RecordBatch
@@ -34,100 +28,134 @@ GIVE_UP_S: Final = 365 * 86_400
 T = TypeVar("T")
 
 
-class Asking(ABC):
-    """See the module. The consumer sets the attributes."""
+class SharePolling:
+    """See the module.
 
-    _closed: bool = False
-    _committer: Committer
-    _decoding: Decoding
-    _fetcher: Fetcher
-    _flush_at: float = 0.0
-    _form: str | None = None
-    _holdings: Holdings
-    _leaving: Leaving
-    _max_poll_records: int
-    _member: ShareMember
-    _polling: bool = False
-    _receiver: Receiver
-    _started: bool = False
-    _wakeup: WakeupCall
-    _yield_at: float = 0.0
+    Attributes:
+        holdings: the consumer's. Loops look there for their next record.
+        clock: the event loop's, once a loop was given records; in seconds.
+        yield_at: from then on, an ``async for`` calls :meth:`give_way` before its next record.
+        flush_at: from then on, a blocking loop does so.
+    """
 
-    @abstractmethod
-    def _check_usable(self) -> None:
-        """Raises IllegalState: the consumer is closed, or this is its callback."""
+    def __init__(self, parts: ShareParts, life: ShareLife) -> None:
+        self._parts = parts
+        self._life = life
+        self.holdings = parts.holdings
+        self.clock: Callable[[], float] = float
+        self.yield_at = 0.0
+        self.flush_at = 0.0
+        self._form: str | None = None
+        self._polling = False
 
-    @abstractmethod
-    async def start(self) -> None:
-        """Connect and join the group."""
+    @property
+    def has_partitions(self) -> bool:
+        """The group has given partitions to this consumer."""
+        return bool(self._parts.member.assignment)
 
-    def _now(self) -> float:
-        return asyncio.get_running_loop().time()
-
-    async def _poll(
+    async def poll(
         self, wait_s: float, take: Callable[[], T], asking: Iteration | None = None
     ) -> T | None:
-        self._check_usable()
-        if not self._started:
-            await self.start()
-        if not self._member.topics:
+        """The result of ``take``, after as many fetches as ``wait_s`` allows; None: no records.
+
+        Args:
+            asking: the loop that asks; None: a poll asks.
+
+        Raises:
+            IllegalState, KafkaError, Wakeup, CorruptRecordBatch, RecordDeserializationError: as
+                ``ShareConsumer.poll``.
+        """
+        self._life.check_usable()
+        if not self._life.started:
+            await self._life.start()
+        parts = self._parts
+        if not parts.member.topics:
             raise IllegalState("no topics are subscribed: name topics, or call subscribe()")
         if self._polling:
             raise IllegalState("another poll is running: a consumer is for one task at a time")
         self._polling = True
-        self._leaving.stop()
-        self._member.metrics.poll_begins()
+        parts.leaving.stop()
+        parts.member.metrics.poll_begins()
         try:
-            async with self._wakeup.answering():
-                return await self._receiver.receive(take, wait_s, asking)
+            async with parts.wakeup.answering():
+                return await parts.receiver.receive(take, wait_s, asking)
         finally:
             self._polling = False
-            self._member.metrics.poll_ends()
+            parts.member.metrics.poll_ends()
 
-    async def _poll_records(
+    async def poll_records(
         self, wait_s: float, asking: Iteration | None = None
     ) -> Records[Any, Any]:
+        """The records of one poll. Raises as :meth:`poll`."""
         self._give("records")
-        return await self._poll(wait_s, self._take_records, asking) or Records()
+        return await self.poll(wait_s, self._take_records, asking) or Records()
 
     def _take_records(self) -> Records[Any, Any]:
-        rest = self._holdings.rest()
-        return rest or self._holdings.next_records(self._max_poll_records, self._now())
-
-    def _arrow_form(self, max_records: int, include_headers: bool) -> ArrowForm:
-        module = arrow(ARROW_BATCHES)
-        form: ArrowForm = module.ArrowForm(max_records, include_headers, self._decoding)
-        self._give(form.name)
-        return form
-
-    async def _poll_arrow(
-        self, form: ArrowForm, wait_s: float, asking: Iteration
-    ) -> RecordBatch | None:
-        self._fetcher.settings = form.settings(self._fetcher.settings)
-        return await self._poll(wait_s, lambda: form.take(self._holdings, self._now()), asking)
+        rest = self.holdings.rest()
+        now_s = asyncio.get_running_loop().time()
+        return rest or self.holdings.next_records(self._parts.settings.max_poll_records, now_s)
 
     def _give(self, form: str) -> None:
         """Fix the form of this consumer's records: it gives either records or Arrow batches,
         because prefetched records are decoded in one form."""
-        self._check_usable()
+        self._life.check_usable()
         if self._form not in (None, form):
             raise IllegalState(f"this consumer gives {self._form}: make another one for {form}")
         self._form = form
 
-    async def _next_records(self, asking: Iteration) -> None:
-        """The next records for a loop over them, however long it takes."""
-        records = await self._poll_records(GIVE_UP_S, asking)
-        self._yield_at = self._now() + _YIELD_S
-        self._flush_at = self._now() + _ITERATION_FLUSH_S
-        asking.hand_out(records)
+    def leave_to_worker(self) -> None:
+        """From now on, only a worker polls.
 
-    def _may_ask(self, iteration: Iteration) -> bool:
+        Raises:
+            IllegalState: the consumer is closed, or has polled before.
+        """
+        self._life.check_usable()
+        if self._form is not None:
+            raise IllegalState(
+                "run() needs a consumer that has polled nothing, and runs once: make another one"
+            )
+        self._form = "records to run()"
+
+    # --- Arrow ------------------------------------------------------------------------------------
+
+    def load_arrow(self) -> None:
+        """Import NumPy and PyArrow, which takes a second. Any thread may call it.
+
+        Raises:
+            ConfigError: one of them is missing.
+        """
+        arrow(ARROW_BATCHES)
+
+    def arrow_form(self, max_records: int, include_headers: bool) -> ArrowForm:
+        """The form of a loop's Arrow batches.
+
+        Raises:
+            ConfigError: NumPy or PyArrow is missing, or deserializers are set.
+            IllegalState: this consumer has given records in another form.
+        """
+        module = arrow(ARROW_BATCHES)
+        form: ArrowForm = module.ArrowForm(max_records, include_headers, self._parts.decoding)
+        self._give(form.name)
+        return form
+
+    async def poll_arrow(
+        self, form: ArrowForm, wait_s: float, asking: Iteration
+    ) -> RecordBatch | None:
+        """The next Arrow batch of a loop; None: there was none within ``wait_s``. Raises as
+        :meth:`poll`."""
+        fetcher, now = self._parts.fetcher, asyncio.get_running_loop().time
+        fetcher.settings = form.settings(fetcher.settings)
+        return await self.poll(wait_s, lambda: form.take(self.holdings, now()), asking)
+
+    # --- loops ------------------------------------------------------------------------------------
+
+    def may_ask(self, iteration: Iteration) -> bool:
         """Whether the loop goes on.
 
         Raises:
             IllegalState: another loop or a poll has replaced this one.
         """
-        if self._closed or iteration.ended:
+        if self._life.closed or iteration.ended:
             return False
         if iteration.replaced:
             raise IllegalState(
@@ -136,13 +164,25 @@ class Asking(ABC):
             )
         return True
 
-    async def _give_way(self) -> None:
+    async def next_records(self, iteration: Iteration) -> None:
+        """Hand out the next records to a loop over them, however long it takes."""
+        records = await self.poll_records(GIVE_UP_S, iteration)
+        self.clock = asyncio.get_running_loop().time
+        self.yield_at = self.clock() + _YIELD_S
+        self.flush_at = self.clock() + _ITERATION_FLUSH_S
+        iteration.hand_out(records)
+
+    async def give_way(self) -> None:
         """In a long iteration, let the event loop run other tasks and send accepted records."""
         await asyncio.sleep(0)
-        now = self._now()
-        self._yield_at = now + _YIELD_S
-        if now > self._flush_at and not self._closed:
-            self._member.polled()
-            self._flush_at = now + _ITERATION_FLUSH_S
-            self._committer.queue_decided()
-            self._committer.flush()
+        now = self.clock()
+        self.yield_at = now + _YIELD_S
+        if now > self.flush_at and not self._life.closed:
+            self._parts.member.polled()
+            self.flush_at = now + _ITERATION_FLUSH_S
+            self._parts.committer.queue_decided()
+            self._parts.committer.flush()
+
+    def leave(self, iteration: Iteration) -> None:
+        """The application has left the loop. Any thread may call it."""
+        self._parts.leaving.leave(iteration)

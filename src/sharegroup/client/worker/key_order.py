@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from sharegroup.client.core.fetched import Acknowledged
     from sharegroup.client.core.record import Record
-    from sharegroup.client.worker.slots import Work
+    from sharegroup.client.worker.work import Work
     from sharegroup.model.ids import TopicIdPartition
 
 BEHIND_MAX: Final = 500

@@ -16,7 +16,6 @@ import inspect
 import random
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -30,6 +29,7 @@ from sharegroup.client.worker.key_order import BEHIND_MAX, Lines
 from sharegroup.client.worker.metrics import WorkerMetrics
 from sharegroup.client.worker.retry import Backoff, Deliveries
 from sharegroup.client.worker.settings import Handler, WorkerSettings
+from sharegroup.client.worker.work import Work
 from sharegroup.model.errors import ConfigError, SharegroupError
 from sharegroup.model.ids import TopicIdPartition
 
@@ -51,33 +51,6 @@ class DeliveriesUsedUp(Exception):
     """Why the worker gives up on a record without trying: all deliveries before the last ended
     without an acknowledgement, for instance because the process died.
     """
-
-
-@dataclass(eq=False, slots=True)
-class Work:
-    """One record.
-
-    Attributes:
-        task: handles it, while it runs.
-        timer: ends its rest.
-        error: why the worker gave up on it, if its dead letter could not be produced.
-        burying: its dead letter is under way, which a lost lock should not interrupt.
-        cancelled: the worker has cancelled the task.
-        lost: its lock is gone.
-    """
-
-    record: Record
-    task: asyncio.Task[None] | None = None
-    timer: asyncio.TimerHandle | None = None
-    error: Exception | None = None
-    burying: bool = False
-    cancelled: bool = False
-    lost: bool = False
-
-    @property
-    def name(self) -> str:
-        """The record's place, as logs show it."""
-        return f"{self.record.topic_partition}@{self.record.offset}"
 
 
 class Slots:

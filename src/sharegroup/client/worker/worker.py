@@ -8,12 +8,15 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from sharegroup.client.core.record import Records
 from sharegroup.client.errors import CorruptRecordBatch
 from sharegroup.client.records.decode import Decoding, decode_all
+from sharegroup.client.share.life import ShareLife
 from sharegroup.client.share.metrics import Metrics
+from sharegroup.client.share.parts import ShareParts
+from sharegroup.client.share.polling import SharePolling
 from sharegroup.client.worker.answers import Answers
 from sharegroup.client.worker.dead_letters import DeadLetters
 from sharegroup.client.worker.locks import LockKeeper
@@ -24,9 +27,6 @@ from sharegroup.client.worker.signals import answering_signals
 from sharegroup.client.worker.slots import Slots
 from sharegroup.model.errors import ConfigError, UnsupportedVersion
 from sharegroup.model.offsets import OFFSET_MAX
-
-if TYPE_CHECKING:
-    from sharegroup.client.share.running import Running
 
 log = logging.getLogger("sharegroup.worker")
 
@@ -46,23 +46,32 @@ class Worker:
     """See the module. When the worker has ended, its consumer is closed.
 
     Args:
-        consumer: a consumer that has not polled yet.
+        parts, life, polling: a consumer's, which has not polled yet.
         handler: awaited with each record.
         settings: see :class:`WorkerSettings`.
         interruptible: cancelling the handler's task ends the handler; in a thread it does not.
         overdue: how many slots are taken by handlers that nobody awaits any more.
+
+    Raises:
+        IllegalState: the consumer is closed, or has polled before.
     """
 
     def __init__(
         self,
-        consumer: Running,
+        parts: ShareParts,
+        life: ShareLife,
+        polling: SharePolling,
         handler: Handler,
         settings: WorkerSettings,
         *,
         interruptible: bool = True,
         overdue: Callable[[], int] = lambda: 0,
     ) -> None:
-        self._consumer = consumer
+        polling.leave_to_worker()
+        self._parts = parts
+        self._life = life
+        self._polling = polling
+        self._group_id = parts.settings.group_id
         self._handler = handler
         self._settings = settings
         self._interruptible = interruptible
@@ -72,10 +81,8 @@ class Worker:
         self._hurrying = asyncio.Event()
         self._letters: DeadLetters | None = None
         self._slots: Slots | None = None
-        self._answers = Answers(
-            consumer._holdings, consumer._member, consumer._committer, self._note_late
-        )
-        self._max_wait_ms = consumer._fetcher.settings.max_wait_ms
+        self._answers = Answers(parts.holdings, parts.member, parts.committer, self._note_late)
+        self._max_wait_ms = parts.fetcher.settings.max_wait_ms
         self._strict = True
 
     # --- from outside -----------------------------------------------------------------------------
@@ -139,50 +146,49 @@ class Worker:
 
     async def _begin(self) -> tuple[Slots, LockKeeper]:
         """Join the group, read its settings, look for the dead-letter topic."""
-        consumer, settings = self._consumer, self._settings
+        parts, settings = self._parts, self._settings
         topic = settings.dead_letter
-        if topic is not None and topic in consumer.subscription:
+        if topic is not None and topic in parts.member.topics:
             raise ConfigError(f"dead_letter is {topic!r}, a topic that this consumer reads")
-        consumer._holdings.leave_to_worker()
-        await consumer.start()
-        if consumer._lock_keeper is not None:
-            consumer._lock_keeper.cancel()  # ours does the same, and reports lost locks
+        parts.holdings.leave_to_worker()
+        await self._life.start()
+        self._life.stop_keeping_locks()  # the worker does it, and reports lost locks
         if topic is not None:
-            self._letters = DeadLetters(consumer._cluster, topic, consumer._group_id)
+            self._letters = DeadLetters(parts.cluster, topic, self._group_id)
             await self._letters.start(create=settings.create_dead_letter)
         deliveries = await deliveries_of(
-            consumer._cluster,
-            consumer._group_id,
+            parts.cluster,
+            self._group_id,
             settings.retry or Backoff(),
             dead_letters=topic is not None,
         )
         log.info(
             "a worker in %s with %d slots: a record is given up after %d failed deliveries",
-            consumer._group_id,
+            self._group_id,
             settings.concurrency,
             deliveries.attempts,
         )
         return self._open(deliveries)
 
     def _open(self, deliveries: Deliveries) -> tuple[Slots, LockKeeper]:
-        consumer = self._consumer
-        consumer._callback.watcher = self._answers.outcome
-        as_bytes = Decoding(consumer._decoding.check_crcs)  # a dead letter has the record's bytes
-        consumer._fetcher.settings = replace(
-            consumer._fetcher.settings, decode=partial(decode_all, decoding=as_bytes)
+        parts = self._parts
+        parts.callback.watcher = self._answers.outcome
+        as_bytes = Decoding(parts.decoding.check_crcs)  # a dead letter has the record's bytes
+        parts.fetcher.settings = replace(
+            parts.fetcher.settings, decode=partial(decode_all, decoding=as_bytes)
         )
         if not deliveries.renewable:
-            log.warning("the group %s does not let locks be renewed", consumer._group_id)
-        keeper = LockKeeper(consumer._holdings, consumer._member, renewing=deliveries.renewable)
+            log.warning("the group %s does not let locks be renewed", self._group_id)
+        keeper = LockKeeper(parts.holdings, parts.member, renewing=deliveries.renewable)
         self._slots = Slots(
             self._handler,
             self._settings,
-            decoding=consumer._decoding,
+            decoding=parts.decoding,
             answers=self._answers,
             letters=self._letters,
             deliveries=deliveries,
             metrics=self._metrics,
-            chance=consumer._cluster.random,
+            chance=parts.cluster.random,
             renewing=lambda: keeper.renewing,
             interruptible=self._interruptible,
         )
@@ -229,15 +235,14 @@ class Worker:
             slots.take(records)
 
     async def _fetch(self, room: int, *, busy: bool) -> Records:
-        consumer = self._consumer
-        settings = consumer._fetcher.settings
+        fetcher, holdings = self._parts.fetcher, self._parts.holdings
         wait_ms = min(self._max_wait_ms, _WAIT_BUSY_MS) if busy else self._max_wait_ms
-        consumer._fetcher.settings = replace(
-            settings, max_records=room, max_wait_ms=wait_ms, strict=self._strict
+        fetcher.settings = replace(
+            fetcher.settings, max_records=room, max_wait_ms=wait_ms, strict=self._strict
         )
-        holdings, now = consumer._holdings, asyncio.get_running_loop().time
+        now = asyncio.get_running_loop().time
         try:
-            found = await consumer._poll(_POLL_S, lambda: holdings.next_records(room, now()))
+            found = await self._polling.poll(_POLL_S, lambda: holdings.next_records(room, now()))
         except CorruptRecordBatch:
             self._metrics.damaged += 1  # the batch is rejected, and logged elsewhere
             return Records()
@@ -256,10 +261,10 @@ class Worker:
         they would stay locked during the drain.
         """
         slots.start_no_more()
-        consumer, now = self._consumer, asyncio.get_running_loop().time
-        holdings = consumer._holdings
-        deliveries = await consumer._fetcher.last(_LAST_FETCH_S)
-        consumer._committer.queue(holdings.buffer(deliveries))
+        parts, now = self._parts, asyncio.get_running_loop().time
+        holdings = parts.holdings
+        deliveries = await parts.fetcher.last(_LAST_FETCH_S)
+        parts.committer.queue(holdings.buffer(deliveries))
         while holdings.has_buffered:
             try:
                 slots.take(holdings.next_records(OFFSET_MAX, now()))
@@ -301,17 +306,16 @@ class Worker:
     async def _end(self) -> None:
         """Send the last answers, release all other records, leave the group, disconnect."""
         limit_ms = _CLOSE_AT_ONCE_MS if self._hurrying.is_set() else _CLOSE_MS
-        consumer = self._consumer
         async with AsyncExitStack() as stack:  # each step runs, whatever goes wrong in another
             if self._letters is not None:
                 stack.push_async_callback(self._letters.close)
-            stack.push_async_callback(consumer.close, timeout_ms=limit_ms)
+            stack.push_async_callback(self._life.close, limit_ms)
             if self._slots is not None:
                 stack.callback(self._slots.close)
                 await self._answered(limit_ms / 1000)
-        consumer._callback.watcher = None
+        self._parts.callback.watcher = None
         if self._slots is not None:
-            log.info("the worker in %s ended after %s", consumer._group_id, self._metrics.summary())
+            log.info("the worker in %s ended after %s", self._group_id, self._metrics.summary())
 
     async def _answered(self, limit_s: float) -> None:
         try:

@@ -1,0 +1,35 @@
+"""A record in a worker's hands."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from sharegroup.client.core.record import Record
+
+
+@dataclass(eq=False, slots=True)
+class Work:
+    """One record.
+
+    Attributes:
+        task: handles it, while it runs.
+        timer: ends its rest.
+        error: why the worker gave up on it, if its dead letter could not be produced.
+        burying: its dead letter is under way, which a lost lock should not interrupt.
+        cancelled: the worker has cancelled the task.
+        lost: its lock is gone.
+    """
+
+    record: Record
+    task: asyncio.Task[None] | None = None
+    timer: asyncio.TimerHandle | None = None
+    error: Exception | None = None
+    burying: bool = False
+    cancelled: bool = False
+    lost: bool = False
+
+    @property
+    def name(self) -> str:
+        """The record's place, as logs show it."""
+        return f"{self.record.topic_partition}@{self.record.offset}"
