@@ -10,9 +10,9 @@ from sharegroup.broker.delivery.key_loading import load_keys
 from sharegroup.broker.delivery.unpacking import Unpacking
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.limits import UNPACKED_ON_LOOP_BYTES_MAX
-from sharegroup.share import OrderedSharePartition
 from sharegroup.wire.batch import HEADER_BYTES, encode_batch, parse_header, walk, with_records
 from sharegroup.wire.compression import compress
+from tests.share.keyed import keyed_partition
 
 GZIP = 1
 
@@ -44,15 +44,15 @@ def batch(bytes_unpacked: int, codec: int = GZIP, *, broken: bool = False) -> by
 )
 def test_large_batches_are_unpacked_elsewhere(size: int, codec: int, at_once: bool) -> None:
     async def scenario() -> None:
-        core = OrderedSharePartition(start_offset=0, state_epoch=1, leader_epoch=1)
+        core = keyed_partition()
         data = batch(size, codec)
         loading = asyncio.ensure_future(
-            load_keys(core, data, walk(data), Unpacking(), fetch_offset=0)
+            load_keys(core.order, data, walk(data), Unpacking(), fetch_offset=0)
         )
         await asyncio.sleep(0)
         assert loading.done() is at_once
         await loading
-        assert core.loaded_end == 1
+        assert core.order.loaded_end == 1
         core.check_invariants()
 
     asyncio.run(scenario())
@@ -60,10 +60,10 @@ def test_large_batches_are_unpacked_elsewhere(size: int, codec: int, at_once: bo
 
 def test_a_batch_that_cannot_be_unpacked() -> None:
     async def scenario() -> None:
-        core = OrderedSharePartition(start_offset=0, state_epoch=1, leader_epoch=1)
+        core = keyed_partition()
         data = batch(UNPACKED_ON_LOOP_BYTES_MAX, broken=True)
         with pytest.raises(CorruptMessage):
-            await load_keys(core, data, walk(data), Unpacking(), fetch_offset=0)
-        assert core.loaded_end == 0
+            await load_keys(core.order, data, walk(data), Unpacking(), fetch_offset=0)
+        assert core.order.loaded_end == 0
 
     asyncio.run(scenario())

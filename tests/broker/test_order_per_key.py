@@ -11,7 +11,7 @@ from sharegroup.broker.handlers.share.share_fetch import RECORD_LIMIT
 from sharegroup.broker.metrics.reader import MetricsReader
 from sharegroup.broker.server import Broker
 from sharegroup.model.ids import SharePartitionKey
-from sharegroup.share import OrderedSharePartition
+from sharegroup.share import SharePartition
 from sharegroup.wire import apis
 from sharegroup.wire.batch import (
     HEADER_BYTES,
@@ -44,6 +44,7 @@ from tests.broker.share_wire import (
     new_topic,
     parts,
 )
+from tests.share.keyed import key_order
 
 INVALID_RECORD_STATE = 121
 INVALID_CONFIG = 40
@@ -122,12 +123,10 @@ async def ordered(
     return a, b
 
 
-def core_of(broker: Broker) -> OrderedSharePartition:
+def core_of(broker: Broker) -> SharePartition:
     (led,) = broker.parts.share_partitions.all()
-    core = led.core
-    assert isinstance(core, OrderedSharePartition)
-    core.check_invariants()
-    return core
+    led.core.check_invariants()
+    return led.core
 
 
 def offsets(ranges: Sequence[Range]) -> list[int]:
@@ -165,7 +164,7 @@ def test_a_release_takes_back_what_comes_behind_it(tmp_path: Path) -> None:
         assert await b.answer(0, 0, ACCEPT) == 0
         assert await a.fetch() == [(2, 3, 1)], "only the first was charged"
         core = core_of(broker)
-        assert (core.disorder.taken_back, core.disorder.late) == (2, 3)
+        assert (key_order(core).disorder.taken_back, key_order(core).disorder.late) == (2, 3)
         assert core.start_offset == 2
 
     run(tmp_path, scenario)
@@ -206,7 +205,7 @@ def test_an_accept_behind_a_release_of_its_request_goes_back_without_an_error(
         assert [(one.first, one.last) for one in part.gone_back] == [(4, 4)], "for who asks"
         core = core_of(broker)
         assert (core.start_offset, core.delivery_complete_count) == (2, 2), "not 2 and 4"
-        disorder = core.disorder
+        disorder = key_order(core).disorder
         assert (disorder.taken_back, disorder.out_of_order, disorder.late) == (1, 0, 0)
         assert await a.answer(4, 4, ACCEPT) == INVALID_RECORD_STATE, "it has lost its lock before"
         assert await b.fetch() == [(2, 2, 2)]
@@ -221,7 +220,7 @@ def test_an_accept_behind_one_out_of_order_is_an_error(tmp_path: Path) -> None:
         a, b = await ordered(broker, port, "xxxx")
         assert await a.fetch() == [(0, 3, 1)]
         assert await a.answer(1, 3, ACCEPT, RELEASE, ACCEPT) == INVALID_RECORD_STATE
-        assert core_of(broker).disorder.out_of_order == 2
+        assert key_order(core_of(broker)).disorder.out_of_order == 2
         assert await a.answer(0, 0, ACCEPT) == 0
         assert await b.fetch() == [(1, 1, 1)]
         assert await b.answer(1, 1, ACCEPT) == 0
@@ -240,7 +239,7 @@ def test_an_accept_out_of_order_does_not_count(tmp_path: Path) -> None:
         assert await b.fetch() == [(1, 1, 1)], "alone, as after a failure"
         assert await b.answer(1, 1, ACCEPT) == 0
         assert await b.fetch() == [(3, 3, 1)]
-        assert core_of(broker).disorder.out_of_order == 1
+        assert key_order(core_of(broker)).disorder.out_of_order == 1
 
     run(tmp_path, scenario)
 
@@ -298,7 +297,7 @@ def test_a_stalled_key_does_not_fill_the_window(tmp_path: Path) -> None:
         )
         assert await a.fetch(1) == [(0, 0, 1)]
         assert await b.fetch(wait_ms=20_000) == [(401, 401, 1)]
-        assert core_of(broker).waiting == 400
+        assert key_order(core_of(broker)).waiting == 400
 
     run(tmp_path, scenario)
 
@@ -309,7 +308,7 @@ def test_records_without_a_key_have_no_order(tmp_path: Path) -> None:
         assert await a.fetch(2) == [(0, 1, 1)]
         assert await b.fetch() == [(2, 3, 1)]
         assert await a.answer(1, 1, ACCEPT) == 0
-        assert core_of(broker).disorder.out_of_order == 0
+        assert key_order(core_of(broker)).disorder.out_of_order == 0
 
     run(tmp_path, scenario)
 
@@ -417,7 +416,7 @@ def test_without_order_nothing_is_hashed(tmp_path: Path) -> None:
         assert acquired(answer) == {0: [(0, 3, 1)]}
         assert not parts(answer)[0].ordered
         (led,) = broker.parts.share_partitions.all()
-        assert not isinstance(led.core, OrderedSharePartition)
+        assert not led.core.order.needs_keys
         assert led.key == SharePartitionKey(GROUP, a.session.topic_id, 0)
 
     run(tmp_path, scenario)

@@ -1,177 +1,148 @@
-"""Order per key, beside a naive model that walks over all records."""
+"""Order per key at the machine: what the property test beside the naive model does not reach."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from heapq import nsmallest
+from collections.abc import Sequence
+from math import isqrt
 
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from sharegroup.share import AckBatch, AckType, DeliverySettings, SharePartition
+from sharegroup.share.order.key_order import RELEASED_MAX, SOFT_LIMIT, WAITING_MAX
+from tests.share.keyed import key_order, keyed_partition
 
-from sharegroup.share.key_order import KeyOrder
-
-MEMBERS = st.sampled_from(["a", "b", "c"])
-
-
-@dataclass
-class Record:
-    key: int
-    holder: str | None = None
+SETTINGS = DeliverySettings(
+    lock_ms=100, delivery_count_limit=5, record_locks_max=1_000_000, key_max=100
+)
 
 
-class Orders(RuleBasedStateMachine):
-    """Random deliveries and answers; what may be delivered is computed anew each time."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.order = KeyOrder(0, 2)
-        self.records: dict[int, Record] = {}
-        self.blocked: set[int] = set()
-        """Offsets."""
-        self.failed: dict[int, int] = {}
-        """The last record of each key that was given back."""
-        self.widths: dict[int, int] = {}
-        """What the width was when each key was last touched."""
-
-    def earlier(self, offset: int) -> list[Record]:
-        key = self.records[offset].key
-        return [one for at, one in self.records.items() if one.key == key and at < offset]
-
-    def deliverable(self, member: str) -> list[int]:
-        """One after the other, as each delivery changes what may follow."""
-        found: list[int] = []
-        for offset, record in sorted(self.records.items()):
-            before = self.earlier(offset)
-            mine = [one for at, one in self.records.items() if one.key == record.key and
-                    (one.holder == member or at in found)]  # fmt: skip
-            if (
-                record.holder is None
-                and offset not in self.blocked
-                and all(one in mine for one in before)
-                and len(mine) < self.most_of(record.key)
-            ):
-                found.append(offset)
-        return found
-
-    def most_of(self, key: int) -> int:
-        first = min(at for at, one in self.records.items() if one.key == key)
-        free = not any(one.holder for one in self.records.values() if one.key == key)
-        width = self.order.width if free else self.widths[key]
-        return 1 if first <= self.failed.get(key, -1) else min(width, self.order.key_max)
-
-    def touch(self, keys: Iterable[int]) -> None:
-        self.widths |= dict.fromkeys(keys, self.order.width)
-
-    @rule(keys=st.lists(st.integers(0, 5), max_size=12), skipped=st.integers(0, 3))
-    def load(self, keys: list[int], skipped: int) -> None:
-        first = self.order.end + skipped
-        waits = {one.key for one in self.records.values() if not one.holder}
-        offsets = range(first, first + len(keys))
-        self.order.load(offsets, keys, first + len(keys))
-        self.records |= {at: Record(key) for at, key in zip(offsets, keys, strict=True)}
-        self.touch({*keys} - waits)
-
-    @rule(member=MEMBERS, most=st.integers(1, 8), span=st.integers(1, 20))
-    def take(self, member: str, most: int, span: int) -> None:
-        may = self.deliverable(member)
-        assert self.order.next_offset(member) == (may[0] if may else None)
-        last = (may[0] if may else self.order.end) + span
-        taken = self.order.take(member, last, most)
-        within = [offset for offset in may if offset <= last]
-        assert len(taken) == min(most, len(within))
-        assert set(taken) <= set(within)
-        assert not taken or taken[0] == within[0], "the oldest one comes first"
-        held = {one.key for one in self.records.values() if one.holder}
-        self.touch({self.records[offset].key for offset in taken} - held)
-        for offset in taken:
-            assert all(one.holder == member for one in self.earlier(offset))
-            self.records[offset].holder = member
-
-    @rule(key_max=st.integers(1, 4))
-    def configure(self, key_max: int) -> None:
-        if key_max != self.order.key_max:
-            self.order.key_max = key_max
-            self.touch(one.key for one in self.records.values())
-
-    @rule(width=st.integers(1, 5))
-    def narrow_or_widen(self, width: int) -> None:
-        self.order.width = width
-
-    @rule(which=st.integers(0, 99))
-    def finish_a_held_one(self, which: int) -> None:
-        held = [at for at, one in self.records.items() if one.holder and not self.earlier(at)]
-        if held:
-            offset = held[which % len(held)]
-            self.touch([self.records[offset].key])
-            del self.records[offset]
-            self.order.finish([offset])
-
-    @rule(which=st.integers(0, 99), count=st.integers(1, 3))
-    def archive_any(self, which: int, count: int) -> None:
-        """As when the log loses records."""
-        gone = nsmallest(count, [at for at in self.records if at >= which])
-        for offset in gone:
-            self.touch([self.records[offset].key])
-            del self.records[offset]
-        self.order.finish(gone)
-
-    @rule(which=st.integers(0, 99))
-    def give_back(self, which: int) -> None:
-        held = [at for at, one in self.records.items() if one.holder]
-        if held:
-            offset = held[which % len(held)]
-            key = self.records[offset].key
-            later = [at for at in sorted(held) if at > offset and self.records[at].key == key]
-            assert self.order.give_back(offset) == later
-            self.failed[key] = max(self.failed.get(key, -1), offset)
-            self.touch([key])
-            for at in (offset, *later):
-                self.records[at].holder = None
-            assert self.order.give_back(offset) == []
-
-    @rule(which=st.integers(0, 99), blocks=st.booleans())
-    def block(self, which: int, blocks: bool) -> None:
-        """Any that nobody holds, also behind others of its key."""
-        free = [at for at, one in self.records.items() if not one.holder]
-        some = free if blocks else sorted(self.blocked)
-        if some:
-            offset = some[which % len(some)]
-            (self.order.block if blocks else self.order.unblock)(offset)
-            (self.blocked.add if blocks else self.blocked.discard)(offset)
-            if not blocks:
-                self.touch([self.records[offset].key])
-
-    @rule(by=st.integers(0, 30))
-    def move_start(self, by: int) -> None:
-        start = min(self.records, default=self.order.end) + by
-        for offset in sorted(at for at in self.records if at < start):
-            self.touch([self.records[offset].key])
-            del self.records[offset]
-        self.order.move_start(start)
-
-    @invariant()
-    def agrees(self) -> None:
-        self.order.check_invariants()
-        self.blocked &= self.records.keys()
-        assert self.order.blocked == self.blocked
-        assert self.order.blocked_keys == len({self.records[at].key for at in self.blocked})
-        assert len(self.order) == len(self.records)
-        assert self.order.keys == len({one.key for one in self.records.values()})
+def loaded(keys: Sequence[int]) -> SharePartition:
+    partition = keyed_partition()
+    key_order(partition).load(range(len(keys)), keys, len(keys))
+    return partition
 
 
-TestOrders = Orders.TestCase
-TestOrders.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+def acquire(
+    partition: SharePartition,
+    member: str = "m",
+    now_ms: int = 0,
+    most: int = 10**6,
+    *,
+    strict: bool = True,
+    batch: int = 0,
+) -> list[tuple[int, int, int]]:
+    """``batch``: how many offsets each log batch has; 0: there is one."""
+    at = partition.next_fetch_offset(member)
+    end = partition.order.loaded_end
+    batches = [(base, min(base + batch, end) - 1) for base in range(at, end, batch or end)]
+    batches = batches if batch else batches and [(at, end - 1)]
+    found = partition.acquire(
+        member,
+        batches,
+        fetch_offset=at,
+        records_max=most,
+        batch_size=500,
+        strict=strict,
+        now_ms=now_ms,
+        settings=SETTINGS,
+    )
+    return [tuple(one) for one in found.ranges]  # type: ignore[misc]
 
 
-def test_a_stalled_key_costs_nobody_else_anything() -> None:
-    """A million records wait behind one key, and the next of another is found at once."""
-    order = KeyOrder(0, 10)
-    order.load([0], [7], 1)
-    assert order.take("slow", 0, 10) == [0]
-    order.load(range(1, 200_000), [7] * 199_999, 200_000)
-    order.load([200_000], [8], 200_001)
-    assert order.next_offset("quick") == 200_000
-    assert order.take("quick", 200_000, 10) == [200_000]
-    assert order.take("quick", 200_000, 10) == []
+def test_very_many_records_of_a_lock_go_back_in_parts() -> None:
+    count = 3 * RELEASED_MAX
+    partition = loaded([offset % (count // 2) for offset in range(count)])
+    assert acquire(partition) == [(0, count - 1, 1)]
+    calls = 0
+    while (deadline := partition.next_deadline_ms()) is not None and deadline <= 100:
+        change = partition.tick(100, SETTINGS)
+        assert change is not None
+        assert change.expired <= 2 * RELEASED_MAX, "the first of a key, and the one behind it"
+        partition.check_invariants()
+        calls += 1
+    assert calls >= 2
+    half = count // 2
+    assert acquire(partition, "n") == [(0, half - 1, 2)], "one of a key until it is through"
+
+
+def test_loading_stops_where_too_many_wait() -> None:
+    partition = loaded([7] * WAITING_MAX)
+    assert not key_order(partition).may_load
+    assert partition.can_acquire(SETTINGS, "m")
+    assert acquire(partition, most=1) == [(0, 0, 1)]
+    assert key_order(partition).waiting == WAITING_MAX - 1, "the one that is held does not wait"
+    key_order(partition).load([WAITING_MAX], [7], WAITING_MAX + 1)
+    assert not partition.can_acquire(SETTINGS, "n")
+    assert partition.can_acquire(SETTINGS, "m")
+
+
+def test_damage_and_deletion_let_keys_go_on() -> None:
+    partition = loaded([1, 2, 1, 2, 1, 2])
+    assert acquire(partition, most=1) == [(0, 0, 1)]
+    partition.damaged(1, 2)
+    partition.check_invariants()
+    assert acquire(partition, "n") == [(3, 3, 1), (5, 5, 1)], "2 is lost, and 4 waits behind 0"
+    partition.damaged(6, 9)
+    partition.check_invariants()
+    assert partition.order.loaded_end == 10
+    change = partition.log_start_moved(4)
+    assert change is not None
+    assert change.start_offset == 4
+    partition.check_invariants()
+    assert acquire(partition, "o") == [(4, 4, 1)]
+    assert partition.acknowledge(
+        "o", [AckBatch(3, 4, [AckType.ACCEPT])], now_ms=0, settings=SETTINGS
+    )
+    assert partition.start_offset == 5
+
+
+def test_a_limit_that_shrinks_loses_nothing_that_is_taken_back() -> None:
+    """The count that a record gets back may be at the new limit: it is delivered once more."""
+    partition = keyed_partition(batches=[(0, 1, 0, 3)])
+    key_order(partition).load([0, 1], [1, 1], 2)
+    assert acquire(partition) == [(0, 1, 4)]
+    low = DeliverySettings(lock_ms=100, delivery_count_limit=2, record_locks_max=100, key_max=9)
+    partition.tick(100, low)
+    partition.check_invariants()
+    assert [(s.first, s.state.name, s.delivery_count) for s in partition.spans()] == [
+        (1, "AVAILABLE", 3)
+    ]
+
+
+def test_while_records_fail_fewer_of_a_key_go_out_at_once() -> None:
+    partition = loaded([0] * 49 + [1] + [2] * 50)
+    assert acquire(partition, most=100, batch=100) == [(0, 99, 1)], "nothing has failed yet"
+    done = [AckBatch(0, 48, [AckType.ACCEPT]), AckBatch(49, 49, [AckType.RELEASE])]
+    partition.acknowledge("m", done, now_ms=0, settings=SETTINGS)
+    partition.acknowledge("m", [AckBatch(50, 50, [AckType.RELEASE])], now_ms=0, settings=SETTINGS)
+    key_order(partition).load(range(100, 200), [3] * 100, 200)
+    taken = acquire(partition, most=100, batch=200)
+    width = isqrt(2 * ((100 * 3 + 49) // 4 * 3 // 4))
+    assert taken == [(49, 50, 2), (100, 100 + width - 1, 1)], "one each of those that have failed"
+    partition.check_invariants()
+
+
+def test_a_log_batch_is_taken_to_its_end_unless_there_is_a_record_limit() -> None:
+    partition = loaded([*range(40)])
+    assert acquire(partition, most=4, batch=10) == [(0, 3, 1)]
+    assert acquire(partition, most=4, batch=10, strict=False) == [(4, 13, 1)], "to its end"
+    assert acquire(partition, most=4, strict=False) == [(14, 14 + 4 * SOFT_LIMIT - 1, 1)]
+    partition.check_invariants()
+
+
+def test_a_record_that_became_free_below_what_was_read_is_for_the_next_read() -> None:
+    partition = loaded([1, 2, 3, 4])
+    assert acquire(partition, most=2) == [(0, 1, 1)]
+    begun = partition.next_fetch_offset("n")
+    assert begun == 2
+    partition.acknowledge("m", [AckBatch(0, 0, [AckType.RELEASE])], now_ms=0, settings=SETTINGS)
+    found = partition.acquire(
+        "n",
+        [(2, 3)],
+        fetch_offset=begun,
+        records_max=9,
+        batch_size=500,
+        now_ms=0,
+        settings=SETTINGS,
+    )
+    assert found.ranges == ()
+    assert partition.next_fetch_offset("n") == 0
+    assert acquire(partition, "n") == [(0, 0, 2), (2, 3, 1)]

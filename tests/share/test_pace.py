@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from sharegroup.share.pace import UNBOUNDED, Pace
+from sharegroup.share.order.pace import UNBOUNDED, Pace
 
 
 def test_without_failures_there_is_no_bound() -> None:

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from sharegroup.share.order.throttle import Portion, portion, threshold
 from sharegroup.share.record_state import RecordState
 from sharegroup.share.spans import Span
-from sharegroup.share.throttle import Portion, portion, threshold
 
 
 def available(*counts: tuple[int, int]) -> list[Span]:

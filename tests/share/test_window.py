@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from sharegroup.model.share_state import StateBatch
+from sharegroup.share.order.free_ranges import FreeRanges
 from sharegroup.share.record_state import RecordState
 from sharegroup.share.spans import Span
 from sharegroup.share.stretches import woven
@@ -28,13 +29,13 @@ def put(window: Window, *spans: Span) -> None:
 def test_nothing_durable_gives_an_empty_window() -> None:
     window = Window.restored(7, [])
     assert shape(window) == []
-    assert (window.start, window.end, window.first_available()) == (7, 7, None)
+    assert (window.start, window.end, FreeRanges(window).first()) == (7, 7, None)
 
 
 def test_gaps_between_durable_batches_are_available_with_count_0() -> None:
     window = Window.restored(10, [StateBatch(12, 13, 2, 1), StateBatch(15, 15, 0, 3)])
     assert shape(window) == [(10, 11, 0, 0), (12, 13, 2, 0), (14, 14, 0, 0), (15, 15, 0, 3)]
-    assert window.first_available() == 10
+    assert FreeRanges(window).first() == 10
 
 
 def test_a_finished_prefix_is_passed() -> None:
@@ -68,7 +69,6 @@ def test_replace_merges_with_both_neighbours() -> None:
     put(window, Span(6, 7, ACKNOWLEDGED, 0, None))
     assert shape(window) == [(0, 2, 0, 1), (3, 7, 2, 0), (8, 9, 0, 1)]
     put(window, Span(3, 7, AVAILABLE, 1, None))
-    window.offer([(3, 7)])
     assert shape(window) == [(0, 9, 0, 1)]
 
 
@@ -77,25 +77,6 @@ def test_moving_the_start_into_a_span_and_past_the_end() -> None:
     window.move_start(0)
     window.move_start(4)
     assert shape(window) == [(4, 9, 0, 1)]
-    assert window.first_available() == 4
+    assert FreeRanges(window).first() == 4
     window.move_start(20)
     assert (window.start, window.end, shape(window)) == (20, 20, [])
-
-
-def test_first_available_follows_what_is_taken_and_given_back() -> None:
-    window = Window.restored(0, [StateBatch(0, 9, 0, 1), StateBatch(20, 29, 0, 1)])
-    put(window, Span(0, 19, ARCHIVED, 0, None))
-    assert window.first_available() == 20
-    put(window, Span(5, 5, AVAILABLE, 1, None))
-    window.offer([(5, 5)])
-    assert window.first_available() == 5
-
-
-def test_free_ranges_do_not_pile_up() -> None:
-    window = Window.restored(0, [StateBatch(0, 9, 0, 1)])
-    for _ in range(1_000):
-        put(window, Span(5, 5, ARCHIVED, 0, None))
-        put(window, Span(5, 5, AVAILABLE, 1, None))
-        window.offer([(5, 5)])
-    assert len(window._free) < 200
-    assert shape(window) == [(0, 9, 0, 1)]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from sharegroup.share import OrderedSharePartition
 from sharegroup.sim import MemoryDisk
 from tests.broker.by_hand import GROUP, Member, topic_with_records
+from tests.share.keyed import key_order
 from tests.sim.test_broker_in_virtual_time import simulate, start
 
 ACCEPT = 1
@@ -31,9 +31,8 @@ def test_a_lock_that_expires_takes_back_all_of_its_key() -> None:
         assert await second.fetch(topic_id) == [(6, 9, 1)], "what failed is through"
         assert await second.acknowledge(topic_id, 6, 9, kind=ACCEPT) == 0
         (led,) = broker.parts.share_partitions.all()
-        assert isinstance(led.core, OrderedSharePartition)
         led.core.check_invariants()
-        assert (led.core.start_offset, led.core.disorder.taken_back) == (10, 4)
+        assert (led.core.start_offset, key_order(led.core).disorder.taken_back) == (10, 4)
         await broker.close()
 
     simulate(scenario)
@@ -53,18 +52,18 @@ def test_a_lock_that_expires_at_the_limit_blocks_its_key() -> None:
         assert await first.fetch(topic_id, wait_ms=60_000) == [], "the lock has expired again"
         assert await first.fetch(topic_id, wait_ms=60_000) == []
         (led,) = broker.parts.share_partitions.all()
-        assert isinstance(led.core, OrderedSharePartition)
         led.core.check_invariants()
-        assert (led.core.start_offset, led.core.blocked_keys) == (0, 1)
+        assert (led.core.start_offset, led.core.order.blocked_keys) == (0, 1)
         disk.crash()
 
         again, port = await start(disk)
         member = await Member.join(port, "third")
         assert await member.fetch(topic_id) == []
         (led,) = again.parts.share_partitions.all()
-        assert isinstance(led.core, OrderedSharePartition)
-        assert led.core.blocked_keys == 1
-        assert led.core.is_blocked(0, again.parts.share_partitions.delivery_settings(GROUP))
+        assert led.core.order.blocked_keys == 1
+        assert key_order(led.core).is_blocked(
+            0, again.parts.share_partitions.delivery_settings(GROUP)
+        )
         led.core.check_invariants()
         await again.close()
         await broker.close()

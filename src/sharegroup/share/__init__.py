@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sharegroup.share.acknowledge import AckBatch
 from sharegroup.share.acquire import Acquisition
-from sharegroup.share.ordered import OrderedSharePartition
+from sharegroup.share.order import KeyOrder, LogOrder, Order
 from sharegroup.share.partition import SharePartition, Statistics
 from sharegroup.share.ranges import AcquiredRange
 from sharegroup.share.record_state import AckType, RecordState
@@ -22,7 +22,9 @@ __all__ = [
     "AcquiredRange",
     "Acquisition",
     "DeliverySettings",
-    "OrderedSharePartition",
+    "KeyOrder",
+    "LogOrder",
+    "Order",
     "RecordState",
     "SharePartition",
     "ShareSession",

@@ -2,7 +2,7 @@
 
 Kafka keeps its in-flight records in these batches. Here the window is made of spans, which merge
 and split as states change, so the bounds are kept beside it. They matter for one thing only: how
-many records a throttled portion holds (:mod:`sharegroup.share.throttle`). After a load each durable
+many records a throttled portion holds (:mod:`sharegroup.share.order.throttle`). After a load each
 state batch is a delivery batch.
 """
 

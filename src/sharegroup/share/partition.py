@@ -19,56 +19,31 @@ Kafka's counterpart is class SharePartition. What differs, and why:
 * **Moving the log start** forgets all records below it, acquired or not. Kafka keeps acquired ones
   until their locks expire. In both, a late acknowledgement succeeds and is ignored.
 
+Which record comes next, and who may get it, is the matter of the share partition's *order*
+(:mod:`sharegroup.share.order`). The list above is about the order of the log.
+
 A lock expires in :meth:`SharePartition.tick`, not at its deadline. Until then its holder may still
 acknowledge: no other member can have acquired the record.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sharegroup.model.errors import InvalidRecordState
 from sharegroup.model.share_state import StateRow
-from sharegroup.share.acknowledge import SILENT, AckBatch, Answer, checked_answers
-from sharegroup.share.acquire import (
-    NOTHING,
-    Acquisition,
-    Request,
-    acquired,
-    lose,
-    unfinished,
-)
+from sharegroup.share.acknowledge import AckBatch, checked_answers
+from sharegroup.share.acquire import NOTHING, Acquisition, Request
 from sharegroup.share.archived import Archived, Reason
-from sharegroup.share.locks import Lock
-from sharegroup.share.offset_codes import combined, distinct
+from sharegroup.share.lost_records import unfinished
+from sharegroup.share.order import LogOrder, Order
 from sharegroup.share.ranges import Fetched
-from sharegroup.share.record_state import AVAILABLE, RENEW, AckType, RecordState, Verb
-from sharegroup.share.release import take_back
+from sharegroup.share.record_state import AVAILABLE, RENEW, RecordState
 from sharegroup.share.settings import DeliverySettings
-from sharegroup.share.spans import ABSENT, Span, Status
+from sharegroup.share.spans import Span
 from sharegroup.share.state_changes import Changes, StateChange
-from sharegroup.share.stretches import Stretch
 from sharegroup.share.window import Window
-
-_TYPE_BITS = 3
-_VERBS = tuple(Verb(kind) for kind in AckType)
-_OR = [bytes([code | kind for code in range(256)]) for kind in range(1 << _TYPE_BITS)]
-_SHIFTED = bytes([code << _TYPE_BITS & 0xFF for code in range(256)])
-
-
-@dataclass(slots=True)
-class _Meeting:
-    """A piece of the window, with the answer that names its offsets.
-
-    A code is one byte for the status and the acknowledgement type together. ``codes`` has one for
-    each offset, or one for all. ``met`` has the status and the verb of each code. The verb is None
-    if the answer is silent about these offsets, or if nobody holds them.
-    """
-
-    piece: Stretch
-    codes: bytes
-    met: dict[int, tuple[Status, Verb | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +65,9 @@ class Statistics:
 class SharePartition:
     """One share partition at its leader.
 
-    ``archived`` collects the records archived from now on, with the reason.
+    Args:
+        archived: collects the records archived from now on, with the reason.
+        order: makes the order in which the records are delivered.
 
     Raises:
         ValueError: ``batches`` are not a valid durable state (see :meth:`Window.restored`).
@@ -104,11 +81,13 @@ class SharePartition:
         leader_epoch: int,
         batches: Iterable[StateRow] = (),
         archived: Archived | None = None,
+        order: Callable[[Window, Archived], Order] = LogOrder,
     ) -> None:
         self.state_epoch = state_epoch
         self.leader_epoch = leader_epoch
         self.archived = archived or Archived()
         self._window = Window.restored(start_offset, batches)
+        self.order = order(self._window, self.archived)
 
     @property
     def start_offset(self) -> int:
@@ -132,23 +111,17 @@ class SharePartition:
         return self._window.finished
 
     def next_fetch_offset(self, member_id: str = "") -> int:
-        """Where to read the log for the next acquisition: redelivery first, else new records."""
-        available = self._window.first_available()
-        return self._window.end if available is None else available
+        """Where to read the log for the next acquisition of this member: redelivery first, else new
+        records."""
+        return self.order.next_offset(member_id)
 
-    def can_acquire(
-        self,
-        settings: DeliverySettings,
-        member_id: str = "",
-    ) -> bool:
-        """Whether to read the log: records are available, or the window may grow."""
-        return (
-            self._window.counts[AVAILABLE] > 0 or self.in_flight_count < settings.record_locks_max
-        )
+    def can_acquire(self, settings: DeliverySettings, member_id: str = "") -> bool:
+        """Whether to read the log for this member: there are records for it, or room for more."""
+        return self.order.has_room(settings, member_id)
 
     def offers(self, end: int, settings: DeliverySettings) -> bool:
         """Whether some member may acquire a record below the offset ``end``."""
-        return self.next_fetch_offset() < end and self.can_acquire(settings)
+        return self.order.offers(end, settings)
 
     def next_deadline_ms(self) -> int | None:
         """When :meth:`tick` has something to do, or None."""
@@ -190,14 +163,14 @@ class SharePartition:
         Raises:
             ValueError: ``batches`` are out of order.
         """
-        window = self._window
-        if not batches or records_max <= 0 or batches[-1][1] < window.start:
+        order = self.order
+        if not batches or records_max <= 0 or batches[-1][1] < self._window.start:
             return NOTHING
-        if fetch_offset > window.end:
+        if fetch_offset > order.loaded_end:
             return NOTHING
         fetched = Fetched(fetch_offset, batches, aborted)
         request = Request(member_id, records_max, batch_size, strict, now_ms + settings.lock_ms)
-        return acquired(window, fetched, request, settings)
+        return Acquisition(order.take(fetched, request, settings))
 
     # -- give back --------------------------------------------------------------------------
 
@@ -211,6 +184,7 @@ class SharePartition:
         renew_allowed: bool = True,
     ) -> StateChange | None:
         """Apply the acknowledgements of ``member_id``: all of them, or raise an error before any.
+        With order per key they may apply in part (:mod:`sharegroup.share.order.key_order`).
 
         Offsets below the start are ignored, and so are offsets that are not in the log. RENEW
         restarts the lock and changes nothing durable. None: there is nothing to write.
@@ -228,27 +202,7 @@ class SharePartition:
         )
         if not settings.renew_enabled and any(RENEW in one.types for one in answers):
             raise InvalidRecordState("Renewing acquisition locks is not enabled for the group.")
-        met = [_met(window.pieces(one.first, one.last), one, member_id) for one in answers]
-        changes = Changes(settings.delivery_count_limit, self.archived)
-        for meetings in met:
-            self._apply(meetings, member_id, now_ms + settings.lock_ms, changes)
-        return changes.settled(window)
-
-    def _apply(
-        self, meetings: list[_Meeting], member_id: str, deadline_ms: int, changes: Changes
-    ) -> None:
-        """Apply one answer; ``meetings`` are all pieces that it names."""
-        window = self._window
-        new: list[Stretch] = []
-        for meeting in meetings:
-            piece, lock = meeting.piece, None
-            for _, verb in meeting.met.values():
-                if verb is RENEW:
-                    lock = window.locks.take(member_id, deadline_ms)
-                    lock.add_range(piece.first, piece.last)
-                    break
-            new += changes.moved(piece, meeting.codes, meeting.met, lock)
-        window.replace([one.piece for one in meetings], new)
+        return self.order.give_back(answers, member_id, now_ms + settings.lock_ms, settings)
 
     def release_member(
         self,
@@ -262,7 +216,7 @@ class SharePartition:
         With very many pieces, a part is left to :meth:`tick`, which is due at once: the caller must
         check :meth:`next_deadline_ms` again.
         """
-        return self._release(self._window.locks.of_member(member_id), now_ms, settings)
+        return self.order.take_back(self._window.locks.of_member(member_id), now_ms, settings)
 
     def renew_member(self, member_id: str, *, now_ms: int, settings: DeliverySettings) -> None:
         """Restart the locks of ``member_id``."""
@@ -277,15 +231,7 @@ class SharePartition:
         again gives the same or an earlier state of these records. With very many pieces, a part is
         left to the next call, which is due at once (:mod:`sharegroup.share.release`).
         """
-        return self._release(self._window.locks.expired(now_ms), now_ms, settings)
-
-    def _release(
-        self, locks: list[Lock], now_ms: int, settings: DeliverySettings
-    ) -> StateChange | None:
-        changes = Changes(settings.delivery_count_limit, self.archived)
-        if locks:
-            take_back(self._window, locks, changes, now_ms)
-        return changes.settled(self._window)
+        return self.order.take_back(self._window.locks.expired(now_ms), now_ms, settings)
 
     def log_start_moved(self, log_start: int) -> StateChange | None:
         """Forget records below ``log_start``, which retention or DeleteRecords removed.
@@ -298,7 +244,9 @@ class SharePartition:
             return None
         self.archived.add(unfinished(window, window.start, log_start - 1, Reason.DELETED))
         window.move_start(log_start)
-        return Changes(0, self.archived).settled(self._window, moved=True)
+        change = Changes(self.archived).settled(window, moved=True)
+        self.order.start_moved()
+        return change
 
     def damaged(self, first: int, last: int) -> StateChange | None:
         """Archive offsets ``first`` … ``last``, which the log has lost to damage.
@@ -315,8 +263,8 @@ class SharePartition:
         As :meth:`damaged`, but ``archived`` does not count these offsets.
         """
         before = self._window.start
-        lose(self._window, first, last)
-        return Changes(0, self.archived).settled(self._window, moved=self._window.start > before)
+        self.order.lost(first, last)
+        return Changes(self.archived).settled(self._window, moved=self._window.start > before)
 
     # -- look -------------------------------------------------------------------------------
 
@@ -344,50 +292,6 @@ class SharePartition:
         return window.iterate_from(first) if first < window.end else iter(())
 
     def check_invariants(self) -> None:
-        """Assert the invariants that :mod:`sharegroup.share.window` lists."""
+        """Assert the invariants that :mod:`sharegroup.share.window` and the order list."""
         self._window.check_invariants()
-
-
-def _met(pieces: list[Stretch], answer: Answer, member_id: str) -> list[_Meeting]:
-    """What ``answer`` says about each of ``pieces``; both cover the same offsets.
-
-    Raises:
-        InvalidRecordState: ``member_id`` does not hold a record that the answer names.
-    """
-    found = []
-    for piece in pieces:
-        types = answer.types
-        if len(types) > 1:
-            types = types[piece.first - answer.first : piece.last - answer.first + 1]
-        codes = codes_of(piece, types)
-        met = {}
-        refused: list[tuple[int, str]] = []
-        for code in distinct(codes):
-            status = piece.statuses[code >> _TYPE_BITS]
-            kind = code & SILENT
-            lock = status.lock
-            met[code] = (status, _VERBS[kind] if lock and kind != SILENT else None)
-            if kind == SILENT or (lock is not None and lock.member_id == member_id):
-                continue
-            if reason := _not_held(status):
-                refused.append((piece.first + codes.index(code), reason))
-        if refused:
-            raise InvalidRecordState("Offset {} is {}.".format(*min(refused)))
-        found.append(_Meeting(piece, codes, met))
-    return found
-
-
-def codes_of(piece: Stretch, types: bytes) -> bytes:
-    """Status and type in one byte each: the type is in the lowest bits."""
-    if len(piece.codes) == 1:
-        return types  # the only status has code 0
-    statuses = piece.codes.translate(_SHIFTED)
-    return statuses.translate(_OR[types[0]]) if len(types) == 1 else combined(statuses, types)
-
-
-def _not_held(status: Status) -> str | None:
-    """Why a member cannot acknowledge offsets of this status, which it does not hold; None if the
-    offsets have no records."""
-    if status.lock is None:
-        return None if status.delivery_count == ABSENT else "not acquired"
-    return "acquired by another member"
+        self.order.check_invariants()

@@ -35,6 +35,8 @@ class Fetched:
     ) -> None:
         self.bases = [base for base, _ in batches]
         self.lasts = [last for _, last in batches]
+        self.begin = self.bases[0]
+        """The first offset read."""
         self.end = self.lasts[-1] + 1
         """One past the last offset read."""
         adjoining = self._adjoining()

@@ -58,3 +58,9 @@ TRANSITIONS: Final[dict[tuple[RecordState, Verb], RecordState]] = {
 }
 
 TERMINAL: Final = frozenset(RecordState) - {state for state, _ in TRANSITIONS}
+
+
+def released(delivery_count: int, delivery_count_limit: int) -> Verb:
+    """What a release or an ended lock does to a record that was delivered ``delivery_count`` times:
+    RELEASE, or EXHAUST at the delivery limit."""
+    return EXHAUST if delivery_count >= delivery_count_limit else RELEASE

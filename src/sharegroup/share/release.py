@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sharegroup.share.locks import Lock
-from sharegroup.share.record_state import Verb
+from sharegroup.share.record_state import released
 from sharegroup.share.state_changes import Changes
 from sharegroup.share.stretches import Stretch
 from sharegroup.share.window import Window
@@ -23,7 +23,9 @@ _PASS_PER_REPLACE = 8
 """About how many stretches one pass visits in the time of one replacement."""
 
 
-def take_back(window: Window, locks: list[Lock], changes: Changes, now_ms: int) -> None:
+def take_back(
+    window: Window, locks: list[Lock], changes: Changes, now_ms: int, delivery_count_limit: int
+) -> None:
     """Release what ``locks`` hold, or a part of it; locks that still hold records are due again."""
     held = sum(lock.held for lock in locks)
     ended = set(locks)
@@ -39,7 +41,7 @@ def take_back(window: Window, locks: list[Lock], changes: Changes, now_ms: int) 
                 break
             looked_at += 1
             old.append(piece)
-            new += _released(piece, ended, changes)
+            new += _released(piece, ended, changes, delivery_count_limit)
         window.replace(old, new)
         if old[-1].last < last:
             put_off(window, ended, old[-1].last + 1, now_ms)
@@ -47,9 +49,9 @@ def take_back(window: Window, locks: list[Lock], changes: Changes, now_ms: int) 
     changes.expired = held - sum(lock.held for lock in locks)
 
 
-def _released(piece: Stretch, ended: set[Lock], changes: Changes) -> list[Stretch]:
+def _released(piece: Stretch, ended: set[Lock], changes: Changes, limit: int) -> list[Stretch]:
     met = {
-        code: (status, Verb.RELEASE if status.lock in ended else None)
+        code: (status, released(status.delivery_count, limit) if status.lock in ended else None)
         for code, status in piece.met()
     }
     return changes.moved(piece, piece.codes, met)

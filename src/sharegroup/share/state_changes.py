@@ -17,8 +17,6 @@ from sharegroup.share.offset_codes import marked_runs
 from sharegroup.share.record_state import (
     ACQUIRED,
     AVAILABLE,
-    EXHAUST,
-    RELEASE,
     RENEW,
     TERMINAL,
     TRANSITIONS,
@@ -92,11 +90,11 @@ class Changes:
     Records that are given up go to ``archived`` at once.
     """
 
-    def __init__(self, delivery_count_limit: int, archived: Archived) -> None:
-        self._limit = delivery_count_limit
+    def __init__(self, archived: Archived) -> None:
         self._archived = archived
         self.batches: list[StateRow] = []
-        self._available: list[tuple[int, int]] = []
+        self.available: list[tuple[int, int]] = []
+        """Ranges that hold all records that became available."""
         self._made_available = 0
         self.expired = 0
 
@@ -111,8 +109,8 @@ class Changes:
         its place.
 
         ``codes`` has one byte for all offsets or one for each. ``met`` has for each of these bytes
-        the status and the verb; with None the status stays. RELEASE at the delivery limit archives
-        a record. RENEW moves a record to the lock ``renewed``.
+        the status and the verb; with None the status stays. RENEW moves a record to the lock
+        ``renewed``.
         """
         if len(met) == 1:
             ((status, verb),) = met.values()
@@ -141,8 +139,6 @@ class Changes:
         _, count, _ = status
         if verb is RENEW:
             return Status(status.state, count, renewed), None
-        if verb is RELEASE and count >= self._limit:
-            verb = EXHAUST
         outcome = _OUTCOMES[verb]
         return outcome.finished or Status(outcome.state, count, None), outcome
 
@@ -156,7 +152,7 @@ class Changes:
             self._write([(first, last, outcome.number, count)])
             if outcome.state is AVAILABLE:
                 self._made_available += last - first + 1
-                self._available.append((first, last))
+                self.available.append((first, last))
             if outcome.reason is not None:
                 self._archived.add([ArchivedRange(first, last, outcome.reason, count)])
         return Stretch(first, last, (after,))
@@ -176,7 +172,7 @@ class Changes:
         for mark, (state, _) in enumerate(values, start=1):
             if state == AVAILABLE:
                 self._made_available += marks.count(mark)
-                self._available.append((first + marks.index(mark), first + marks.rindex(mark)))
+                self.available.append((first + marks.index(mark), first + marks.rindex(mark)))
 
     def _give_up(self, first: int, last: int, codes: bytes, why: _Notes) -> None:
         """Tell ``archived`` the reason and delivery count of the offsets with these codes."""
@@ -200,8 +196,6 @@ class Changes:
 
     def settled(self, window: Window, *, moved: bool = False) -> StateChange | None:
         """Advance the start of ``window`` over finished offsets; returns the change, if any."""
-        if self._available:
-            window.offer(self._available)
         moved = window.pass_terminal() or moved
         if not moved and not self.batches:
             return None

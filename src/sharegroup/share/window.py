@@ -12,7 +12,6 @@ for all or one byte for each (:mod:`sharegroup.share.stretches`). Invariants, as
   it;
 * every offset held by a lock lies in a range that the lock remembers;
 * ``counts`` is the number of offsets per state;
-* every AVAILABLE offset lies in a remembered free range;
 * delivery batches tile at least the window; no delivery count is above ``deliveries_max``.
 """
 
@@ -21,7 +20,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from heapq import heapify, heappop, heappush, heapreplace
 from itertools import dropwhile, pairwise
 
 from sharegroup.model.share_state import StateBatch, StateRow
@@ -41,7 +39,6 @@ from sharegroup.share.stretches import (
     woven,
 )
 
-_FREE_MIN = 64
 _STATES = max(RecordState) + 1
 _PERSISTED = frozenset({AVAILABLE, *TERMINAL})
 _IS_AVAILABLE = [state == AVAILABLE for state in range(_STATES)]
@@ -62,8 +59,6 @@ class Window:
         """Upper bound of the delivery counts in the window; 0 again when the window is empty."""
         self._stretches: list[Stretch] = []
         self._firsts: list[int] = []
-        # Heap of ranges that became available; parts of them may have been acquired since.
-        self._free: list[tuple[int, int]] = []
 
     @classmethod
     def restored(cls, start: int, batches: Iterable[StateRow]) -> Window:
@@ -157,8 +152,6 @@ class Window:
         self._stretches[-1:] = around
         self._firsts[-1:] = [one.first for one in around]
         self.end = new[-1].last + 1
-        if free := [(s.first, s.last) for s in new if s.state is AVAILABLE]:
-            self.offer(free)
 
     def move_start(self, offset: int) -> None:
         """Forget everything below ``offset``. An ``offset`` past the end leaves an empty window."""
@@ -187,41 +180,10 @@ class Window:
         self.move_start(end)
         return True
 
-    def offer(self, ranges: list[tuple[int, int]]) -> None:
-        """Remember that ``ranges`` became AVAILABLE. Call it after the spans have changed."""
-        free = self._free
-        # Ranges whose records were acquired since stay in the heap. When they are many, it is made
-        # anew from the window; the bound keeps such walks rare.
-        if len(free) + len(ranges) > _FREE_MIN + 2 * (self.end - self.start):
-            free[:] = [(s.first, s.last) for s in self if s.state is AVAILABLE]
-        elif len(ranges) > len(free):  # one heapify is cheaper than so many pushes
-            free += ranges
-            heapify(free)
-        else:
-            for first_and_last in ranges:
-                heappush(free, first_and_last)
-
-    def offer_all(self) -> None:
-        """Remember the whole window as one range. For order per key, which finds the next record by
-        :class:`~sharegroup.share.key_order.KeyOrder`, not by :meth:`first_available`."""
-        self._free[:] = [(self.start, self.end - 1)] if self.start < self.end else []
-
-    def first_available(self) -> int | None:
-        """The lowest AVAILABLE offset, or None."""
-        free = self._free
-        if not self.counts[AVAILABLE]:
-            free.clear()
-            return None
-        while True:
-            first, last = free[0]
-            found = self._first_available_in(max(first, self.start), last)
-            if found is not None:
-                if found > first:  # the next call need not pass the acquired records again
-                    heapreplace(free, (found, last))
-                return found
-            heappop(free)
-
-    def _first_available_in(self, first: int, last: int) -> int | None:
+    def first_available_in(self, first: int, last: int) -> int | None:
+        """The lowest AVAILABLE offset in ``first`` … ``last``, or None. The window is not empty."""
+        if first < self.start:
+            first = self.start
         if first > last:
             return None
         for at in range(self._locate(first), len(self._stretches)):
@@ -303,8 +265,7 @@ class Window:
         assert held == Counter({lock: lock.held for lock in self.locks}), "locks miscounted"
         self.batches.check_invariants(self.start, self.end)
         for lock in held:
-            _check_covered([span for span in self if span.lock is lock], lock.ranges)
-        _check_covered([s for s in self if s.state is AVAILABLE], self._free)
+            check_covered([span for span in self if span.lock is lock], lock.ranges)
 
     def _check_stretches(self) -> None:
         assert self._firsts == [one.first for one in self._stretches], "index is wrong"
@@ -331,7 +292,7 @@ def _meet(left: Stretch, right: Stretch) -> bool:
     return left.statuses[left.codes[-1]] == right.statuses[right.codes[0]]
 
 
-def _check_covered(spans: list[Span], ranges: list[tuple[int, int]]) -> None:
+def check_covered(spans: list[Span], ranges: list[tuple[int, int]]) -> None:
     """Assert that every offset of ``spans`` is in one of the remembered ``ranges``."""
     remembered = iter(sorted(ranges))
     first, last = next(remembered, (0, -1))

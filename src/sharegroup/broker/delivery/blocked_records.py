@@ -9,9 +9,8 @@ from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.share_acknowledging import AckBatchMessage
 from sharegroup.model.ack_type import AckType
-from sharegroup.model.errors import InvalidRecordState, InvalidRequest, UnknownTopicId
+from sharegroup.model.errors import InvalidRequest, UnknownTopicId
 from sharegroup.model.ids import SharePartitionKey
-from sharegroup.share.ordered import OrderedSharePartition
 
 
 async def decide(
@@ -39,11 +38,9 @@ async def decide(
             raise InvalidRequest("By hand, records are released or rejected one by one.")
     settings = parts.share_partitions.delivery_settings(key.group_id)
     led = await parts.share_partitions.get(key, parts.topics.log(name, key.partition))
-    if not isinstance(led.core, OrderedSharePartition):
-        raise InvalidRecordState("The group has no order per key: none of its records is blocked.")
     for batch in batches:
         archive = batch.acknowledge_types[0] == AckType.REJECT
-        change = led.core.decide(batch.first_offset, archive=archive, settings=settings)
+        change = led.core.order.decide(batch.first_offset, archive=archive, settings=settings)
         if change is not None:
             await parts.share_partitions.persist([(led, change)])
         parts.share_partitions.wake(led)

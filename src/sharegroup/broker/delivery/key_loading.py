@@ -17,7 +17,7 @@ from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.limits import DECOMPRESSED_BATCH_BYTES_MAX, UNPACKED_ON_LOOP_BYTES_MAX
 from sharegroup.records.check import plain_records
 from sharegroup.records.key_hashes import key_hashes, offsets_of
-from sharegroup.share.ordered import OrderedSharePartition
+from sharegroup.share.order import Order
 from sharegroup.wire.batch import COMPRESSION_MASK, Walk, parse_header
 from sharegroup.wire.markers import is_control
 
@@ -33,7 +33,7 @@ class _Read(NamedTuple):
 
 
 class _Keys(NamedTuple):
-    """Records and the hashes of their keys, as :meth:`OrderedSharePartition.load` takes them."""
+    """Records and the hashes of their keys, as :meth:`Order.load` takes them."""
 
     offsets: Sequence[int]
     hashes: Sequence[int]
@@ -41,7 +41,7 @@ class _Keys(NamedTuple):
 
 
 async def load_keys(
-    core: OrderedSharePartition,
+    order: Order,
     data: bytes,
     batches: Walk,
     unpacking: Unpacking,
@@ -49,7 +49,7 @@ async def load_keys(
     fetch_offset: int,
     aborted: Sequence[tuple[int, int]] = (),
 ) -> None:
-    """Let ``core`` take in the records of a read from ``fetch_offset`` on, if it has room and has
+    """Let ``order`` take in the records of a read from ``fetch_offset`` on, if it has room and has
     not taken them in yet. Control records and records of ``aborted`` batches are left out: nobody
     gets them.
 
@@ -59,15 +59,15 @@ async def load_keys(
         InvalidRecord, CorruptMessage: the records of a batch cannot be read.
         UnsupportedCompressionType: there is no such codec.
     """
-    since = core.loaded_end
-    if batches.end_offset <= since or fetch_offset > since or not core.has_room:
+    since = order.loaded_end
+    if batches.end_offset <= since or fetch_offset > since or not order.may_load:
         return
     read = _Read(data, batches, aborted, since)
     try:
         keys = _keys(read, UNPACKED_ON_LOOP_BYTES_MAX)
     except CorruptMessage:  # corrupt, or too large for the loop: the thread finds out which
         keys = await unpacking.in_thread(partial(_keys, read))
-    core.load(*keys)
+    order.load(*keys)
 
 
 def _keys(read: _Read, unpacked_max: int | None = None) -> _Keys:

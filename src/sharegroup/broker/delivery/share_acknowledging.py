@@ -101,7 +101,7 @@ class AckRound:
 
     def apply(self, topics: Sequence[AckTopicMessage]) -> None:
         """Apply the acknowledgements. The ranges of a partition succeed together or not at all,
-        unless the group has order per key (:mod:`sharegroup.share.ordered`)."""
+        unless the group has order per key (:mod:`sharegroup.share.order.key_order`)."""
         for topic in topics:
             self._apply_topic(topic.topic_id, topic.partitions)
         if self._asked:

@@ -40,7 +40,6 @@ from sharegroup.model.errors import (
 )
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.records.selected_records import picked
-from sharegroup.share.ordered import OrderedSharePartition
 from sharegroup.share.ranges import AcquiredRange
 from sharegroup.share.session import ShareSession
 from sharegroup.wire.markers import aborted_ranges
@@ -296,9 +295,9 @@ class ShareFetching:
             if not found:
                 return None
             aborted = _aborted(ready, found)
-            if isinstance(led.core, OrderedSharePartition):
+            if led.core.order.needs_keys:
                 await load_keys(
-                    led.core, found.data, found.walk, self._parts.unpacking,
+                    led.core.order, found.data, found.walk, self._parts.unpacking,
                     fetch_offset=ready.offset, aborted=aborted,
                 )  # fmt: skip
             settings = self._parts.share_partitions.delivery_settings(wish.group_id)
@@ -324,7 +323,7 @@ class ShareFetching:
             if led.core.next_fetch_offset(wish.member_id) > ready.offset:
                 # All records that were read were passed over: a next look reads on after them.
                 self._parts.share_partitions.wake(led)
-                if isinstance(led.core, OrderedSharePartition):
+                if led.core.order.needs_keys:
                     await asyncio.sleep(0)  # many records may be passed over: let others come in
             return None
         self._parts.share_partitions.schedule(led)
@@ -336,7 +335,7 @@ class ShareFetching:
         records: Records = b""
         if not wish.without_records:
             records = _acquired_records(led, found, ranges)
-        ordered = isinstance(led.core, OrderedSharePartition)
+        ordered = led.core.order.needs_keys
         return FetchedPartition(records=records, acquired=ranges, ordered=ordered)
 
     def _unlock(self, led: LedSharePartition, seconds: float) -> None:
@@ -428,7 +427,7 @@ def _ends_wait(wish: FetchWish, fetched: Fetched) -> bool:
 def _needs_bytes(ready: _Ready) -> bool:
     """Whether batches must be read as bytes: order per key looks at the records, and a group that
     reads committed at the control batches."""
-    return ready.committed or isinstance(ready.led.core, OrderedSharePartition)
+    return ready.committed or ready.led.core.order.needs_keys
 
 
 def _aborted(ready: _Ready, found: FoundBatches) -> Sequence[tuple[int, int]]:
@@ -445,6 +444,6 @@ def _acquired_records(
     """The batches of an answer. With order per key, other members may hold all records of many
     batches between the first and the last range, and many records of each batch: only the acquired
     records are picked."""
-    if isinstance(led.core, OrderedSharePartition):
+    if led.core.order.needs_keys:
         return picked(found.data, found.walk, [(one.first, one.last) for one in ranges])
     return found.between(ranges[0].first, ranges[-1].last)

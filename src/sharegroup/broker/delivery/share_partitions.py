@@ -38,7 +38,7 @@ from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.model.log import PartitionLog
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.share.archived import Archived, Reason
-from sharegroup.share.ordered import OrderedSharePartition
+from sharegroup.share.order import KeyOrder, LogOrder
 from sharegroup.share.partition import SharePartition
 from sharegroup.share.session import ShareSession
 from sharegroup.share.settings import DeliverySettings
@@ -148,8 +148,7 @@ class SharePartitions:
             if before is not None and bool(before[1].key_max) != bool(known[1].key_max):
                 self._drop(lambda key: key.group_id == group_id, "share.ordering has changed")
             for led in [led for key, led in self._led.items() if key.group_id == group_id]:
-                if isinstance(led.core, OrderedSharePartition):
-                    led.core.configure(known[1])
+                led.core.order.configure(known[1])
         return known[1]
 
     def reads_committed(self, group_id: str) -> bool:
@@ -196,12 +195,13 @@ class SharePartitions:
                 epochs = (state.state_epoch, log.leader_epoch)
                 await self._state.write([Change(key, *epochs, start_offset, UNKNOWN_COUNT, ())])
             by_key = self.delivery_settings(key.group_id).key_max
-            core = (OrderedSharePartition if by_key else SharePartition)(
+            core = SharePartition(
                 start_offset=start_offset,
                 state_epoch=state.state_epoch,
                 leader_epoch=log.leader_epoch,
                 batches=state.batches,
                 archived=Archived(self._meters.records_of(key.group_id, key.topic_id).archived),
+                order=KeyOrder if by_key else LogOrder,
             )
         except (FencedLeaderEpoch, FencedStateEpoch) as error:
             raise NotLeaderOrFollower(str(error)) from error

@@ -23,8 +23,7 @@ from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.log import PartitionLog
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.share.archived import ArchivedRange
-from sharegroup.share.order_violations import Disorder
-from sharegroup.share.ordered import OrderedSharePartition
+from sharegroup.share.order.order_violations import Disorder
 from sharegroup.share.partition import SharePartition, Statistics
 from sharegroup.share.record_state import AVAILABLE, RecordState
 from sharegroup.share.settings import DeliverySettings
@@ -255,14 +254,13 @@ class ShareGroupViews:
             topic = self._topics.name_of(led.key.topic_id)
             if topic is not None:
                 core = led.core
-                ordered = core if isinstance(core, OrderedSharePartition) else None
                 yield LedView(
                     led.key,
                     topic,
                     core.statistics(),
                     led.meter,
-                    None if ordered is None else ordered.disorder,
-                    0 if ordered is None else ordered.blocked_keys,
+                    core.order.disorder,
+                    core.order.blocked_keys,
                 )
 
     async def _stored(self, key: SharePartitionKey) -> SharePartition:

@@ -1,8 +1,8 @@
-"""A share partition whose records are delivered in order per key (``share.ordering=key``).
+"""Records in the order of each key (``share.ordering=key``).
 
 Two rules hold always: no record is accepted while an earlier record of its key is unfinished, and
-no two members hold records of one key. :mod:`sharegroup.share.key_order` has the order, the window
-has the states. What differs from a partition without order:
+no two members hold records of one key. :mod:`sharegroup.share.order.key_queues` has the queues of
+the keys, the window has the states. What differs from the order of the log:
 
 * **Records are loaded before they are delivered.** The window also holds records that wait for
   earlier records of their key: AVAILABLE, not delivered yet. Only acquired records count against
@@ -23,38 +23,37 @@ has the states. What differs from a partition without order:
 A record that is rejected, or that fails at the delivery limit, is archived, and its key goes on.
 With ``share.ordering.on.failure=block`` a record that fails at the limit is *blocked* instead: it
 stays available, but is delivered only when an operator decides so
-(:meth:`OrderedSharePartition.decide`). Durable state knows a blocked record by its delivery count
+(:meth:`KeyOrder.decide`). Durable state knows a blocked record by its delivery count
 only, so an operator's release takes back the delivery that reached the limit.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, compress
 from typing import Final
 
 from sharegroup.model.errors import InvalidRecordState
-from sharegroup.model.share_state import StateRow
-from sharegroup.share.acknowledge import SILENT, AckBatch, checked_answers
-from sharegroup.share.acquire import NOTHING, Acquisition, discard
+from sharegroup.share.acknowledge import SILENT, Answer
+from sharegroup.share.acquire import Request
+from sharegroup.share.applying import apply, types_of
 from sharegroup.share.archived import Archived
-from sharegroup.share.blocked import Blocked, available
-from sharegroup.share.key_order import KeyOrder
 from sharegroup.share.locks import Lock
+from sharegroup.share.lost_records import discard, lose
 from sharegroup.share.offset_codes import DOUBLED, ODD, combined, distinct, marked_runs
-from sharegroup.share.offsets_by_verb import (
+from sharegroup.share.order.blocked import Blocked, available
+from sharegroup.share.order.key_queues import KeyQueues
+from sharegroup.share.order.offsets_by_verb import (
     TAKE_BACK,
-    TYPE_BITS,
-    groups_of,
-    meant,
+    as_answers,
+    said_pieces,
     sort_all,
     sort_ended,
     sort_out,
 )
-from sharegroup.share.order_violations import Disorder
-from sharegroup.share.pace import Pace
-from sharegroup.share.partition import SharePartition, codes_of
+from sharegroup.share.order.order_violations import Disorder
+from sharegroup.share.order.pace import Pace
 from sharegroup.share.ranges import AcquiredRange, Fetched, add_runs, apart
 from sharegroup.share.record_state import ACQUIRED, AVAILABLE, RecordState, Verb
 from sharegroup.share.release import put_off, regions
@@ -63,6 +62,7 @@ from sharegroup.share.spans import ABSENT, Status, as_spans
 from sharegroup.share.state_changes import Changes, StateChange
 from sharegroup.share.stretches import Stretch, recoded
 from sharegroup.share.stretches import clipped as cut_out
+from sharegroup.share.window import Window
 
 WAITING_MAX: Final = 100_000
 """No more of the log is loaded while this many loaded records are held by nobody."""
@@ -72,71 +72,56 @@ much as finding many."""
 RELEASED_MAX: Final = 4_096
 """About how many records one call takes back from ended locks, which takes some milliseconds."""
 
-_NO_LIMIT: Final = 2**31
-"""The delivery limit for :class:`Changes`: the limit is applied here, before, by EXHAUST."""
 
+class KeyOrder:
+    """The order of each key. See the module, and :class:`~sharegroup.share.order.Order`."""
 
-class OrderedSharePartition(SharePartition):
-    """One share partition at its leader, with order per key. See the module."""
+    needs_keys: Final = True
 
-    def __init__(
-        self,
-        *,
-        start_offset: int,
-        state_epoch: int,
-        leader_epoch: int,
-        batches: Iterable[StateRow] = (),
-        archived: Archived | None = None,
-    ) -> None:
-        super().__init__(
-            start_offset=start_offset,
-            state_epoch=state_epoch,
-            leader_epoch=leader_epoch,
-            batches=batches,
-            archived=archived,
-        )
-        self.disorder = Disorder()
-        self._order = KeyOrder(self._window.start, 1)
+    def __init__(self, window: Window, archived: Archived) -> None:
+        self.disorder: Final = Disorder()
+        self._window = window
+        self._archived = archived
+        self._queues = KeyQueues(window.start, 1)
         self._pace = Pace()
-        self._blocked = Blocked(self._window, self._order)
+        self._blocked = Blocked(window, self._queues)
 
     @property
     def loaded_end(self) -> int:
         """One past the last offset whose key is known: :meth:`load` goes on from here."""
-        return self._order.end
+        return self._queues.end
 
     @property
     def waiting(self) -> int:
         """Loaded records that nobody holds."""
-        return len(self._order) - self._window.counts[ACQUIRED]
+        return len(self._queues) - self._window.counts[ACQUIRED]
 
     @property
     def blocked_keys(self) -> int:
         """Loaded keys with a blocked record."""
-        return self._order.blocked_keys
+        return self._queues.blocked_keys
 
     @property
-    def has_room(self) -> bool:
+    def may_load(self) -> bool:
         """Whether more records may be loaded."""
         return self.waiting < WAITING_MAX
 
-    def next_fetch_offset(self, member_id: str = "") -> int:
-        """Where to read the log for this member: the lowest record that it may get, else where
-        :meth:`load` goes on."""
-        offset = self._order.next_offset(member_id)
-        return self._order.end if offset is None else offset
+    def next_offset(self, member_id: str) -> int:
+        """The lowest record that the member may get, else where :meth:`load` goes on."""
+        offset = self._queues.next_offset(member_id)
+        return self._queues.end if offset is None else offset
 
-    def can_acquire(self, settings: DeliverySettings, member_id: str = "") -> bool:
-        """Whether to read the log: the lock limit is not reached, and there is a record for the
-        member, or room to load more."""
+    def has_room(self, settings: DeliverySettings, member_id: str) -> bool:
+        """The lock limit is not reached, and there is a record for the member, or room to load
+        more."""
         self.configure(settings)
         if self._window.counts[ACQUIRED] >= settings.record_locks_max:
             return False
-        return self.has_room or self._order.next_offset(member_id) is not None
+        return self.may_load or self._queues.next_offset(member_id) is not None
 
     def offers(self, end: int, settings: DeliverySettings) -> bool:
-        """Whether some member may acquire a record below ``end``. True also where only a look at
-        each member could tell: the holder of a key may get records that others must wait for."""
+        """As in :class:`Order`. True also where only a look at each member could tell: the holder
+        of a key may get records that others must wait for."""
         return self.waiting > 0 or self.loaded_end < end
 
     # -- acquire ----------------------------------------------------------------------------
@@ -149,8 +134,8 @@ class OrderedSharePartition(SharePartition):
             offsets: of the records, ascending; offsets below :attr:`loaded_end` are ignored.
             hashes: of the records' keys.
         """
-        window, order = self._window, self._order
-        since = order.end
+        window, queues = self._window, self._queues
+        since = queues.end
         if end <= since:
             return
         skipped = bisect_left(offsets, since)
@@ -161,11 +146,10 @@ class OrderedSharePartition(SharePartition):
         if window.end < end:
             new = offsets[bisect_left(offsets, window.end) :]
             window.extend(as_spans(new, window.end, end - 1))
-        order.load(offsets, hashes, end)
+        queues.load(offsets, hashes, end)
         # Only restored records can be at the delivery limit: new ones were never delivered.
         self._blocked.look(since, known)
         window.pass_terminal()
-        window.offer_all()
 
     def _known(
         self, offsets: Sequence[int], hashes: Sequence[int], last: int
@@ -173,7 +157,7 @@ class OrderedSharePartition(SharePartition):
         """The records to load after durable state was restored, and their hashes: of the offsets up
         to ``last``, which have a state, only available ones; all later ones. Available offsets up
         to ``last`` that have no record are archived."""
-        since = self._order.end
+        since = self._queues.end
         inside = bisect_left(offsets, last + 1)
         free = bytearray(last - since + 1)
         for first, until in available(self._window, since, last):
@@ -184,53 +168,34 @@ class OrderedSharePartition(SharePartition):
         discard(self._window, [(hole.first, hole.last) for hole in holes])
         return [*compress(offsets, kept)], [*compress(hashes, kept)]
 
-    def acquire(
-        self,
-        member_id: str,
-        batches: Sequence[tuple[int, int]],
-        *,
-        fetch_offset: int,
-        records_max: int,
-        batch_size: int,
-        strict: bool = False,
-        aborted: Iterable[tuple[int, int]] = (),
-        now_ms: int,
-        settings: DeliverySettings,
-    ) -> Acquisition:
-        """Give ``member_id`` up to ``records_max`` of the records that were read. They must be
-        loaded (:meth:`load`), and the order of their keys must allow it.
+    def take(
+        self, fetched: Fetched, request: Request, settings: DeliverySettings
+    ) -> tuple[AcquiredRange, ...]:
+        """Give the member up to ``records_max`` of the records that were read. They must be loaded
+        (:meth:`load`), and the order of their keys must allow it.
 
-        As in the base class, but ranges are not cut by ``batch_size``, and no record past
-        :attr:`loaded_end` is given. Unless ``strict``, the log batch that holds the last record is
-        taken to its end; in total at most :data:`SOFT_LIMIT` times ``records_max`` records.
-
-        Raises:
-            ValueError: ``batches`` are out of order.
+        Ranges are not cut by ``batch_size``. Unless ``strict``, the log batch that holds the last
+        record is taken to its end; in total at most :data:`SOFT_LIMIT` times ``records_max``
+        records.
         """
-        window, order = self._window, self._order
-        if not batches or batches[-1][1] < window.start or fetch_offset > order.end:
-            return NOTHING
-        fetched = Fetched(fetch_offset, batches, aborted)
+        window, queues, member_id = self._window, self._queues, request.member_id
         if fetched.missing:
-            self._lost(fetched.missing)
+            self._discard(fetched.missing)
         self.configure(settings)
         room = settings.record_locks_max - window.counts[ACQUIRED]
-        wanted = min(records_max, room)
-        first = order.next_offset(member_id)
+        wanted = min(request.records_max, room)
+        first = queues.next_offset(member_id)
         # The member's next record lies below the data: it became free since the read began, and
         # `take` would give it, although it was not read. It is for the next read.
-        if wanted <= 0 or first is None or first < batches[0][0]:
-            window.offer_all()
-            return NOTHING
-        taken = order.take(member_id, batches[-1][1], wanted)
-        if len(taken) == records_max and not strict:
+        if wanted <= 0 or first is None or first < fetched.begin:
+            return ()
+        taken = queues.take(member_id, fetched.end - 1, wanted)
+        if len(taken) == request.records_max and not request.strict:
             # To the end of this log batch: finding few of its records costs as much as many.
             last = fetched.lasts[bisect_left(fetched.lasts, taken[-1])]
-            more = min(SOFT_LIMIT * records_max, room) - wanted
-            taken = sorted(taken + order.take(member_id, last, more))
-        given = self._lock(taken, member_id, now_ms + settings.lock_ms) if taken else []
-        window.offer_all()
-        return Acquisition(tuple(given))
+            more = min(SOFT_LIMIT * request.records_max, room) - wanted
+            taken = sorted(taken + queues.take(member_id, last, more))
+        return tuple(self._lock(taken, member_id, request.deadline_ms)) if taken else ()
 
     def _lock(self, offsets: list[int], member_id: str, deadline_ms: int) -> list[AcquiredRange]:
         """Acquire these records, which are available; returns them as ranges."""
@@ -266,61 +231,50 @@ class OrderedSharePartition(SharePartition):
 
     # -- give back --------------------------------------------------------------------------
 
-    def acknowledge(
+    def give_back(
         self,
+        answers: Sequence[Answer],
         member_id: str,
-        batches: Sequence[AckBatch],
-        *,
-        now_ms: int,
+        deadline_ms: int,
         settings: DeliverySettings,
-        renew_allowed: bool = True,
     ) -> StateChange | None:
-        """Apply the acknowledgements of ``member_id`` for records that it holds.
+        """Apply the acknowledgements of a member for records that it holds.
 
         In the result, ``late`` counts acknowledged records that the member does not hold, and
         records accepted out of order. An accepted record is in ``gone_back`` instead if the same
         request releases an earlier record of its key.
 
         Raises:
-            InvalidRequest: as in the base class.
-            InvalidRecordState: the member holds none of the records, or RENEW is switched off.
+            InvalidRecordState: the member holds none of the records.
         """
-        window, order = self._window, self._order
-        answers = checked_answers(
-            batches, start=window.start, end=window.end, renew_allowed=renew_allowed
-        )
-        if not settings.renew_enabled and any(Verb.RENEW in one.types for one in answers):
-            raise InvalidRecordState("Renewing acquisition locks is not enabled for the group.")
+        window, queues = self._window, self._queues
         self.configure(settings)
         said: list[list[int]] = [[] for _ in range(SILENT + 1)]
         for one in answers:
             for piece in window.pieces(one.first, one.last):
-                types = one.types
-                if len(types) > 1:
-                    types = types[piece.first - one.first : piece.last - one.first + 1]
-                sort_out(piece, types, member_id, settings.delivery_count_limit, said)
+                limit = settings.delivery_count_limit
+                sort_out(piece, types_of(one, piece), member_id, limit, said)
         sort_all(said)
         stuck = self._blocked.kept(said)
         late, said[SILENT] = len(said[SILENT]), []
         self.disorder.late += late
         # These are finished first, so that they do not make later accepts of this request early.
-        order.finish(chain(said[Verb.GAP], said[Verb.REJECT], said[Verb.EXHAUST]))
-        early = order.accept(said[Verb.ACCEPT])
+        queues.finish(chain(said[Verb.GAP], said[Verb.REJECT], said[Verb.EXHAUST]))
+        early = queues.accept(said[Verb.ACCEPT])
         finished = len(said[Verb.ACCEPT]) - len(early)
         # Before records are given back: from then on their keys are failing already.
-        failed = order.failing(said[Verb.RELEASE])
-        refused = self._give_back(said, early)
+        failed = queues.failing(said[Verb.RELEASE])
+        refused = self._put_back(said, early)
         self._pace.answered(finished, failed)
-        order.width = self._pace.most
-        change = self._changed(said, member_id, now_ms + settings.lock_ms).settled(window)
+        queues.width = self._pace.most
+        change = self._changed(said, member_id, deadline_ms).settled(window)
         self._blocked.failed(stuck.intersection(said[Verb.RELEASE]))
-        window.offer_all()
         if late and change is None:
             raise InvalidRecordState(f"{late} records are not acquired by the member.")
         gone_back = apart(early, refused)
         return change and change._replace(late=late + len(refused), gone_back=gone_back)
 
-    def _give_back(self, said: list[list[int]], early: list[int]) -> set[int]:
+    def _put_back(self, said: list[list[int]], early: list[int]) -> set[int]:
         """Put records that are released, or accepted too ``early``, back in line, each with the
         later held records of its key. The early and the later records move in ``said`` to
         TAKE_BACK. Returns the early records that follow no released record of their key."""
@@ -329,7 +283,7 @@ class OrderedSharePartition(SharePartition):
         # Ascending: the first record of a key takes the later ones with it.
         for offset in sorted(said[Verb.RELEASE] + early) if early else said[Verb.RELEASE]:
             if offset not in back:
-                later = self._order.give_back(offset)
+                later = self._queues.give_back(offset)
                 back.update(later)
                 if offset not in refused:
                     refused.difference_update(later)
@@ -344,31 +298,16 @@ class OrderedSharePartition(SharePartition):
 
     def _changed(self, said: list[list[int]], member_id: str, deadline_ms: int) -> Changes:
         """Apply ``said`` to the window: for each verb, by its number, ascending offsets."""
+        changes = Changes(self._archived)
         window = self._window
-        changes = Changes(_NO_LIMIT, self.archived)
-        renewed: Lock | None = None
-        for first, last in groups_of(said):
-            marks = bytearray([SILENT]) * (last - first + 1)
-            for verb, offsets in enumerate(said):
-                for offset in offsets[bisect_left(offsets, first) : bisect_left(offsets, last + 1)]:
-                    marks[offset - first] = verb
-            new: list[Stretch] = []
-            pieces = window.pieces(first, last)
-            for piece in pieces:
-                part = bytes(marks[piece.first - first : piece.last - first + 1])
-                if Verb.RENEW in part:
-                    renewed = window.locks.take(member_id, deadline_ms)
-                    renewed.add_range(piece.first, piece.last)
-                codes = codes_of(piece, part)
-                met = {code: meant(piece.statuses[code >> TYPE_BITS], code & SILENT)
-                       for code in distinct(codes)}  # fmt: skip
-                new += changes.moved(piece, codes, met, renewed)
-            window.replace(pieces, new)
+        answers = (said_pieces(window.pieces(one.first, one.last), one) for one in as_answers(said))
+        apply(window, answers, member_id, deadline_ms, changes)
         return changes
 
-    def _release(
+    def take_back(
         self, locks: list[Lock], now_ms: int, settings: DeliverySettings
     ) -> StateChange | None:
+        """As in :class:`Order`."""
         self.configure(settings)
         window, ended = self._window, set(locks)
         held = sum(lock.held for lock in locks)
@@ -385,10 +324,10 @@ class OrderedSharePartition(SharePartition):
         # after another of its key goes back uncharged. The other exhausted records are archived.
         exhausted = set(said[Verb.EXHAUST])
         said[Verb.RELEASE] = sorted(said[Verb.RELEASE] + said[Verb.EXHAUST])
-        self._give_back(said, [])
+        self._put_back(said, [])
         said[Verb.EXHAUST] = [one for one in said[Verb.RELEASE] if one in exhausted]
         said[Verb.RELEASE] = [one for one in said[Verb.RELEASE] if one not in exhausted]
-        self._order.finish(said[Verb.EXHAUST])
+        self._queues.finish(said[Verb.EXHAUST])
         changes = self._changed(said, "", 0)
         self._blocked.failed(stuck.intersection(said[Verb.RELEASE]))
         if rest is not None:
@@ -396,10 +335,8 @@ class OrderedSharePartition(SharePartition):
         changes.expired = held - sum(lock.held for lock in locks)
         for member_id in {lock.member_id for lock in ended}:
             if not window.locks.of_member(member_id):
-                self._order.forget_member(member_id)
-        change = changes.settled(window)
-        window.offer_all()
-        return change
+                self._queues.forget_member(member_id)
+        return changes.settled(window)
 
     def _parts_held(self, locks: list[Lock]) -> Iterator[Stretch]:
         """The pieces of the window in which ``locks`` may hold records, cut to RELEASED_MAX."""
@@ -412,7 +349,7 @@ class OrderedSharePartition(SharePartition):
 
     def configure(self, settings: DeliverySettings) -> None:
         """Obey the group's settings of order."""
-        self._order.key_max = settings.key_max
+        self._queues.key_max = settings.key_max
         self._blocked.configure(settings)
 
     def is_blocked(self, offset: int, settings: DeliverySettings) -> bool:
@@ -422,20 +359,15 @@ class OrderedSharePartition(SharePartition):
     def decide(
         self, offset: int, *, archive: bool, settings: DeliverySettings
     ) -> StateChange | None:
-        """Apply an operator's decision about a blocked record: deliver it once more, for the last
-        time within the limit, or with ``archive`` never again.
-
-        Raises:
-            InvalidRecordState: the record is not blocked.
-        """
+        """As in :class:`Order`; the record's key may be loaded or not."""
         self.configure(settings)
         if not self.is_blocked(offset, settings):
             raise InvalidRecordState(f"Offset {offset} does not wait for an operator.")
         if archive:
-            self._order.finish([offset])
-        elif offset < self._order.end:  # else its key is not loaded, and the order has no block
-            self._order.unblock(offset)
-        window, changes = self._window, Changes(_NO_LIMIT, self.archived)
+            self._queues.finish([offset])
+        elif offset < self._queues.end:  # else its key is not loaded, and the order has no block
+            self._queues.unblock(offset)
+        window, changes = self._window, Changes(self._archived)
         (piece,) = window.pieces(offset, offset)
         ((code, status),) = piece.met()
         if not archive:
@@ -443,30 +375,23 @@ class OrderedSharePartition(SharePartition):
         verb = Verb.REJECT if archive else Verb.RELEASE
         window.replace([piece], changes.moved(piece, bytes([code]), {code: (status, verb)}))
         change = changes.settled(window)
-        window.offer_all()
         return change and change._replace(lowers=not archive)
 
-    def log_start_moved(self, log_start: int) -> StateChange | None:
-        """As in the base class."""
-        change = super().log_start_moved(log_start)
-        if change is not None:
-            self._order.move_start(self._window.start)
-            self._window.offer_all()
-        return change
-
-    def compacted(self, first: int, last: int) -> StateChange | None:
-        """As in the base class; ``first`` is at most :attr:`loaded_end`."""
+    def lost(self, first: int, last: int) -> None:
+        """As in :class:`Order`."""
         self._forget(first, last)
-        change = super().compacted(first, last)
-        if first <= self._order.end <= last:
-            self._order.load((), (), last + 1)
-        self._window.offer_all()
-        return change
+        lose(self._window, first, last)
+        if first <= self._queues.end <= last:
+            self._queues.load((), (), last + 1)
 
-    def _lost(self, missing: list[tuple[int, int]]) -> None:
+    def start_moved(self) -> None:
+        """As in :class:`Order`."""
+        self._queues.move_start(self._window.start)
+
+    def _discard(self, missing: list[tuple[int, int]]) -> None:
         """Archive loaded records in ``missing``, ranges that are no longer in the log or belong to
         aborted transactions."""
-        end = self._order.end
+        end = self._queues.end
         known = [(first, min(last, end - 1)) for first, last in missing if first < end]
         for first, last in known:
             self._forget(first, last)
@@ -476,13 +401,12 @@ class OrderedSharePartition(SharePartition):
         """Take available records in ``first`` … ``last`` out of the order. The caller archives them
         after that: here they are found by being available."""
         for at, until in list(available(self._window, first, last)):
-            self._order.finish(range(at, until + 1))
+            self._queues.finish(range(at, until + 1))
 
     def check_invariants(self) -> None:
-        """As in the base class, and that order and window agree."""
-        super().check_invariants()
-        self._order.check_invariants()
-        end = self._order.end
+        """Assert that the queues of the keys agree with the window."""
+        self._queues.check_invariants()
+        end = self._queues.end
         assert end <= self._window.end, "loaded past the window"
         holders: dict[int, str | None] = {
             offset: None if span.lock is None else span.lock.member_id
@@ -492,4 +416,4 @@ class OrderedSharePartition(SharePartition):
         }
         assert not [offset for offset, one in holders.items() if offset >= end and one is not None]
         loaded = {offset: one for offset, one in holders.items() if offset < end}
-        assert loaded == self._order.holders(), "order and window differ"
+        assert loaded == self._queues.holders(), "order and window differ"

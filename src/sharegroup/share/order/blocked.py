@@ -1,15 +1,15 @@
 """Records that wait for an operator (``share.ordering.on.failure=block``).
 
 A record that fails at the delivery limit is not archived: it stays available and is *blocked* in
-:mod:`sharegroup.share.key_order`, which keeps back the later records of its key, too. Durable state
-knows a blocked record by its delivery count only.
+:mod:`sharegroup.share.order.key_queues`, which keeps back the later records of its key, too.
+Durable state knows a blocked record by its delivery count only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from sharegroup.share.key_order import KeyOrder
+from sharegroup.share.order.key_queues import KeyQueues
 from sharegroup.share.record_state import AVAILABLE, Verb
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.spans import clipped
@@ -27,24 +27,24 @@ def available(window: Window, first: int, last: int, least: int = 0) -> Iterator
 
 
 class Blocked:
-    """Finds the blocked records of one share partition in its window, for its order."""
+    """Finds the blocked records of a share partition in its window, for the queues of its keys."""
 
-    def __init__(self, window: Window, order: KeyOrder) -> None:
+    def __init__(self, window: Window, queues: KeyQueues) -> None:
         self._window = window
-        self._order = order
+        self._queues = queues
         self._limit: int | None = None
         """Available records with this many deliveries are blocked; None: the group blocks no
         records."""
 
     def configure(self, settings: DeliverySettings) -> None:
         """Obey the group's settings."""
-        order = self._order
+        queues = self._queues
         limit = settings.delivery_count_limit if settings.blocks else None
         if limit != self._limit:
             self._limit = limit
-            for offset in list(order.blocked):
-                order.unblock(offset)
-            self.look(self._window.start, order.end - 1)
+            for offset in list(queues.blocked):
+                queues.unblock(offset)
+            self.look(self._window.start, queues.end - 1)
 
     def kept(self, said: list[list[int]]) -> set[int]:
         """The records under EXHAUST in ``said``, if the group blocks such records: they move to
@@ -61,12 +61,12 @@ class Blocked:
         if self._limit is not None:
             for at, until in list(available(self._window, first, last, self._limit)):
                 for offset in range(at, until + 1):
-                    self._order.block(offset)
+                    self._queues.block(offset)
 
     def failed(self, offsets: Iterable[int]) -> None:
         """Block records that have failed at the limit."""
         for offset in offsets:
-            self._order.block(offset)
+            self._queues.block(offset)
 
     def has(self, offset: int, settings: DeliverySettings) -> bool:
         """Whether this record, whose key is loaded or not, waits for an operator."""

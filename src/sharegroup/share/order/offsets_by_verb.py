@@ -1,5 +1,5 @@
 """Acknowledgements and ended locks as one list of offsets for each verb: the form in which order
-per key handles them (:mod:`sharegroup.share.ordered`).
+per key handles them (:mod:`sharegroup.share.order.key_order`).
 
 In this package ``said`` is such a list of lists. Its index is the number of a :class:`Verb`,
 :data:`TAKE_BACK`, or SILENT.
@@ -7,22 +7,22 @@ In this package ``said`` is such a list of lists. Its index is the number of a :
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, compress
 from typing import Final
 
-from sharegroup.share.acknowledge import SILENT
+from sharegroup.share.acknowledge import SILENT, Answer
+from sharegroup.share.applying import TYPE_BITS, Piece, codes_of, types_of
 from sharegroup.share.locks import Lock
 from sharegroup.share.offset_codes import distinct
-from sharegroup.share.partition import codes_of
-from sharegroup.share.record_state import Verb
+from sharegroup.share.record_state import Verb, released
 from sharegroup.share.spans import ABSENT, Status
 from sharegroup.share.stretches import Stretch
 
 TAKE_BACK: Final = 5
 """A release that also takes back the delivery. It has the number of ACQUIRE, which is never an
 acknowledgement."""
-TYPE_BITS: Final = 3
 _NEAR: Final = 4_096
 """Changes with at most this many offsets between them are made in one pass."""
 
@@ -39,8 +39,8 @@ def sort_out(
             continue
         if status.lock is None or status.lock.member_id != member_id:
             kind = SILENT
-        elif kind == Verb.RELEASE and status.delivery_count >= limit:
-            kind = Verb.EXHAUST
+        elif kind == Verb.RELEASE:
+            kind = released(status.delivery_count, limit)
         _add(said[kind], piece, codes, code)
 
 
@@ -48,8 +48,7 @@ def sort_ended(piece: Stretch, ended: set[Lock], limit: int, said: list[list[int
     """Add the offsets of ``piece`` whose lock has ended to RELEASE, or to EXHAUST at the limit."""
     for code, status in piece.met():
         if status.lock in ended:
-            verb = Verb.EXHAUST if status.delivery_count >= limit else Verb.RELEASE
-            _add(said[verb], piece, piece.codes, code)
+            _add(said[released(status.delivery_count, limit)], piece, piece.codes, code)
 
 
 def sort_all(said: Iterable[list[int]]) -> None:
@@ -69,8 +68,22 @@ def _add(offsets: list[int], piece: Stretch, codes: bytes, code: int) -> None:
         offsets += compress(every, codes.translate(table))
 
 
-def meant(status: Status, kind: int) -> tuple[Status, Verb | None]:
-    """A status and the verb that applies to it, as :meth:`Changes.moved` takes them."""
+def said_pieces(stretches: Iterable[Stretch], answer: Answer) -> list[Piece]:
+    """What ``answer`` says about each of ``stretches``; both cover the same offsets, and the answer
+    names only records that are held."""
+    found = []
+    for stretch in stretches:
+        codes = codes_of(stretch, types_of(answer, stretch))
+        met = {
+            code: _meant(stretch.statuses[code >> TYPE_BITS], code & SILENT)
+            for code in distinct(codes)
+        }
+        found.append(Piece(stretch, codes, met))
+    return found
+
+
+def _meant(status: Status, kind: int) -> tuple[Status, Verb | None]:
+    """A status and the verb that applies to it."""
     if kind == SILENT:
         return status, None
     if kind == TAKE_BACK:
@@ -78,7 +91,17 @@ def meant(status: Status, kind: int) -> tuple[Status, Verb | None]:
     return status, Verb(kind)
 
 
-def groups_of(said: Iterable[Sequence[int]]) -> Iterator[tuple[int, int]]:
+def as_answers(said: Sequence[Sequence[int]]) -> Iterator[Answer]:
+    """``said`` as answers: ascending, disjoint. Offsets near each other are in one answer."""
+    for first, last in _groups(said):
+        types = bytearray([SILENT]) * (last - first + 1)
+        for verb, offsets in enumerate(said):
+            for offset in offsets[bisect_left(offsets, first) : bisect_left(offsets, last + 1)]:
+                types[offset - first] = verb
+        yield Answer(first, last, bytes(types))
+
+
+def _groups(said: Iterable[Sequence[int]]) -> Iterator[tuple[int, int]]:
     """Ranges that hold all offsets in ``said``; offsets near each other are in one range."""
     some = [offsets for offsets in said if offsets]
     if not some:

@@ -8,10 +8,10 @@ record may be delivered is in a heap, by that record's offset. There is one heap
 one for the keys that nobody holds, so finding the next record does not walk over waiting records.
 
 When a record of a key was given back, one record of the key is held at a time until the record that
-was given back is finished. Of other keys up to :attr:`KeyOrder.width` records are held at a time.
+was given back is finished. Of other keys up to :attr:`KeyQueues.width` records are held at a time.
 
 A record may be *blocked* until an operator decides: neither it nor later records of its key are
-delivered (:mod:`sharegroup.share.blocked`).
+delivered (:mod:`sharegroup.share.order.blocked`).
 
 The window (:mod:`sharegroup.share.window`) has the states of records, this module has their order.
 The order is not durable: after a reload the records are loaded again, in the order of the log.
@@ -23,7 +23,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence, Set
 from heapq import heapify, heappop, heappush
 
-from sharegroup.share.pace import UNBOUNDED
+from sharegroup.share.order.pace import UNBOUNDED
 
 _Heap = list[tuple[int, int]]
 """Offset of a key's next record, and the key; entries may be out of date."""
@@ -50,7 +50,7 @@ class _Key:
         self.failed = -1
         """The last record that was given back: up to it, one record is held at a time."""
         self.width = width
-        """How many records may be held: :attr:`KeyOrder.width` when the key last changed."""
+        """How many records may be held: :attr:`KeyQueues.width` when the key last changed."""
 
     def remove(self, offset: int) -> None:
         """Take out a record that is not finished."""
@@ -78,7 +78,7 @@ class _Key:
         return at if at < self.wait and self.offsets[at] == offset else -1
 
 
-class KeyOrder:
+class KeyQueues:
     """The order of the unfinished records in the window of one share partition.
 
     Args:

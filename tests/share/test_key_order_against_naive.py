@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from sharegroup.model.errors import InvalidRecordState
-from sharegroup.share import AckBatch, AckType, DeliverySettings, OrderedSharePartition, StateChange
-from sharegroup.share.ordered import SOFT_LIMIT
+from sharegroup.share import AckBatch, AckType, DeliverySettings, StateChange
+from sharegroup.share.order.key_order import SOFT_LIMIT
 from sharegroup.share.record_state import RecordState
+from tests.share.keyed import key_order, keyed_partition
 
 MEMBERS = st.sampled_from(["a", "b", "c"])
 LOCK_MS, LIMIT, LOCKS_MAX = 100, 3, 12
@@ -47,7 +48,7 @@ class Record:
 class OrderedMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.partition = OrderedSharePartition(start_offset=0, state_epoch=1, leader_epoch=1)
+        self.partition = keyed_partition()
         self.records: dict[int, Record] = {}
         self.log_end = 0
         self.now_ms = 0
@@ -137,8 +138,8 @@ class OrderedMachine(RuleBasedStateMachine):
         end = min(base + batches * BATCH, self.log_end)
         stuck = self.blocked()
         known = [at for at in sorted(self.records) if base <= at < end]
-        if end > partition.loaded_end:
-            partition.load(known, [self.records[at].key for at in known], end)
+        if end > partition.order.loaded_end:
+            partition.order.load(known, [self.records[at].key for at in known], end)
         acquisition = partition.acquire(
             member,
             [(at, at + BATCH - 1) for at in range(base, end, BATCH)],
@@ -254,13 +255,13 @@ class OrderedMachine(RuleBasedStateMachine):
         if not others:
             return
         at = others[which % len(others)]
-        late = self.partition.disorder.late
+        late = key_order(self.partition).disorder.late
         try:
             self.partition.acknowledge(
                 member, [AckBatch(at, at, [kind])], now_ms=self.now_ms, settings=self.settings
             )
         except InvalidRecordState:
-            assert self.partition.disorder.late == late + 1
+            assert key_order(self.partition).disorder.late == late + 1
         else:
             raise AssertionError(f"{member} has answered for {at}")
 
@@ -293,10 +294,10 @@ class OrderedMachine(RuleBasedStateMachine):
         inside = range(self.partition.start_offset, self.partition.end_offset)
         stuck = [at for at in self.blocked() if at in inside]
         for at in inside:
-            assert self.partition.is_blocked(at, self.settings) == (at in stuck)
+            assert key_order(self.partition).is_blocked(at, self.settings) == (at in stuck)
         if stuck:
             at = stuck[which % len(stuck)]
-            self.write(self.partition.decide(at, archive=archive, settings=self.settings))
+            self.write(self.partition.order.decide(at, archive=archive, settings=self.settings))
             if archive:
                 self.records[at].state = RecordState.ARCHIVED
             else:
@@ -326,9 +327,7 @@ class OrderedMachine(RuleBasedStateMachine):
         ]
         self.begun = None
         self.failed.clear()
-        self.partition = OrderedSharePartition(
-            start_offset=self.durable_start, state_epoch=1, leader_epoch=1, batches=rows
-        )
+        self.partition = keyed_partition(self.durable_start, rows)
         for at, one in self.records.items():
             state, count = self.durable.get(at, (0, 0))
             if at >= self.durable_start:
@@ -358,10 +357,10 @@ class OrderedMachine(RuleBasedStateMachine):
             self.leave(member)
         while stuck := self.blocked():
             assert self.partition.start_offset <= stuck[0]
-            self.write(self.partition.decide(stuck[0], archive=False, settings=self.settings))
+            self.write(self.partition.order.decide(stuck[0], archive=False, settings=self.settings))
             self.records[stuck[0]].count = LIMIT - 1
         for _ in range(2 * self.log_end + 10):
-            before = self.partition.loaded_end, len(self.accepted)
+            before = self.partition.order.loaded_end, len(self.accepted)
             self.fetch("z", 9, 4)
             said = dict.fromkeys(self.held("z"), AckType.ACCEPT)
             if said:
@@ -370,9 +369,9 @@ class OrderedMachine(RuleBasedStateMachine):
                     "z", acks, now_ms=self.now_ms, settings=self.settings))  # fmt: skip
                 self.answer(said)
             self.agrees()
-            if before == (self.partition.loaded_end, len(self.accepted)):
+            if before == (self.partition.order.loaded_end, len(self.accepted)):
                 break
-        assert self.partition.start_offset == self.partition.loaded_end == self.log_end
+        assert self.partition.start_offset == self.partition.order.loaded_end == self.log_end
         assert all(one.finished for one in self.records.values()), "a record is lost"
         for key in {one.key for one in self.records.values()}:
             mine = [at for at in self.accepted if self.records[at].key == key]

@@ -1,0 +1,234 @@
+"""Records in the order of the log: redelivery first, then new ones (KIP-932).
+
+Offsets that the log has lost, and offsets of aborted transactions, are archived on the way. Poison
+records are throttled (:mod:`sharegroup.share.order.throttle`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from sharegroup.model.errors import InvalidRecordState
+from sharegroup.share.acknowledge import Answer
+from sharegroup.share.acquire import Request
+from sharegroup.share.applying import apply, held_pieces
+from sharegroup.share.archived import Archived
+from sharegroup.share.locks import Lock
+from sharegroup.share.lost_records import GONE, discard, lose
+from sharegroup.share.offset_codes import runs
+from sharegroup.share.order.free_ranges import FreeRanges
+from sharegroup.share.order.redelivery import redelivery
+from sharegroup.share.ranges import AcquiredRange, Fetched
+from sharegroup.share.record_state import AVAILABLE, TRANSITIONS, Verb
+from sharegroup.share.release import take_back
+from sharegroup.share.settings import DeliverySettings
+from sharegroup.share.spans import ABSENT, Span, Status
+from sharegroup.share.state_changes import Changes, StateChange
+from sharegroup.share.stretches import Stretch, recoded
+from sharegroup.share.window import Window
+
+_ACQUIRED = TRANSITIONS[AVAILABLE, Verb.ACQUIRE]
+
+
+class LogOrder:
+    """The order of the log. See the module, and :class:`~sharegroup.share.order.Order`."""
+
+    needs_keys: Final = False
+    may_load: Final = False
+    disorder: Final = None
+    blocked_keys: Final = 0
+
+    def __init__(self, window: Window, archived: Archived) -> None:
+        self._window = window
+        self._archived = archived
+        self._free = FreeRanges(window)
+
+    @property
+    def loaded_end(self) -> int:
+        """The window's end."""
+        return self._window.end
+
+    def configure(self, settings: DeliverySettings) -> None:
+        """Nothing: each call has the settings."""
+
+    def load(self, offsets: Sequence[int], hashes: Sequence[int], end: int) -> None:
+        """Nothing: this order asks for no keys."""
+
+    def next_offset(self, member_id: str) -> int:
+        """Redelivery first, else new records."""
+        available = self._free.first()
+        return self._window.end if available is None else available
+
+    def has_room(self, settings: DeliverySettings, member_id: str) -> bool:
+        """Records are available, or the window may grow."""
+        window = self._window
+        return window.counts[AVAILABLE] > 0 or window.end - window.start < settings.record_locks_max
+
+    def offers(self, end: int, settings: DeliverySettings) -> bool:
+        """All members may acquire the same records."""
+        return self.next_offset("") < end and self.has_room(settings, "")
+
+    def take(
+        self, fetched: Fetched, request: Request, settings: DeliverySettings
+    ) -> tuple[AcquiredRange, ...]:
+        """As in :class:`Order`; ranges are cut by the request's ``batch_size``."""
+        window = self._window
+        if fetched.missing:
+            discard(window, fetched.missing)
+        again = redelivery(
+            window, fetched, request, self._free.first(), settings.delivery_count_limit
+        )
+        wanted = 0 if again.alone else request.records_max - again.size
+        # Every offset of the window counts, as in Kafka: a finished record keeps its place until
+        # the start offset passes it, so one stuck record bounds how many are delivered after it.
+        wanted = min(wanted, settings.record_locks_max - (window.end - window.start))
+        new = _new_ranges(window, fetched, wanted, strict=request.strict)
+        given: list[AcquiredRange] = []
+        if again.region or new:
+            lock = window.locks.take(request.member_id, request.deadline_ms)
+            given += _lock_again(window, again.region, lock) if again.region else ()
+            # Before the window is extended: that makes a delivery batch of each span without one.
+            _note_batches(window, fetched, new, request)
+            given += _lock_new(window, new, lock)
+        # Offsets were read past the window, and all of them are of aborted transactions. The end
+        # moves over them, or the next fetch would read the same bytes again, for ever.
+        if wanted > 0 and fetched.end > window.end and fetched.from_offset(window.end) is None:
+            window.extend([Span(window.end, fetched.end - 1, GONE, ABSENT, None)])
+        window.pass_terminal()
+        return tuple(fetched.answer(given, None if request.strict else request.batch_size))
+
+    def give_back(
+        self,
+        answers: Sequence[Answer],
+        member_id: str,
+        deadline_ms: int,
+        settings: DeliverySettings,
+    ) -> StateChange | None:
+        """As in :class:`Order`: all acknowledgements, or none."""
+        window, limit = self._window, settings.delivery_count_limit
+        held = [
+            held_pieces(window.pieces(one.first, one.last), one, member_id, limit)
+            for one in answers
+        ]
+        changes = Changes(self._archived)
+        apply(window, held, member_id, deadline_ms, changes)
+        return self._settled(changes)
+
+    def take_back(
+        self, locks: list[Lock], now_ms: int, settings: DeliverySettings
+    ) -> StateChange | None:
+        """As in :class:`Order`."""
+        changes = Changes(self._archived)
+        if locks:
+            take_back(self._window, locks, changes, now_ms, settings.delivery_count_limit)
+        return self._settled(changes)
+
+    def _settled(self, changes: Changes) -> StateChange | None:
+        if changes.available:
+            self._free.offer(changes.available)
+        return changes.settled(self._window)
+
+    def decide(
+        self, offset: int, *, archive: bool, settings: DeliverySettings
+    ) -> StateChange | None:
+        """As in :class:`Order`: no record is ever blocked."""
+        raise InvalidRecordState("The group has no order per key: none of its records is blocked.")
+
+    def lost(self, first: int, last: int) -> None:
+        """As in :class:`Order`."""
+        lose(self._window, first, last)
+
+    def start_moved(self) -> None:
+        """Nothing: the window has forgotten the records."""
+
+    def check_invariants(self) -> None:
+        """Assert that every available record is found."""
+        self._free.check_invariants()
+
+
+def _new_ranges(
+    window: Window, fetched: Fetched, size: int, *, strict: bool
+) -> list[tuple[int, int]]:
+    """The ranges past the window's end to acquire: about ``size`` offsets, without missing ones."""
+    first = fetched.from_offset(window.end)
+    if first is None or size <= 0:
+        return []
+    last = fetched.cut(first, size, exact=strict)
+    ranges = []
+    for hole_first, hole_last in fetched.missing:
+        if first < hole_first and hole_last < last:
+            ranges.append((first, hole_first - 1))
+            first = hole_last + 1
+    return [*ranges, (first, last)]
+
+
+def _lock_again(window: Window, region: tuple[int, int], lock: Lock) -> list[AcquiredRange]:
+    """Acquire every available record in ``region``; returns what was acquired."""
+    given: list[AcquiredRange] = []
+    new: list[Stretch] = []
+    pieces = window.pieces(*region)
+    for piece in pieces:
+        if piece.uniform:
+            if piece.statuses[0].state is AVAILABLE:
+                count = piece.statuses[0].delivery_count + 1
+                lock.add_range(piece.first, piece.last)
+                given.append(AcquiredRange(piece.first, piece.last, count))
+                piece = Stretch(piece.first, piece.last, (Status(_ACQUIRED, count, lock),))
+            new.append(piece)
+            continue
+        status_of: dict[int, Status] = {}
+        counts: dict[int, int] = {}
+        for code, status in piece.met():
+            if status.state is AVAILABLE:
+                counts[code] = status.delivery_count + 1
+                status = Status(_ACQUIRED, counts[code], lock)
+            status_of[code] = status
+        if counts:
+            lock.add_range(piece.first, piece.last)
+            found = runs(piece.first, piece.last, piece.codes)
+            given += [
+                AcquiredRange(first, last, counts[code])
+                for first, last, code in zip(*found, strict=True)
+                if code in counts
+            ]
+        new += recoded(piece.first, piece.last, piece.codes, status_of)
+    window.replace(pieces, new)
+    return given
+
+
+def _note_batches(
+    window: Window, fetched: Fetched, ranges: list[tuple[int, int]], request: Request
+) -> None:
+    """Note the delivery batches that new ``ranges`` make (Kafka's createBatches)."""
+    end = window.end
+    for first, last in ranges:
+        if first > end:
+            window.batches.add(end, first - 1)  # a hole: every offset belongs to a batch
+        if request.strict:
+            # To the end of the log batch: its rest, acquired later, is of the same delivery batch.
+            window.batches.add(first, fetched.cut(last, 1, exact=False))
+        else:
+            whole = AcquiredRange(first, last, 1)
+            for at, until, _ in fetched.cut_at_bases(whole, request.batch_size):
+                window.batches.add(at, until)
+        end = last + 1
+
+
+def _lock_new(window: Window, ranges: list[tuple[int, int]], lock: Lock) -> list[AcquiredRange]:
+    """Extend the window over ``ranges`` and acquire them; returns what was acquired.
+
+    Offsets between the ranges do not exist and are archived.
+    """
+    spans, given = [], []
+    end = window.end
+    for first, last in ranges:
+        if first > end:
+            spans.append(Span(end, first - 1, GONE, ABSENT, None))
+        lock.add_range(first, last)
+        spans.append(Span(first, last, _ACQUIRED, 1, lock))
+        given.append(AcquiredRange(first, last, 1))
+        end = last + 1
+    if spans:
+        window.extend(spans)
+    return given
