@@ -13,8 +13,9 @@ server).
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
+from sharegroup.groups.modern_group import ModernGroup
 from sharegroup.groups.topics import TopicsImage
 
 HEARTBEAT_INTERVAL_MS_MIN: Final = 50
@@ -36,14 +37,17 @@ class Pacing:
         self._changed: dict[str, tuple[tuple[int, int], int | None]] = {}
         """The last epochs of a group, and when they were seen first; None: after a replay."""
 
-    def wait_ms(self, group_id: str, interval_ms: int, now_ms: int) -> int:
-        """How long the next computation of a target assignment must wait."""
-        last_ms = self._assigned_at_ms.get(group_id)
-        return 0 if last_ms is None else max(0, last_ms + interval_ms - now_ms)
-
-    def assigned(self, group_id: str, now_ms: int) -> None:
-        """A target assignment was computed."""
-        self._assigned_at_ms[group_id] = now_ms
+    def turn(self, group: ModernGroup[Any], interval_ms: int, now_ms: int) -> int | None:
+        """How long the computation of a group's target assignment must wait. 0: the caller computes
+        it now, and the assignment interval begins anew. None: none is pending.
+        """
+        if not group.is_pending:
+            return None
+        last_ms = self._assigned_at_ms.get(group.group_id)
+        wait_ms = 0 if last_ms is None else max(0, last_ms + interval_ms - now_ms)
+        if not wait_ms:
+            self._assigned_at_ms[group.group_id] = now_ms
+        return wait_ms
 
     def is_settled(self, group_id: str, revision: int, topics: TopicsImage) -> bool:
         """Whether a heartbeat without changes would have nothing to do."""

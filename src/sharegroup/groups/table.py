@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
+from sharegroup.groups.modern_group import ModernGroup
 from sharegroup.groups.records import Tombstone
 from sharegroup.model.errors import GroupIdNotFound
 
@@ -16,18 +17,7 @@ class GroupRecord(Protocol):
     def group_id(self) -> str: ...
 
 
-class FoldedGroup(Protocol):
-    """A group that is the fold of its records."""
-
-    @property
-    def members(self) -> Mapping[str, Any]: ...
-
-    def records(self) -> Iterator[Any]: ...
-
-    def apply(self, record: Any) -> None: ...
-
-
-G = TypeVar("G", bound=FoldedGroup)
+G = TypeVar("G", bound=ModernGroup[Any])
 R = TypeVar("R", bound=GroupRecord)
 
 
@@ -35,13 +25,11 @@ class GroupTable(Generic[G, R]):
     """Groups of type ``G``, whose records are of type ``R``.
 
     Args:
-        new_group: makes an empty group with an id.
-        group_key_type: the key type of the record whose tombstone deletes the group.
+        new_group: the class of the groups; makes an empty group with an id.
     """
 
-    def __init__(self, new_group: Callable[[str], G], group_key_type: int) -> None:
+    def __init__(self, new_group: type[G]) -> None:
         self._new_group = new_group
-        self._group_key_type = group_key_type
         self._groups: dict[str, G] = {}
 
     def __len__(self) -> int:
@@ -71,7 +59,7 @@ class GroupTable(Generic[G, R]):
         group_id = record.group_id
         if not isinstance(record, Tombstone):
             self._groups.setdefault(group_id, self._new_group(group_id)).apply(record)
-        elif record.key_type == self._group_key_type:
+        elif record.key_type == self._new_group.kinds.group.key_type:
             self._groups.pop(group_id, None)
         elif group_id in self._groups:
             self._groups[group_id].apply(record)

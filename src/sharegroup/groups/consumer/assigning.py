@@ -16,7 +16,7 @@ from sharegroup.groups.consumer.migration import (
     tombstones,
 )
 from sharegroup.groups.consumer.patterns import Matches
-from sharegroup.groups.consumer.records import ConsumerGroupMetadata, ConsumerRecord, WrittenRecord
+from sharegroup.groups.consumer.records import ConsumerRecord, WrittenRecord
 from sharegroup.groups.consumer.timers import Timers
 from sharegroup.groups.consumer.transition import ConsumerTransition, Sees
 from sharegroup.groups.pacing import Pacing, sooner
@@ -44,7 +44,7 @@ class Assigning(GroupTable[ConsumerGroup, ConsumerRecord]):
         classic_size_max: int = 2**31 - 1,
         matches: Matches | None = None,
     ) -> None:
-        super().__init__(ConsumerGroup, ConsumerGroupMetadata.key_type)
+        super().__init__(ConsumerGroup)
         self._settings_of = settings_of
         self._assignors = tuple(assignors)
         self._group_size_max = group_size_max
@@ -90,16 +90,12 @@ class Assigning(GroupTable[ConsumerGroup, ConsumerRecord]):
     ) -> int:
         """Compute the target assignment if it is due; returns the heartbeat interval to answer
         with."""
-        group, waits_ms = transition.group, 0
+        group = transition.group
         group_id = group.group_id
-        if group.assignment_epoch < group.epoch:
-            waits_ms = self._pacing.wait_ms(
-                group_id, settings.consumer_assignment_interval_ms, now_ms
-            )
-            if not waits_ms:
-                transition.retarget(topics, self._assignor(group))
-                self._pacing.assigned(group_id, now_ms)
-        if group.assignment_epoch == group.epoch:
+        waits_ms = self._pacing.turn(group, settings.consumer_assignment_interval_ms, now_ms)
+        if waits_ms == 0:
+            transition.retarget(topics, self._assignor(group))
+        if not group.is_pending:
             self._pacing.settle(group_id, group.revision, topics)
         interval_ms = self._pacing.interval_ms(
             group_id,

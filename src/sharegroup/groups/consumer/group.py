@@ -1,23 +1,19 @@
 """The state of one consumer group: the fold of its records (Kafka class ConsumerGroup).
 
 Only :meth:`ConsumerGroup.apply` changes it, so a replay of the log rebuilds exactly this state.
-:meth:`ConsumerGroup.records` returns records that rebuild all of it. Epochs (KIP-848):
+:meth:`ConsumerGroup.records` returns records that rebuild all of it. A member's epoch
+is 0 when it has just joined, and -2 while a static member is away.
 
-* ``epoch``: bumped when something changes that the target assignment depends on;
-* ``assignment_epoch``: the epoch for which the target assignment was computed;
-* a member's ``epoch``: the assignment epoch up to which the member follows; 0 when it has just
-  joined, -2 while a static member is away.
-
-Invariants (:meth:`ConsumerGroup.check_invariants`): no partition, and no hash of a partition that
-members share, has two owners; member epoch ≤ assignment epoch ≤ group epoch; only a member that
-revokes has partitions to give back; an empty group has no assignment pending; partition lists
-ascend and are not empty.
+Invariants (:meth:`ConsumerGroup.check_invariants`), beside those of ``modern_group.py``: no
+partition, and no hash of a partition that members share, has two owners; member epoch ≤ assignment
+epoch; only a member that revokes has partitions to give back; partition lists ascend and are not
+empty.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from uuid import UUID
 
@@ -40,38 +36,27 @@ from sharegroup.groups.consumer.records import (
     Parts,
     ResolvedRegex,
 )
-from sharegroup.groups.modern_group import FIRST_EPOCH
-from sharegroup.groups.records import Assignment, Tombstone
+from sharegroup.groups.modern_group import ModernGroup, RecordKinds, is_tidy
+from sharegroup.groups.records import Tombstone
 
 AWAY_EPOCH = -2
 """The epoch of a static member that has left and may come back."""
 
 
-class ConsumerGroup:
-    """One group; see the module. ``revision`` counts the changes that may affect an assignment."""
+class ConsumerGroup(ModernGroup[ConsumerMember]):
+    """One group; see the module."""
 
-    __slots__ = (
-        "assignment_epoch",
-        "epoch",
-        "group_id",
-        "instances",
-        "members",
-        "metadata_hash",
-        "owners",
-        "regexes",
-        "revision",
-        "sharers",
-        "target_parts",
-        "targets",
+    __slots__ = ("instances", "owners", "regexes", "sharers", "target_parts")
+    kinds = RecordKinds(
+        ConsumerMemberMetadata,
+        ConsumerGroupMetadata,
+        ConsumerTargetAssignmentMetadata,
+        ConsumerTargetAssignmentMember,
+        ConsumerCurrentMemberAssignment,
     )
 
     def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.epoch = FIRST_EPOCH
-        self.metadata_hash = 0
-        self.assignment_epoch = 0
-        self.members: dict[str, ConsumerMember] = {}
-        self.targets: dict[str, Assignment] = {}
+        super().__init__(group_id)
         self.target_parts: dict[str, Parts] = {}
         self.regexes: dict[str, tuple[str, ...]] = {}
         """The topics of each resolved regular expression."""
@@ -81,7 +66,6 @@ class ConsumerGroup:
         """The member that owns a whole partition, or has yet to give it back."""
         self.sharers: dict[Key, dict[str, Intervals]] = {}
         """The members that own a part of a partition or have yet to give it back, and the part."""
-        self.revision = 0
 
     # Reading ---------------------------------------------------------------------------------
 
@@ -90,7 +74,7 @@ class ConsumerGroup:
         """Kafka's state of the group."""
         if not self.members:
             return ConsumerGroupState.EMPTY
-        if self.epoch > self.assignment_epoch:
+        if self.is_pending:
             return ConsumerGroupState.ASSIGNING
         if all(m.is_reconciled_to(self.assignment_epoch) for m in self.members.values()):
             return ConsumerGroupState.STABLE
@@ -169,9 +153,18 @@ class ConsumerGroup:
             epoch=self.epoch,
             assignment_epoch=self.assignment_epoch,
             assignor=self.preferred_assignor() or assignor,
-            members=tuple(self.members[member_id] for member_id in sorted(self.members)),
+            members=self.members_by_id(),
             targets=dict(self.targets),
             target_parts=dict(self.target_parts),
+        )
+
+    def target_record(self, member_id: str) -> ConsumerTargetAssignmentMember:
+        """The record of a member's target, with its parts."""
+        return ConsumerTargetAssignmentMember(
+            group_id=self.group_id,
+            member_id=member_id,
+            assignment=self.targets[member_id],
+            parts=self.target_parts.get(member_id, {}),
         )
 
     def records(self) -> Iterator[ConsumerRecord]:
@@ -181,17 +174,7 @@ class ConsumerGroup:
             yield member_metadata(group_id, member)
         for regex, topics in self.regexes.items():
             yield ResolvedRegex(group_id=group_id, regex=regex, topics=topics)
-        yield ConsumerGroupMetadata(
-            group_id=group_id, epoch=self.epoch, metadata_hash=self.metadata_hash
-        )
-        for member_id, target in self.targets.items():
-            parts = self.target_parts.get(member_id, {})
-            yield ConsumerTargetAssignmentMember(
-                group_id=group_id, member_id=member_id, assignment=target, parts=parts
-            )
-        yield ConsumerTargetAssignmentMetadata(
-            group_id=group_id, assignment_epoch=self.assignment_epoch
-        )
+        yield from self.assignment_records()
         for member in self.members.values():
             yield current_assignment(group_id, member)
 
@@ -202,13 +185,8 @@ class ConsumerGroup:
         match record:
             case ConsumerMemberMetadata():
                 self._describe(record)
-            case ConsumerGroupMetadata():
-                self.epoch = record.epoch
-                self.metadata_hash = record.metadata_hash
-            case ConsumerTargetAssignmentMetadata():
-                self.assignment_epoch = record.assignment_epoch
             case ConsumerTargetAssignmentMember():
-                self.targets[record.member_id] = record.assignment
+                self.fold(record)
                 self.target_parts.pop(record.member_id, None)
                 if record.parts:
                     self.target_parts[record.member_id] = record.parts
@@ -218,7 +196,10 @@ class ConsumerGroup:
             case ResolvedRegex():
                 self.regexes[record.regex] = record.topics
             case Tombstone():
-                self._forget(record)
+                self.fold(record)
+                self._forget(record.key_type, record.member_id or "")
+            case _:
+                self.fold(record)
         self.revision += 1
 
     def _member(self, member_id: str) -> ConsumerMember:
@@ -277,20 +258,15 @@ class ConsumerGroup:
             if sharers.pop(member.member_id, None) and not sharers:
                 del self.sharers[key]
 
-    def _forget(self, record: Tombstone) -> None:
-        member_id = record.member_id or ""
-        if record.key_type == ConsumerMemberMetadata.key_type:
+    def _forget(self, key_type: int, member_id: str) -> None:
+        if key_type == ConsumerMemberMetadata.key_type:
             member = self.members.pop(member_id, None)
             if member is not None:
                 self._release(member)
                 self._forget_instance(member)
-        elif record.key_type == ConsumerTargetAssignmentMember.key_type:
-            self.targets.pop(member_id, None)
+        elif key_type == ConsumerTargetAssignmentMember.key_type:
             self.target_parts.pop(member_id, None)
-        elif (
-            record.key_type == ConsumerCurrentMemberAssignment.key_type
-            and member_id in self.members
-        ):
+        elif key_type == ConsumerCurrentMemberAssignment.key_type and member_id in self.members:
             member = self.members[member_id]
             self._release(member)
             self.members[member_id] = replace(
@@ -303,9 +279,7 @@ class ConsumerGroup:
                 assigned_parts={},
                 revoking_parts={},
             )
-        elif record.key_type == ConsumerTargetAssignmentMetadata.key_type:
-            self.assignment_epoch = 0
-        elif record.key_type == ResolvedRegex.key_type:
+        elif key_type == ResolvedRegex.key_type:
             self.regexes.pop(member_id, None)
 
     # Checking --------------------------------------------------------------------------------
@@ -316,12 +290,7 @@ class ConsumerGroup:
             raise AssertionError(f"consumer group {self.group_id!r}: {problem}")
 
     def _problems(self) -> Iterator[str]:
-        if self.assignment_epoch > self.epoch:
-            yield f"assignment epoch {self.assignment_epoch} is ahead of the group's {self.epoch}"
-        if not self.members and self.assignment_epoch not in (0, self.epoch):
-            yield "an assignment is pending for nobody"
-        if not self.targets.keys() <= self.members.keys():
-            yield "a target assignment has no member"
+        yield from self.problems()
         if not self.regexes.keys() <= self.subscribed_regexes().keys():
             yield "a resolved regular expression has no member"
         if not self.target_parts.keys() <= self.targets.keys():
@@ -352,8 +321,8 @@ class ConsumerGroup:
             yield f"{name} is {member.state.name} and must give {member.revoking} back"
         if member.instance_id and self.instances.get(member.instance_id) != member.member_id:
             yield f"{name} does not have its instance id {member.instance_id}"
-        for held in (member.assigned, member.revoking, self.targets.get(member.member_id, {})):
-            if not _is_tidy(held):
+        for held in (member.assigned, member.revoking):
+            if not is_tidy(held):
                 yield f"{name} has {held}"
         if not member.takes_ranges and any(part != WHOLE for _, part in member.parts_held()):
             yield f"{name} has parts of partitions, and takes none"
@@ -391,8 +360,3 @@ def current_assignment(group_id: str, member: ConsumerMember) -> ConsumerCurrent
         assigned_parts=member.assigned_parts,
         revoking_parts=member.revoking_parts,
     )
-
-
-def _is_tidy(assignment: Mapping[UUID, Iterable[int]]) -> bool:
-    lists = [list(held) for held in assignment.values()]
-    return all(held and held == sorted(set(held)) for held in lists)

@@ -12,8 +12,8 @@ from uuid import UUID
 from sharegroup.cooperative.intervals import Intervals
 from sharegroup.groups.consumer.parts import Key, parts_held
 from sharegroup.groups.consumer.records import ClassicMetadata, Held, Parts
+from sharegroup.groups.modern_group import GroupDescription
 from sharegroup.groups.records import Assignment
-from sharegroup.groups.share.records import TopicPartitions
 
 
 class ConsumerMemberState(IntEnum):
@@ -107,15 +107,8 @@ class ConsumerMember:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupDescription:
+class ConsumerGroupDescription(GroupDescription[ConsumerGroupState, ConsumerMember]):
     """A snapshot of a group, for ConsumerGroupDescribe, the console and tests."""
 
-    group_id: str
-    state: ConsumerGroupState
-    epoch: int
-    assignment_epoch: int
-    assignor: str
-    members: tuple[ConsumerMember, ...]
     targets: dict[str, Assignment]
     target_parts: dict[str, Parts] = field(default_factory=dict)
-    initialized: tuple[TopicPartitions, ...] = ()

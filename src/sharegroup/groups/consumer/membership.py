@@ -29,21 +29,17 @@ from sharegroup.groups.consumer.heartbeat import (
     check_sharing,
 )
 from sharegroup.groups.consumer.member import ConsumerGroupDescription, ConsumerMember
-from sharegroup.groups.consumer.migration import check_upgrade, upgraded
+from sharegroup.groups.consumer.migration import check_upgrade, tombstones, upgraded
 from sharegroup.groups.consumer.parts import Key
 from sharegroup.groups.consumer.patterns import compile_regex
 from sharegroup.groups.consumer.records import (
-    ConsumerGroupMetadata,
     ConsumerRecord,
-    ConsumerTargetAssignmentMetadata,
-    ResolvedRegex,
     WrittenRecord,
     plain,
 )
 from sharegroup.groups.consumer.transition import ConsumerTransition, Sees
 from sharegroup.groups.modern_group import JOIN_EPOCH
 from sharegroup.groups.offsets import Committer
-from sharegroup.groups.records import Tombstone
 from sharegroup.groups.sessions import MemberKey
 from sharegroup.groups.topics import TopicsImage
 from sharegroup.model.errors import (
@@ -332,14 +328,7 @@ class ConsumerGroups(ClassicMembers):
         self.check_deletable(group_id)
         group = self._groups.pop(group_id)
         self._forget(group)
-        return (
-            *(
-                Tombstone(key_type=ResolvedRegex.key_type, group_id=group_id, member_id=regex)
-                for regex in group.regexes
-            ),
-            Tombstone(key_type=ConsumerTargetAssignmentMetadata.key_type, group_id=group_id),
-            Tombstone(key_type=ConsumerGroupMetadata.key_type, group_id=group_id),
-        )
+        return tuple(tombstones(group))
 
     def delete_unused(self, has_offsets: Callable[[str], bool]) -> tuple[ConsumerRecord, ...]:
         """Delete the empty groups without committed offsets (Kafka:

@@ -27,18 +27,13 @@ from sharegroup.groups.consumer.migration import classic_metadata
 from sharegroup.groups.consumer.patterns import Matches
 from sharegroup.groups.consumer.reconciliation import Goal, Owned, reconcile
 from sharegroup.groups.consumer.records import (
-    ConsumerCurrentMemberAssignment,
-    ConsumerGroupMetadata,
-    ConsumerMemberMetadata,
     ConsumerRecord,
     ConsumerTargetAssignmentMember,
-    ConsumerTargetAssignmentMetadata,
     Parts,
     ResolvedRegex,
 )
 from sharegroup.groups.modern_group import JOIN_EPOCH
-from sharegroup.groups.records import Tombstone
-from sharegroup.groups.topics import TopicsImage, metadata_hash
+from sharegroup.groups.topics import TopicsImage
 from sharegroup.model.errors import InvalidRegularExpression
 
 Sees: TypeAlias = Callable[[str], bool]
@@ -54,7 +49,7 @@ class ConsumerTransition(Change[ConsumerGroup, ConsumerRecord]):
         group_id = self.group.group_id
         target = self.group.targets.get(away.member_id, {})
         parts = self.group.target_parts.get(away.member_id, {})
-        self._bury(away.member_id)
+        self.bury(away.member_id)
         back = replace(away, member_id=member_id, epoch=0, previous_epoch=0)
         self.emit(member_metadata(group_id, back))
         self.emit(
@@ -179,35 +174,20 @@ class ConsumerTransition(Change[ConsumerGroup, ConsumerRecord]):
                 changed = True
         return changed
 
-    def bump_epoch(self, topics: TopicsImage, *, changed: bool) -> None:
-        """Bump the group epoch if a new assignment is needed."""
-        group = self.group
-        digest = metadata_hash(group.subscribed_topics(), topics)
-        if changed or digest != group.metadata_hash:
-            self.emit(
-                ConsumerGroupMetadata(
-                    group_id=group.group_id, epoch=group.epoch + 1, metadata_hash=digest
-                )
-            )
-
     def retarget(self, topics: TopicsImage, assignor: str) -> None:
         """Compute the target assignment for the group epoch. Only changed targets are written."""
         group = self.group
         new, parts = assign(assignor, group, topics)
-        for member_id in sorted(new):
-            target, part = new[member_id], parts.get(member_id, {})
-            known = group.targets.get(member_id), group.target_parts.get(member_id, {})
-            if known != (target, part):
-                self.emit(
-                    ConsumerTargetAssignmentMember(
-                        group_id=group.group_id,
-                        member_id=member_id,
-                        assignment=target,
-                        parts=part,
-                    )
-                )
-        self.emit(
-            ConsumerTargetAssignmentMetadata(group_id=group.group_id, assignment_epoch=group.epoch)
+        self.set_targets(
+            ConsumerTargetAssignmentMember(
+                group_id=group.group_id,
+                member_id=member_id,
+                assignment=new[member_id],
+                parts=parts.get(member_id, {}),
+            )
+            for member_id in sorted(new)
+            if group.targets.get(member_id) != new[member_id]
+            or group.target_parts.get(member_id, {}) != parts.get(member_id, {})
         )
 
     def reconcile(
@@ -248,34 +228,14 @@ class ConsumerTransition(Change[ConsumerGroup, ConsumerRecord]):
         self.emit(current_assignment(self.group.group_id, away))
 
     def remove(self, member_ids: Iterable[str], topics: TopicsImage) -> None:
-        """Remove members that leave or are fenced. When the last member goes, no assignment stays
-        pending (KAFKA-20442).
-        """
-        group = self.group
+        """Remove members that leave or are fenced."""
         for member_id in member_ids:
-            self._bury(member_id)
+            self.bury(member_id)
         self.forget_regexes()
-        self.bump_epoch(topics, changed=True)
-        if not group.members:
-            self.emit(
-                ConsumerTargetAssignmentMetadata(
-                    group_id=group.group_id, assignment_epoch=group.epoch
-                )
-            )
-
-    def _bury(self, member_id: str) -> None:
-        for kind in (
-            ConsumerCurrentMemberAssignment,
-            ConsumerTargetAssignmentMember,
-            ConsumerMemberMetadata,
-        ):
-            self._delete(kind.key_type, member_id)
+        self.members_gone(topics)
 
     def forget_regexes(self) -> None:
         """Forget the regular expressions that nobody subscribes to any more."""
         group = self.group
         for regex in sorted(group.regexes.keys() - group.subscribed_regexes().keys()):
-            self._delete(ResolvedRegex.key_type, regex)
-
-    def _delete(self, key_type: int, name: str) -> None:
-        self.emit(Tombstone(key_type=key_type, group_id=self.group.group_id, member_id=name))
+            self.delete(ResolvedRegex.key_type, regex)

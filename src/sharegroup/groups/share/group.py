@@ -1,28 +1,24 @@
 """The state of one share group: the fold of its records.
 
 Only :meth:`ShareGroup.apply` changes it, so a replay of the log rebuilds exactly this state.
-:meth:`ShareGroup.records` returns records that rebuild all of it. Epochs (KIP-848):
+:meth:`ShareGroup.records` returns records that rebuild all of it. A member's epoch is the
+assignment epoch up to which the member has been told its partitions.
 
-* ``epoch``: bumped when something changes that the target assignment depends on; 1 at first;
-* ``assignment_epoch``: the epoch for which the target assignment was computed; 0 before there is
-  one;
-* a member's ``epoch``: the assignment epoch up to which the member has been told its partitions.
-
-Invariants (:meth:`ShareGroup.check_invariants`): previous < member epoch ≤ assignment epoch ≤
-group epoch; targets exist only for members; an empty group has no assignment pending; partition
-lists ascend and are not empty; the subscription counts agree with the members.
+Invariants (:meth:`ShareGroup.check_invariants`), beside those of ``modern_group.py``: previous <
+member epoch ≤ assignment epoch; partition lists ascend and are not empty; the subscription counts
+agree with the members.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, KeysView, Mapping
+from collections.abc import Iterable, Iterator, KeysView
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from uuid import UUID
 
 from sharegroup.groups.assignor import NAME
-from sharegroup.groups.modern_group import FIRST_EPOCH
+from sharegroup.groups.modern_group import GroupDescription, ModernGroup, RecordKinds, is_tidy
 from sharegroup.groups.records import Assignment, Tombstone
 from sharegroup.groups.share.records import (
     DeletingTopic,
@@ -59,46 +55,29 @@ class ShareMember:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShareGroupDescription:
+class ShareGroupDescription(GroupDescription[ShareGroupState, ShareMember]):
     """A snapshot of a group, for ShareGroupDescribe, the console and tests."""
 
-    group_id: str
-    state: ShareGroupState
-    epoch: int
-    assignment_epoch: int
-    assignor: str
-    members: tuple[ShareMember, ...]
     initialized: tuple[TopicPartitions, ...]
 
 
-class ShareGroup:
-    """One group; see the module. ``revision`` counts the changes that may affect an assignment."""
+class ShareGroup(ModernGroup[ShareMember]):
+    """One group; see the module."""
 
-    __slots__ = (
-        "_subscribers",
-        "assignment_epoch",
-        "deleting",
-        "epoch",
-        "group_id",
-        "initialized",
-        "initializing",
-        "members",
-        "metadata_hash",
-        "revision",
-        "targets",
+    __slots__ = ("_subscribers", "deleting", "initialized", "initializing")
+    kinds = RecordKinds(
+        ShareMemberMetadata,
+        ShareGroupMetadata,
+        ShareTargetAssignmentMetadata,
+        ShareTargetAssignmentMember,
+        ShareCurrentMemberAssignment,
     )
 
     def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.epoch = FIRST_EPOCH
-        self.metadata_hash = 0
-        self.assignment_epoch = 0
-        self.members: dict[str, ShareMember] = {}
-        self.targets: dict[str, Assignment] = {}
+        super().__init__(group_id)
         self.initialized: dict[UUID, TopicPartitions] = {}
         self.initializing: dict[UUID, TopicPartitions] = {}
         self.deleting: dict[UUID, str] = {}
-        self.revision = 0
         self._subscribers: Counter[str] = Counter()
 
     @property
@@ -126,7 +105,7 @@ class ShareGroup:
             epoch=self.epoch,
             assignment_epoch=self.assignment_epoch,
             assignor=NAME,
-            members=tuple(self.members[member_id] for member_id in sorted(self.members)),
+            members=self.members_by_id(),
             initialized=tuple(self.initialized[topic_id] for topic_id in sorted(self.initialized)),
         )
 
@@ -142,16 +121,7 @@ class ShareGroup:
                 client_host=member.client_host,
                 subscribed_topics=member.subscribed_topics,
             )
-        yield ShareGroupMetadata(
-            group_id=group_id, epoch=self.epoch, metadata_hash=self.metadata_hash
-        )
-        for member_id, target in self.targets.items():
-            yield ShareTargetAssignmentMember(
-                group_id=group_id, member_id=member_id, assignment=target
-            )
-        yield ShareTargetAssignmentMetadata(
-            group_id=group_id, assignment_epoch=self.assignment_epoch
-        )
+        yield from self.assignment_records()
         for member in self.members.values():
             yield ShareCurrentMemberAssignment(
                 group_id=group_id,
@@ -177,13 +147,6 @@ class ShareGroup:
         match record:
             case ShareMemberMetadata():
                 self._subscribe(record)
-            case ShareGroupMetadata():
-                self.epoch = record.epoch
-                self.metadata_hash = record.metadata_hash
-            case ShareTargetAssignmentMetadata():
-                self.assignment_epoch = record.assignment_epoch
-            case ShareTargetAssignmentMember():
-                self.targets[record.member_id] = record.assignment
             case ShareCurrentMemberAssignment():
                 self._assign(record)
                 return
@@ -191,8 +154,14 @@ class ShareGroup:
                 self.initialized = {topic.topic_id: topic for topic in record.initialized}
                 self.initializing = {topic.topic_id: topic for topic in record.initializing}
                 self.deleting = dict(record.deleting)
-            case Tombstone():
-                self._forget(record)
+            case Tombstone(key_type=ShareMemberMetadata.key_type):
+                self._forget(record.member_id or "")
+            case Tombstone(key_type=ShareCurrentMemberAssignment.key_type):
+                self._unassign(record.member_id or "")
+            case Tombstone(key_type=StatePartitionMetadata.key_type):
+                self.initialized, self.initializing, self.deleting = {}, {}, {}
+            case _:
+                self.fold(record)
         self.revision += 1
 
     def _member(self, member_id: str) -> ShareMember:
@@ -225,26 +194,16 @@ class ShareGroup:
             assignment=record.assignment,
         )
 
-    def _forget(self, record: Tombstone) -> None:
-        member_id = record.member_id or ""
-        if record.key_type == ShareMemberMetadata.key_type:
-            member = self.members.pop(member_id, None)
-            if member is not None:
-                self._count(member.subscribed_topics, ())
-        elif record.key_type == ShareTargetAssignmentMember.key_type:
-            self.targets.pop(member_id, None)
-        elif record.key_type == ShareCurrentMemberAssignment.key_type and member_id in self.members:
-            blank = ShareMember(member_id=member_id, assignment={})
+    def _forget(self, member_id: str) -> None:
+        member = self.members.pop(member_id, None)
+        if member is not None:
+            self._count(member.subscribed_topics, ())
+
+    def _unassign(self, member_id: str) -> None:
+        if member_id in self.members:
             self.members[member_id] = replace(
-                self.members[member_id],
-                epoch=blank.epoch,
-                previous_epoch=blank.previous_epoch,
-                assignment={},
+                self.members[member_id], epoch=0, previous_epoch=-1, assignment={}
             )
-        elif record.key_type == ShareTargetAssignmentMetadata.key_type:
-            self.assignment_epoch = 0
-        elif record.key_type == StatePartitionMetadata.key_type:
-            self.initialized, self.initializing, self.deleting = {}, {}, {}
 
     def check_invariants(self) -> None:
         """Raise AssertionError where an invariant of the module does not hold."""
@@ -252,12 +211,7 @@ class ShareGroup:
             raise AssertionError(f"share group {self.group_id!r}: {problem}")
 
     def _problems(self) -> Iterator[str]:
-        if self.assignment_epoch > self.epoch:
-            yield f"assignment epoch {self.assignment_epoch} is ahead of the group's {self.epoch}"
-        if not self.members and self.assignment_epoch not in (0, self.epoch):
-            yield "an assignment is pending for nobody"
-        if not self.targets.keys() <= self.members.keys():
-            yield "a target assignment has no member"
+        yield from self.problems()
         counted = Counter(n for member in self.members.values() for n in member.subscribed_topics)
         if counted != self._subscribers or 0 in self._subscribers.values():
             yield f"subscriptions are {counted}, not {self._subscribers}"
@@ -265,12 +219,5 @@ class ShareGroup:
             if not member.previous_epoch < member.epoch <= self.assignment_epoch:
                 epochs = f"{member.previous_epoch} and {member.epoch}"
                 yield f"member {member.member_id} has the epochs {epochs}"
-            if not _is_tidy(member.assignment):
+            if not is_tidy(member.assignment):
                 yield f"member {member.member_id} has the assignment {member.assignment}"
-        for member_id, target in self.targets.items():
-            if not _is_tidy(target):
-                yield f"member {member_id} has the target {target}"
-
-
-def _is_tidy(assignment: Mapping[UUID, tuple[int, ...]]) -> bool:
-    return all(held and list(held) == sorted(set(held)) for held in assignment.values())

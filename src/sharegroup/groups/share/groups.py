@@ -55,7 +55,7 @@ from sharegroup.groups.share.records import (
     StatePartitionMetadata,
     TopicPartitions,
 )
-from sharegroup.groups.share.transition import Identity, ShareTransition
+from sharegroup.groups.share.transition import Identity, ShareTransition, has_unassigned
 from sharegroup.groups.table import GroupTable
 from sharegroup.groups.topics import TopicsImage
 from sharegroup.model.errors import GroupMaxSizeReached, UnknownMemberId
@@ -82,7 +82,7 @@ class ShareGroups(GroupTable[ShareGroup, ShareRecord]):
     def __init__(
         self, settings_of: Callable[[str], GroupSettings], *, group_size_max: int = GROUP_SIZE_MAX
     ) -> None:
-        super().__init__(ShareGroup, ShareGroupMetadata.key_type)
+        super().__init__(ShareGroup)
         self._settings_of = settings_of
         self._group_size_max = group_size_max
         self._sessions = Sessions()
@@ -301,8 +301,7 @@ class ShareGroups(GroupTable[ShareGroup, ShareRecord]):
 
     def is_pending(self, group_id: str) -> bool:
         """Whether a new target assignment of the group waits to be computed."""
-        group = self._existing(group_id)
-        return group.assignment_epoch < group.epoch
+        return self._existing(group_id).is_pending
 
     def list_groups(self) -> tuple[ShareGroupListing, ...]:
         """All groups by id."""
@@ -375,18 +374,15 @@ class ShareGroups(GroupTable[ShareGroup, ShareRecord]):
         interval_ms = settings.heartbeat_interval_ms
         bumped = False
         if not self._is_settled(group, topics):
+            changed = changed or (not group.is_pending and has_unassigned(group, topics))
             bumped = transition.bump_epoch(topics, changed=changed)
-            if group.assignment_epoch < group.epoch:
-                wait_ms = self._pacing.wait_ms(
-                    group.group_id, settings.assignment_interval_ms, now_ms
-                )
-                if wait_ms:
-                    interval_ms = sooner(interval_ms, wait_ms)
-                else:
-                    transition.retarget(topics)
-                    self._pacing.assigned(group.group_id, now_ms)
+            wait_ms = self._pacing.turn(group, settings.assignment_interval_ms, now_ms)
+            if wait_ms == 0:
+                transition.retarget(topics)
+            elif wait_ms is not None:
+                interval_ms = sooner(interval_ms, wait_ms)
         transition.reconcile(request.member_id, topics, changed=bumped)
-        if group.assignment_epoch == group.epoch and _is_initialized(group, topics):
+        if not group.is_pending and _is_initialized(group, topics):
             self._pacing.settle(group.group_id, group.revision, topics)
         return interval_ms
 

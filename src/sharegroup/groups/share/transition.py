@@ -12,20 +12,18 @@ from uuid import UUID
 
 from sharegroup.groups.assignor import assign
 from sharegroup.groups.change import Change
-from sharegroup.groups.records import Assignment, Tombstone
+from sharegroup.groups.records import Assignment
 from sharegroup.groups.share.group import ShareGroup, ShareMember
 from sharegroup.groups.share.records import (
     DeletingTopic,
     ShareCurrentMemberAssignment,
-    ShareGroupMetadata,
     ShareMemberMetadata,
     ShareRecord,
     ShareTargetAssignmentMember,
-    ShareTargetAssignmentMetadata,
     StatePartitionMetadata,
     TopicPartitions,
 )
-from sharegroup.groups.topics import TopicsImage, metadata_hash
+from sharegroup.groups.topics import TopicsImage
 
 
 class Identity(NamedTuple):
@@ -70,19 +68,6 @@ class ShareTransition(Change[ShareGroup, ShareRecord]):
         self.emit(record)
         return known is None or record.subscribed_topics != old
 
-    def bump_epoch(self, topics: TopicsImage, *, changed: bool) -> bool:
-        """Bump the group epoch if a new assignment is needed; returns whether one is needed."""
-        group = self.group
-        digest = metadata_hash(group.subscribed_topics(), topics)
-        settled = group.assignment_epoch >= group.epoch
-        unassigned = settled and has_unassigned(group, topics)
-        if not (changed or unassigned or digest != group.metadata_hash):
-            return False
-        self.emit(
-            ShareGroupMetadata(group_id=group.group_id, epoch=group.epoch + 1, metadata_hash=digest)
-        )
-        return True
-
     def retarget(self, topics: TopicsImage) -> None:
         """Compute the target assignment for the group epoch. Only changed targets are written."""
         group = self.group
@@ -95,15 +80,12 @@ class ShareTransition(Change[ShareGroup, ShareRecord]):
             assignable_partitions(group, topics),
             group.targets,
         )
-        for member_id in sorted(new):
-            if group.targets.get(member_id) != new[member_id]:
-                self.emit(
-                    ShareTargetAssignmentMember(
-                        group_id=group.group_id, member_id=member_id, assignment=new[member_id]
-                    )
-                )
-        self.emit(
-            ShareTargetAssignmentMetadata(group_id=group.group_id, assignment_epoch=group.epoch)
+        self.set_targets(
+            ShareTargetAssignmentMember(
+                group_id=group.group_id, member_id=member_id, assignment=new[member_id]
+            )
+            for member_id in sorted(new)
+            if group.targets.get(member_id) != new[member_id]
         )
 
     def reconcile(self, member_id: str, topics: TopicsImage, *, changed: bool) -> None:
@@ -131,25 +113,9 @@ class ShareTransition(Change[ShareGroup, ShareRecord]):
         )
 
     def remove(self, member_id: str, topics: TopicsImage) -> None:
-        """Remove a member that leaves or whose session has ended. When the last member goes, no
-        assignment stays pending (KAFKA-20442).
-        """
-        group = self.group
-        for kind in (
-            ShareCurrentMemberAssignment,
-            ShareTargetAssignmentMember,
-            ShareMemberMetadata,
-        ):
-            self.emit(
-                Tombstone(key_type=kind.key_type, group_id=group.group_id, member_id=member_id)
-            )
-        epoch = group.epoch + 1
-        digest = metadata_hash(group.subscribed_topics(), topics)
-        self.emit(ShareGroupMetadata(group_id=group.group_id, epoch=epoch, metadata_hash=digest))
-        if not group.members:
-            self.emit(
-                ShareTargetAssignmentMetadata(group_id=group.group_id, assignment_epoch=epoch)
-            )
+        """Remove a member that leaves or whose session has ended."""
+        self.bury(member_id)
+        self.members_gone(topics)
 
     def set_state_partitions(
         self,
