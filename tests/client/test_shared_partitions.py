@@ -97,7 +97,7 @@ class Member:
 
     def kill(self) -> None:
         """End it without a word to the group."""
-        self.consumer._cut()
+        self.consumer._parts.cut()
         self.task.cancel()
 
     @property

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sharegroup.client.admin.acls import Acl, AclFilter
     from sharegroup.client.admin.admin import Admin
     from sharegroup.client.admin.descriptions import OffsetSpec, ResourceType
+    from sharegroup.client.consumer import Consumer
     from sharegroup.client.core.acknowledgements import AckType
     from sharegroup.client.core.committed_offsets import OffsetAndMetadata
     from sharegroup.client.core.key_ranges import KeyRange
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
         RecordDeserializationError,
         Wakeup,
     )
-    from sharegroup.client.group.consumer import Consumer
     from sharegroup.client.producer.delivery import Delivery, RecordMetadata
     from sharegroup.client.producer.producer import Producer
     from sharegroup.client.security.settings import Security
@@ -94,7 +94,7 @@ _HOMES = {
     "Backoff": "worker.retry",
     "BootstrapError": "errors",
     "BufferExhausted": "errors",
-    "Consumer": "group.consumer",
+    "Consumer": "consumer",
     "ConsumerRecord": "core.record",
     "ConsumerRecords": "core.record",
     "CorruptRecordBatch": "errors",

@@ -6,7 +6,7 @@ import asyncio
 import threading
 import warnings
 from collections.abc import Callable, Coroutine
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from sharegroup.client.errors import IllegalState
 
@@ -14,6 +14,14 @@ T = TypeVar("T")
 
 _INTERRUPTED_CLOSE_S: Final = 3.0
 """How long, in seconds, to wait for a close after an interrupt. A cancelled close takes less."""
+
+
+class Waiting(Protocol):
+    """Runs work on the event loop, and waits for its result."""
+
+    def __call__(self, work: Coroutine[Any, Any, T], /) -> T:
+        """The result of ``work``. Raises what it raises; IllegalState: the client is closed."""
+        ...
 
 
 class LoopThread:

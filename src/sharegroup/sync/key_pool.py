@@ -6,16 +6,15 @@ import asyncio
 import signal
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Self
+from typing import Generic, Self
 
 from sharegroup.client.core.record import ConsumerRecord, K, V
-from sharegroup.client.worker.key_pool import KeyPool as Inner
+from sharegroup.client.group.life import Life
+from sharegroup.client.worker.key_pool import KeyPool as AsyncKeyPool
 from sharegroup.client.worker.key_pool import OnFailure
 from sharegroup.client.worker.settings import SIGNALS
+from sharegroup.sync.front import Waiting
 from sharegroup.sync.worker_threads import HandlerThreads, signals_call
-
-if TYPE_CHECKING:
-    from sharegroup.sync.consumer import Consumer
 
 Failed = Callable[[ConsumerRecord[K, V], Exception], object]
 
@@ -34,16 +33,23 @@ class KeyPool(Generic[K, V]):
 
     A thread cannot be interrupted: a handler that still runs after ``drain_s`` goes on, keeps its
     worker, and its result does not count.
+
+    Args:
+        life: the consumer's.
+        serving: waits on this thread, and calls the callbacks of ``subscribe`` meanwhile.
     """
 
-    def __init__(self, front: Consumer[K, V], inner: Inner[K, V], workers: int) -> None:
-        self._front = front
-        self._inner = inner
+    def __init__(
+        self, pool: AsyncKeyPool[K, V], workers: int, life: Life, serving: Waiting
+    ) -> None:
+        self._pool = pool
         self._workers = workers
+        self._life = life
+        self._serving = serving
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __enter__(self) -> Self:
-        self._front._run(self._inner.__aenter__())
+        self._serving(self._pool.__aenter__())
         return self
 
     def __exit__(
@@ -52,13 +58,13 @@ class KeyPool(Generic[K, V]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if not self._front.closed:
-            self._front._run(self._inner.__aexit__(kind, error, trace))
+        if not self._life.closed:
+            self._serving(self._pool.__aexit__(kind, error, trace))
 
     @property
     def in_flight(self) -> int:
         """How many records wait, run or rest."""
-        return self._inner.in_flight
+        return self._pool.in_flight
 
     def run(
         self,
@@ -74,16 +80,16 @@ class KeyPool(Generic[K, V]):
             self._loop = asyncio.get_running_loop()
             threads = HandlerThreads(handler, self._workers, self._loop)
             try:
-                await self._inner.run(threads.handle, signals=())
+                await self._pool.run(threads.handle, signals=())
             finally:
                 threads.close()
 
         with signals_call(signals, self.stop):
-            self._front._serving(work())
+            self._serving(work())
 
     def stop(self) -> None:
         """End :meth:`run`, from any thread."""
         if self._loop is None:
-            self._inner.stop()
+            self._pool.stop()
         else:
-            self._loop.call_soon_threadsafe(self._inner.stop)
+            self._loop.call_soon_threadsafe(self._pool.stop)

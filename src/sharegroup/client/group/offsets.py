@@ -1,26 +1,26 @@
-"""The consumer's calls about offsets: its positions, committed offsets, and offsets in a log."""
+"""The offsets of a consumer: its positions, committed offsets, and offsets in a log.
+
+Each method does what the verb of the same name of ``Consumer`` says.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from sharegroup.client.admin.descriptions import ListedOffset
 from sharegroup.client.admin.offset_requests import committed_offsets
 from sharegroup.client.admin.topic_requests import list_offsets
 from sharegroup.client.core.committed_offsets import OffsetAndMetadata, as_commit, as_partition
-from sharegroup.client.core.key_ranges import KeyRanges
-from sharegroup.client.core.positions import EARLIEST, LATEST, Position, Positions
-from sharegroup.client.core.rebalance import MemberIdentity
+from sharegroup.client.core.positions import EARLIEST, LATEST, Position
 from sharegroup.client.core.record import ConsumerRecord
 from sharegroup.client.errors import IllegalState
-from sharegroup.client.group.committer import Committer
-from sharegroup.client.group.position_lookup import PositionLookup
-from sharegroup.client.group.reader import AnyRecord, Reader
-from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.group.life import Life
+from sharegroup.client.group.parts import ConsumerParts
+from sharegroup.client.group.polling import Polling
+from sharegroup.client.group.reader import AnyRecord
 from sharegroup.client.network.retrying import retrying
-from sharegroup.client.wakeup import WakeupCall
 from sharegroup.model.errors import (
     ErrorSource,
     KafkaError,
@@ -44,86 +44,49 @@ def _worth_another_try(error: KafkaError) -> bool:
     return error.retriable and not missing
 
 
-class OffsetCalls(ABC):
-    """See the module. The consumer sets the attributes."""
+class ConsumerOffsets:
+    """See the module."""
 
-    _cluster: Cluster
-    _committer: Committer
-    _lookup: PositionLookup
-    _news: asyncio.Event
-    _positions: Positions
-    _read_committed: bool
-    _reader: Reader
-    _wakeup: WakeupCall
-
-    @property
-    def assignment(self) -> list[TopicPartition]:
-        """The partitions that are read now, sorted."""
-        return sorted(self._positions.assigned)
-
-    @property
-    def key_ranges(self) -> dict[TopicPartition, KeyRanges]:
-        """Partition → the key ranges that are read of it; without partitions read whole."""
-        found = {where: self._positions.key_ranges(where) for where in self.assignment}
-        return {where: own for where, own in found.items() if own}
-
-    @abstractmethod
-    async def start(self) -> None:
-        """Connect."""
-
-    @abstractmethod
-    def group_metadata(self) -> MemberIdentity:
-        """This member's identity now."""
-
-    @abstractmethod
-    def _check_usable(self) -> None:
-        """Raises IllegalState: the consumer is closed."""
-
-    @abstractmethod
-    def _raise_error(self) -> None:
-        """Raise an error of the background tasks, if there is one."""
+    def __init__(self, parts: ConsumerParts, life: Life, polling: Polling[Any, Any]) -> None:
+        self._parts = parts
+        self._life = life
+        self._polling = polling
+        self._cluster = parts.cluster
+        self._positions = parts.positions
+        self._reader = parts.reader
+        self._committer = parts.committer
 
     # --- positions --------------------------------------------------------------------------------
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
-        """The next record of this partition is the one at ``offset``.
-
-        Raises:
-            IllegalState: the partition is not assigned.
-            ValueError: the offset is negative.
-        """
+        """As ``Consumer.seek``."""
         if offset < 0:
             raise ValueError(f"the offset {offset} is negative: seek_to_end() goes to the end")
         self._jump([(topic, partition)])
         self._positions.seek(TopicPartition(topic, partition), Position(offset))
 
     def seek_to_beginning(self, *partitions: tuple[str, int]) -> None:
-        """Go on at the first record of these partitions; without arguments, of all partitions."""
+        """As ``Consumer.seek_to_beginning``."""
         for where in self._jump(partitions or self._positions.assigned):
             self._positions.seek_to(where, EARLIEST)
 
     def seek_to_end(self, *partitions: tuple[str, int]) -> None:
-        """Go on after the last record of these partitions; without arguments, of all partitions."""
+        """As ``Consumer.seek_to_end``."""
         for where in self._jump(partitions or self._positions.assigned):
             self._positions.seek_to(where, LATEST)
 
     async def position(self, topic: str, partition: int) -> int:
-        """The offset of the next record of this partition. Waits until it is known.
-
-        Raises:
-            IllegalState: the partition is not assigned.
-            RequestTimedOut: the offset is not known after ``request_timeout_ms``.
-        """
+        """As ``Consumer.position``."""
         where = self._jump([(topic, partition)], moves=False)[0]
-        await self.start()
+        await self._life.start()
         timeout_ms = self._cluster.request_timeout_ms
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 while (found := self._reader.returned().get(where)) is None:
-                    self._news.clear()
-                    self._raise_error()
-                    self._lookup.begin()
-                    await self._news.wait()
+                    self._parts.news.clear()
+                    self._polling.raise_error()
+                    self._parts.lookup.begin()
+                    await self._parts.news.wait()
         except TimeoutError:
             raise RequestTimedOut(
                 f"the position of {where} was not found in {timeout_ms} ms"
@@ -131,32 +94,27 @@ class OffsetCalls(ABC):
         return found.offset
 
     def current_lag(self, topic: str, partition: int) -> int | None:
-        """How many offsets lie between the next record of this partition and its end, as the last
-        fetch saw it (Java: currentLag); None: not known yet. Asks no broker.
-
-        Raises:
-            IllegalState: the partition is not assigned.
-        """
+        """As ``Consumer.current_lag``."""
         where = self._jump([(topic, partition)], moves=False)[0]
         return self._reader.lags()[where]
 
     def pause(self, *partitions: tuple[str, int]) -> None:
-        """Return no records of these partitions until :meth:`resume`."""
+        """As ``Consumer.pause``."""
         self._positions.pause(self._jump(partitions, moves=False), True)
 
     def resume(self, *partitions: tuple[str, int]) -> None:
-        """Return records of these partitions again."""
+        """As ``Consumer.resume``."""
         self._positions.pause(self._jump(partitions, moves=False), False)
 
     @property
     def paused(self) -> list[TopicPartition]:
-        """The paused partitions, sorted."""
+        """As ``Consumer.paused``."""
         return sorted(self._positions.paused)
 
     def _jump(
         self, partitions: Iterable[tuple[str, int]], *, moves: bool = True
     ) -> list[TopicPartition]:
-        self._check_usable()
+        self._parts.state.check_usable()
         wheres = [as_partition(where) for where in partitions]
         for where in wheres:
             if where not in self._positions:
@@ -182,25 +140,11 @@ class OffsetCalls(ABC):
         *,
         timeout_ms: int | None = None,
     ) -> None:
-        """Commit, and wait until the group has the offsets.
-
-        Args:
-            offsets: offsets by partition; or, with ``key_ranges=True`` or ``cooperative=True``, one
-                or several records, in any order. None: the positions after all records that were
-                returned; in a loop's body, that includes the record in work.
-
-        Raises:
-            IllegalState: single records were given without ``key_ranges=True`` or
-                ``cooperative=True``; or offsets by partition with ``cooperative=True``.
-            RebalanceInProgress, IllegalGeneration, UnknownMemberId, FencedMemberEpoch: this member
-                has lost its partitions, or must give them up: the members that get them begin at
-                the offsets that were committed before.
-            KafkaError: the broker refuses, or could not be reached within ``timeout_ms``.
-        """
-        self._check_usable()
-        self.group_metadata()
-        await self.start()
-        async with self._wakeup.answering():
+        """As ``Consumer.commit``."""
+        self._parts.state.check_usable()
+        self._parts.identity.known()
+        await self._life.start()
+        async with self._parts.wakeup.answering():
             if isinstance(offsets, ConsumerRecord):
                 offsets = [offsets]
             if isinstance(offsets, list | tuple) and _are_records(offsets):
@@ -228,16 +172,14 @@ class OffsetCalls(ABC):
     async def committed(
         self, *partitions: tuple[str, int]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The group's committed offset in each of these partitions, with the single records that
-        are committed after it (``ranges``); None: the group has committed nothing there.
-        """
-        self._check_usable()
-        await self.start()
+        """As ``Consumer.committed``."""
+        self._parts.state.check_usable()
+        await self._life.start()
         wheres = [as_partition(one) for one in partitions] or sorted(self._positions.assigned)
         found = await retrying(
             self._cluster,
             lambda: committed_offsets(
-                self._cluster, self.group_metadata(), wheres, with_ranges=True
+                self._cluster, self._parts.identity.known(), wheres, with_ranges=True
             ),
             self._cluster.request_timeout_ms,
         )
@@ -248,13 +190,7 @@ class OffsetCalls(ABC):
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, ListedOffset | None]:
-        """The first record of each partition that is not older than this time (ms since 1970);
-        None: there is no such record.
-
-        Raises:
-            ValueError: a time is negative.
-            UnknownTopicOrPartition: there is no such partition.
-        """
+        """As ``Consumer.offsets_for_times``."""
         found: dict[TopicPartition, ListedOffset | None] = {}
         by_time: dict[int, list[TopicPartition]] = {}
         for where, time in times.items():
@@ -267,34 +203,24 @@ class OffsetCalls(ABC):
         return found
 
     async def beginning_offsets(self, *partitions: tuple[str, int]) -> dict[TopicPartition, int]:
-        """The offset of each partition's first record; without arguments, of all assigned
-        partitions.
-
-        Raises:
-            UnknownTopicOrPartition: there is no such partition.
-        """
-        listed = await self._listed(partitions or self.assignment, EARLIEST)
+        """As ``Consumer.beginning_offsets``."""
+        listed = await self._listed(partitions or sorted(self._positions.assigned), EARLIEST)
         return {where: one.offset for where, one in listed.items()}
 
     async def end_offsets(self, *partitions: tuple[str, int]) -> dict[TopicPartition, int]:
-        """The offset after each partition's last record that may be read: with
-        ``read_committed``, the last one before the first transaction under way. Without arguments,
-        of all assigned partitions.
-
-        Raises:
-            UnknownTopicOrPartition: there is no such partition.
-        """
-        listed = await self._listed(partitions or self.assignment, LATEST)
+        """As ``Consumer.end_offsets``."""
+        listed = await self._listed(partitions or sorted(self._positions.assigned), LATEST)
         return {where: one.offset for where, one in listed.items()}
 
     async def _listed(
         self, partitions: Iterable[tuple[str, int]], timestamp: int
     ) -> dict[TopicPartition, ListedOffset]:
-        await self.start()
+        await self._life.start()
         wheres = [as_partition(where) for where in partitions]
+        committed = self._parts.settings.committed_only
         return await retrying(
             self._cluster,
-            lambda: list_offsets(self._cluster, wheres, timestamp, committed=self._read_committed),
+            lambda: list_offsets(self._cluster, wheres, timestamp, committed=committed),
             self._cluster.request_timeout_ms,
             _worth_another_try,
         )

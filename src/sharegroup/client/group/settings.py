@@ -2,19 +2,182 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Final
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final, Generic, Literal, TypedDict
 
 from sharegroup.client.clock import wall_ms
 from sharegroup.client.core.assignors import ASSIGNORS, Assignor, RebalanceProtocol
 from sharegroup.client.core.positions import EARLIEST, LATEST
+from sharegroup.client.core.record import K, V
 from sharegroup.client.core.setting_checks import check_at_least_0, check_positive
+from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.groups.offset_reset import OffsetResetKind, parse_offset_reset
 from sharegroup.model.errors import ConfigError
 
 PROTOCOLS: Final = ("consumer", "classic")
 ISOLATION_LEVELS: Final = ("read_uncommitted", "read_committed")
+
+
+class ConsumerSettings(TypedDict, Generic[K, V], total=False):
+    """What a ``Consumer`` can be told, by name. Whatever is left out has its default."""
+
+    group_id: str | None
+    """The consumer group. None: no group; partitions come from ``assign``, and nothing is
+    committed. Default: None."""
+    bootstrap_servers: str | Iterable[str]
+    """``host:port,…`` or a list. Default: '127.0.0.1:9092'."""
+    group_protocol: Literal["consumer", "classic"]
+    """``consumer`` (KIP-848; the broker shares out the partitions) or ``classic``. If the broker
+    does not have ``consumer``, the consumer falls back to ``classic``, and logs that. Default:
+    'consumer'."""
+    group_instance_id: str | None
+    """A static member's name (KIP-345): closed and started again within the session time-out, it
+    keeps its partitions. Default: None."""
+    group_remote_assignor: str | None
+    """For ``consumer``: ``uniform`` or ``range``; None: the broker's own. Default: None."""
+    partition_assignment_strategy: Sequence[str]
+    """For ``classic``: any of ``range``, ``roundrobin``, ``sticky`` and ``cooperative-sticky``, the
+    best first. All members must have one in common. Default: ('range', 'cooperative-sticky')."""
+    auto_offset_reset: str
+    """Where to begin in a partition that has no committed offset, or whose log does not have that
+    offset any more: ``earliest``, ``latest``, ``by_duration:PT1H``, or ``none`` for an error.
+    Default: 'latest'."""
+    enable_auto_commit: bool
+    """Commit the records that are done every ``auto_commit_interval_ms``. Default: True."""
+    auto_commit_interval_ms: int
+    """The time between automatic commits. Default: 5_000."""
+    isolation_level: Literal["read_uncommitted", "read_committed"]
+    """``read_committed`` leaves out the records of aborted transactions, and of transactions under
+    way. Default: 'read_uncommitted'."""
+    key_deserializer: Callable[[bytes], K] | None
+    """Turns a key's bytes into the application's object; null stays None. None: bytes. Default:
+    None."""
+    value_deserializer: Callable[[bytes], V] | None
+    """As ``key_deserializer``, for values. Default: None."""
+    max_poll_records: int
+    """The most records that a poll returns. Default: 500."""
+    max_poll_interval_ms: int
+    """The member leaves the group when the application does not ask for records for this long.
+    Default: 300_000."""
+    session_timeout_ms: int
+    """For ``classic``: a member without heartbeats for this long has lost its partitions. With
+    ``consumer``, the broker's settings apply. Default: 45_000."""
+    heartbeat_interval_ms: int
+    """For ``classic``: the time between heartbeats. Default: 3_000."""
+    fetch_min_bytes: int
+    """How many bytes a broker waits for. Default: 1."""
+    fetch_max_bytes: int
+    """The most bytes of a fetch. Default: 52_428_800."""
+    fetch_max_wait_ms: int
+    """How long a broker waits for ``fetch_min_bytes``. Default: 500."""
+    max_partition_fetch_bytes: int
+    """The most bytes of one partition in a fetch. Default: 1_048_576."""
+    check_crcs: bool
+    """Compare the checksums of record batches. Default: True."""
+    client_id: str
+    """The client's name in the broker's log and quotas. Default: 'sharegroup'."""
+    client_rack: str | None
+    """The rack that the client runs in. Default: None."""
+    request_timeout_ms: int
+    """How long a call waits for the broker's answers, with retries. Default: 30_000."""
+    metadata_max_age_ms: int
+    """How often new partitions, and topics of a pattern, are looked for. Default: 300_000."""
+    allow_auto_create_topics: bool
+    """Let the broker create topics that do not exist, if it does that. Default: True."""
+    key_ranges: bool
+    """Share a partition with other members of the group by the keys of its records (KIP-X), when
+    there are more members than partitions. Each key's records come to one member, in order. The
+    group then commits ranges of offsets; the broker must be `sharegroup serve`, and the topic must
+    have ``accept.range.fetch``. Default: False."""
+    cooperative: bool
+    """Share a partition with other members, whatever the keys: the broker gives each record to one
+    of them (KIP-X). Needs what ``key_ranges`` needs, and ``consumer``. Default: False."""
+    max_num_ranges_to_commit: int
+    """With ``key_ranges`` or ``cooperative``, commit as soon as more ranges than these are to be
+    committed. Default: 10_000."""
+    security: SecuritySettings
+    """TLS and SASL: a :class:`~sharegroup.client.Security`, or the properties of Java's clients or
+    librdkafka for them; None: PLAINTEXT. Default: None."""
+    jitter: random.Random | None
+    """Where the pauses between retries get their randomness from. Default: None."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedConsumerSettings:
+    """:class:`ConsumerSettings`, complete: the defaults stand here.
+
+    Raises:
+        ConfigError: a setting is wrong.
+    """
+
+    group_id: str | None = None
+    bootstrap_servers: str | Iterable[str] = "127.0.0.1:9092"
+    group_protocol: str = "consumer"
+    group_instance_id: str | None = None
+    group_remote_assignor: str | None = None
+    partition_assignment_strategy: Sequence[str] = ("range", "cooperative-sticky")
+    auto_offset_reset: str = "latest"
+    enable_auto_commit: bool = True
+    auto_commit_interval_ms: int = 5_000
+    isolation_level: str = "read_uncommitted"
+    key_deserializer: Callable[[bytes], Any] | None = None
+    value_deserializer: Callable[[bytes], Any] | None = None
+    max_poll_records: int = 500
+    max_poll_interval_ms: int = 300_000
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 3_000
+    fetch_min_bytes: int = 1
+    fetch_max_bytes: int = 52_428_800
+    fetch_max_wait_ms: int = 500
+    max_partition_fetch_bytes: int = 1_048_576
+    check_crcs: bool = True
+    client_id: str = "sharegroup"
+    client_rack: str | None = None
+    request_timeout_ms: int = 30_000
+    metadata_max_age_ms: int = 300_000
+    allow_auto_create_topics: bool = True
+    key_ranges: bool = False
+    cooperative: bool = False
+    max_num_ranges_to_commit: int = 10_000
+    security: SecuritySettings = None
+    jitter: random.Random | None = None
+
+    def __post_init__(self) -> None:
+        if self.group_id == "":
+            raise ConfigError("group_id is missing: name the consumer group")
+        check_positive("max_poll_records", self.max_poll_records)
+        check_positive("auto_commit_interval_ms", self.auto_commit_interval_ms)
+
+    @property
+    def commits(self) -> bool:
+        """Records that are done are committed automatically."""
+        return self.enable_auto_commit and self.group_id is not None
+
+    @property
+    def committed_only(self) -> bool:
+        """Only records of committed transactions are read.
+
+        Raises:
+            ConfigError: there is no such isolation level.
+        """
+        level = one_of("isolation_level", self.isolation_level, ISOLATION_LEVELS)
+        return level == "read_committed"
+
+
+def checked_settings(given: ConsumerSettings[Any, Any]) -> CheckedConsumerSettings:
+    """Settings with defaults for what was not given.
+
+    Raises:
+        ConfigError: a setting is wrong.
+        TypeError: there is no such setting.
+    """
+    known = {one.name for one in fields(CheckedConsumerSettings)}
+    for name in given:
+        if name not in known:
+            raise TypeError(f"Consumer() got an unexpected keyword argument {name!r}")
+    return CheckedConsumerSettings(**given)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,30 +225,24 @@ class ReadSettings:
         check_positive("max_partition_fetch_bytes", self.partition_bytes)
 
 
-def member_settings(
-    *,
-    group_id: str,
-    protocol: str,
-    instance_id: str | None,
-    rack_id: str | None,
-    assignor: str | None,
-    assignors: Sequence[str],
-    times_ms: tuple[int, int, int],
-    sharing: tuple[bool, bool, int],
-) -> MemberSettings:
-    """Checked settings.
+def read_settings(settings: CheckedConsumerSettings) -> ReadSettings:
+    """The settings of fetches. Raises ConfigError: a setting is wrong."""
+    return ReadSettings(
+        min_bytes=settings.fetch_min_bytes,
+        max_bytes=settings.fetch_max_bytes,
+        partition_bytes=settings.max_partition_fetch_bytes,
+        max_wait_ms=settings.fetch_max_wait_ms,
+        committed=settings.committed_only,
+        rack_id=settings.client_rack or "",
+    )
 
-    Args:
-        times_ms: the session's time-out, the time between heartbeats, the most time between polls.
-        sharing: whether partitions are shared by key; whether they are shared in turns; and how
-            many ranges may be uncommitted.
 
-    Raises:
-        ConfigError: a setting is wrong.
-    """
-    session, heartbeat, poll = times_ms
-    key_ranges, cooperative, ranges_max = sharing
-    if instance_id == "":
+def member_settings(settings: CheckedConsumerSettings) -> MemberSettings:
+    """The settings of a member. Raises ConfigError: a setting is wrong."""
+    group_id, protocol = settings.group_id or "", settings.group_protocol
+    heartbeat, session = settings.heartbeat_interval_ms, settings.session_timeout_ms
+    assignors, key_ranges = settings.partition_assignment_strategy, settings.key_ranges
+    if settings.group_instance_id == "":
         raise ConfigError("group_instance_id is empty: give the static member a name, or None")
     if protocol == "classic" and heartbeat >= session:
         raise ConfigError(
@@ -94,21 +251,21 @@ def member_settings(
         )
     if key_ranges and not group_id:
         raise ConfigError("key_ranges=True needs a group_id; assign() takes key ranges without it")
-    if cooperative:
+    if settings.cooperative:
         _check_cooperative(group_id, protocol, key_ranges=key_ranges)
     return MemberSettings(
         group_id=group_id,
         protocol=one_of("group_protocol", protocol, PROTOCOLS),
-        instance_id=instance_id,
-        rack_id=rack_id,
-        assignor=assignor,
+        instance_id=settings.group_instance_id,
+        rack_id=settings.client_rack,
+        assignor=settings.group_remote_assignor,
         assignors=_eager_ones(assignors_of(assignors)) if key_ranges else assignors_of(assignors),
         session_timeout_ms=check_positive("session_timeout_ms", session),
         heartbeat_interval_ms=check_positive("heartbeat_interval_ms", heartbeat),
-        max_poll_interval_ms=check_positive("max_poll_interval_ms", poll),
+        max_poll_interval_ms=check_positive("max_poll_interval_ms", settings.max_poll_interval_ms),
         key_ranges=key_ranges,
-        cooperative=cooperative,
-        ranges_max=check_positive("max_num_ranges_to_commit", ranges_max),
+        cooperative=settings.cooperative,
+        ranges_max=check_positive("max_num_ranges_to_commit", settings.max_num_ranges_to_commit),
     )
 
 
@@ -134,11 +291,6 @@ def _eager_ones(assignors: Sequence[Assignor]) -> Sequence[Assignor]:
             "cooperative-sticky: range, roundrobin or sticky"
         )
     return found
-
-
-def is_committed(isolation_level: str) -> bool:
-    """Whether the level is ``read_committed``. Raises ConfigError: there is no such level."""
-    return one_of("isolation_level", isolation_level, ISOLATION_LEVELS) == "read_committed"
 
 
 def one_of(name: str, value: str, allowed: Iterable[str]) -> str:

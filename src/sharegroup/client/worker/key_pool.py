@@ -18,22 +18,21 @@ import signal
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Generic, Self
+from typing import Any, Final, Generic, Self
 
 from sharegroup.client.core.key_lanes import Entry, KeyLanes
 from sharegroup.client.core.positions import Position
 from sharegroup.client.core.record import ConsumerRecord, K, V
 from sharegroup.client.core.setting_checks import check_positive
 from sharegroup.client.errors import HandlerFailed, IllegalState
+from sharegroup.client.group.calls import ConsumerCalls
+from sharegroup.client.group.polling import RECORDS
 from sharegroup.client.worker.failures import FailureLog
 from sharegroup.client.worker.retry import Backoff, Reject
 from sharegroup.client.worker.signals import answering_signals
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.limits import POOL_RECORDS_MAX
-
-if TYPE_CHECKING:
-    from sharegroup.client.group.polling import Asking
 
 log = logging.getLogger("sharegroup.pool")
 
@@ -98,15 +97,26 @@ class PoolSettings:
 
 
 class KeyPool(Generic[K, V]):
-    """See the module. ``Consumer.by_key`` makes it."""
+    """See the module. ``Consumer.by_key`` makes it.
+
+    Args:
+        owner: the consumer; a consumer that nobody keeps is cut off.
+
+    Raises:
+        IllegalState: there is no group.
+    """
 
     def __init__(
         self,
-        consumer: Asking[K, V],
+        calls: ConsumerCalls[K, V],
+        owner: object,
         settings: PoolSettings,
         on_failure: OnFailure[K, V] | None,
     ) -> None:
-        self._consumer = consumer
+        calls.parts.identity.known()
+        self._calls, self._parts = calls, calls.parts
+        self._reader, self._committer = calls.parts.reader, calls.parts.committer
+        self._owner = owner
         self._settings = settings
         self._on_failure = on_failure
         self._lanes: KeyLanes[ConsumerRecord[K, V]] = KeyLanes()
@@ -122,10 +132,10 @@ class KeyPool(Generic[K, V]):
 
     async def __aenter__(self) -> Self:
         """Connect; the consumer's commits follow this pool from now on."""
-        await self._consumer.start()
+        await self._calls.life.start()
         self._failures = FailureLog(asyncio.get_running_loop().time)
-        self._consumer._committer.follow(self)
-        self._consumer._rebalancing.follow(self)
+        self._committer.follow(self)
+        self._parts.rebalancing.follow(self)
         return self
 
     async def __aexit__(
@@ -135,16 +145,15 @@ class KeyPool(Generic[K, V]):
         trace: TracebackType | None,
     ) -> None:
         """Hand the reading back to the consumer: it goes on at the first records not done."""
-        consumer = self._consumer
         stable = self._lanes.stable()
-        consumer._rebalancing.follow(None)
-        if consumer.closed:
+        self._parts.rebalancing.follow(None)
+        if self._calls.life.closed:
             return
         for where, offset in stable.items():
-            if where in consumer._positions:
-                consumer.seek(where.topic, where.partition, offset)
-        self._lanes.forget(consumer.assignment)
-        consumer._committer.follow(consumer._reader)
+            if where in self._parts.positions:
+                self._calls.offsets.seek(where.topic, where.partition, offset)
+        self._lanes.forget(self._calls.subscription.assignment)
+        self._committer.follow(self._reader)
 
     async def run(
         self,
@@ -163,13 +172,13 @@ class KeyPool(Generic[K, V]):
         """
         if self._handler is not None:
             raise IllegalState("the pool has run: make another one")
-        consumer = self._consumer
-        if consumer._rebalancing.cooperative:
+        if self._parts.rebalancing.cooperative:
             raise IllegalState(
                 "with cooperative=True several members may have records of one key: a pool needs "
                 "key_ranges=True, or whole partitions"
             )
-        if any(where not in consumer._committer.covered for where in consumer.key_ranges):
+        key_ranges = self._calls.subscription.key_ranges
+        if any(where not in self._committer.covered for where in key_ranges):
             raise IllegalState(
                 "a pool handles whole partitions, or those that a group shares: assign them "
                 "without key ranges, or subscribe with key_ranges=True"
@@ -209,16 +218,16 @@ class KeyPool(Generic[K, V]):
         for job in jobs:
             job.cancel()
         await asyncio.wait(jobs)
-        await self.drain(self._consumer.assignment)
+        await self.drain(self._calls.subscription.assignment)
 
     # --- records come in --------------------------------------------------------------------------
 
     async def _feed(self) -> None:
-        consumer = self._consumer
-        consumer._reader.asked()
-        consumer._give("records")
+        polling = self._calls.polling
+        self._reader.asked()
+        polling.fix_form(RECORDS)
         while True:
-            await consumer._wait(_POLL_S, self._take)
+            await polling.wait(_POLL_S, self._take)
             await asyncio.sleep(0)  # if records are always at hand, the wait above does not yield
 
     def _take(self) -> int:
@@ -227,8 +236,8 @@ class KeyPool(Generic[K, V]):
         if self._full or self._closing:
             return 0
         room = self._settings.room - self._lanes.count
-        count = min(room, self._consumer._max_poll_records)
-        found = self._consumer._reader.take(count, in_turn=True)
+        count = min(room, self._parts.settings.max_poll_records)
+        found = self._reader.take(count, in_turn=True)
         for at, record in enumerate(found):
             try:
                 self._lanes.add(record.topic_partition, record.offset, record.key, record)
@@ -242,7 +251,7 @@ class KeyPool(Generic[K, V]):
     def _give_back(self, records: Sequence[ConsumerRecord[Any, Any]]) -> None:
         """Seek back to these records, so that they do not count as returned."""
         for record in reversed(records):
-            self._consumer.seek(record.topic, record.partition, record.offset)
+            self._calls.offsets.seek(record.topic, record.partition, record.offset)
 
     # --- records run ------------------------------------------------------------------------------
 
@@ -273,7 +282,7 @@ class KeyPool(Generic[K, V]):
             self._freed.set()
             if self._full and self._lanes.count <= self._settings.room // 2:
                 self._full = False
-                self._consumer._news.set()
+                self._parts.news.set()
             if clock() > self._turn_at:
                 await asyncio.sleep(0)
                 self._turn_at = clock() + _TURN_S
@@ -334,7 +343,7 @@ class KeyPool(Generic[K, V]):
     def done(self) -> Mapping[TopicPartition, Position]:
         """The positions to commit: all records before them are done. Commits of single records
         (KIP-X) would need the ranges as well: ``KeyLanes.ranges`` has them."""
-        found = self._consumer._reader.returned()
+        found = self._reader.returned()
         stable = self._lanes.stable()
         return found | {w: Position(at) for w, at in stable.items() if w in found}
 
@@ -344,7 +353,7 @@ class KeyPool(Generic[K, V]):
     async def _commit_often(self) -> None:
         while True:
             await asyncio.sleep(self._settings.commit_interval_s)
-            await self._consumer._committer.commit_done()
+            await self._committer.commit_done()
 
     # --- partitions go ----------------------------------------------------------------------------
 
@@ -365,7 +374,7 @@ class KeyPool(Generic[K, V]):
                 self._settings.drain_s,
             )
             self._cancel(going)
-        await self._consumer._committer.commit_done()
+        await self._committer.commit_done()
 
     def _cancel(self, wheres: Iterable[TopicPartition]) -> None:
         """Cancel the handlers of these partitions: other members may have their keys soon."""
