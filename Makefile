@@ -56,6 +56,7 @@ lint: setup  ## Format, ruff, types, import contracts, house rules
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/write_sync_admin.py --check
 	$(BIN)/python -m pytest -q tests/test_tidy.py
 
 bench: setup  ## One table, ours and Apache Kafka side by side (ARGS="--quick")

@@ -11,7 +11,8 @@
 A thin blocking front over one event loop in one background thread. The thread lives while any
 client is open. The code is not generated from the asyncio client (unasync), because a share
 consumer must work in the background: send heartbeats, renew locks, fetch the next records. A purely
-blocking client would do none of this while the program processes a record.
+blocking client would do none of this while the program processes a record. Only ``Admin``, which
+does nothing in the background, is written by a script (``scripts/write_sync_admin.py``).
 
 Ctrl-C ends the call that is waiting; leaving the ``with`` then releases the records that were not
 accepted. An object may be used from one thread at a time.

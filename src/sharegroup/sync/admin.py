@@ -1,4 +1,4 @@
-"""The blocking admin client."""
+"""The blocking admin client, written by ``scripts/write_sync_admin.py``: do not edit."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
-from sharegroup.client.admin import admin
 from sharegroup.client.admin.acls import EVERY_ACL, Acl, AclFilter
+from sharegroup.client.admin.admin import BROKERS_DEFAULT, Resource
+from sharegroup.client.admin.admin import Admin as AsyncAdmin
 from sharegroup.client.admin.descriptions import (
     ClientQuota,
     ClusterDescription,
@@ -29,6 +30,7 @@ from sharegroup.client.admin.descriptions import (
 )
 from sharegroup.client.admin.scram_user_requests import ITERATIONS_DEFAULT
 from sharegroup.client.core.committed_offsets import OffsetAndMetadata
+from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
@@ -37,7 +39,9 @@ from sharegroup.sync.front import Front
 
 
 class Admin(Front):
-    """:class:`sharegroup.client.Admin`, blocking; it takes the same arguments."""
+    """:class:`sharegroup.client.Admin`, blocking; it takes the same arguments, and its methods are
+    described there.
+    """
 
     def __init__(
         self,
@@ -48,18 +52,24 @@ class Admin(Front):
         security: SecuritySettings = None,
         jitter: random.Random | None = None,
     ) -> None:
-        self._inner = admin.Admin(
+        self._cluster = Cluster(
             bootstrap_servers,
             client_id=client_id,
             request_timeout_ms=request_timeout_ms,
+            allow_auto_create_topics=False,
             security=security,
             jitter=jitter,
         )
+        self._inner = AsyncAdmin(request_timeout_ms=request_timeout_ms, cluster=self._cluster)
         super().__init__()
 
     def start(self) -> None:
         """Connect; ``with`` does it by itself."""
         self._run(self._inner.start())
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._close(self._cluster.close())
 
     def __enter__(self) -> Self:
         try:
@@ -69,12 +79,6 @@ class Admin(Front):
             raise
         return self
 
-    def __del__(self) -> None:
-        unclosed = getattr(self, "_thread", None) is not None
-        super().__del__()  # warns
-        if unclosed:
-            self._inner._forsake()
-
     def __exit__(
         self,
         kind: type[BaseException] | None,
@@ -83,15 +87,17 @@ class Admin(Front):
     ) -> None:
         self.close()
 
-    def close(self) -> None:
-        """Disconnect."""
-        self._close(self._inner.close())
+    def __del__(self) -> None:
+        unclosed = getattr(self, "_thread", None) is not None
+        super().__del__()  # warns
+        if unclosed:
+            self._cluster.forsake()
 
     def create_topics(
         self,
         *names: str,
-        partitions: int = admin.BROKERS_DEFAULT,
-        replication_factor: int = admin.BROKERS_DEFAULT,
+        partitions: int = BROKERS_DEFAULT,
+        replication_factor: int = BROKERS_DEFAULT,
         configs: Mapping[str, str] | None = None,
     ) -> None:
         """Create topics, all with the same settings."""
@@ -109,7 +115,7 @@ class Admin(Front):
         self._run(self._inner.delete_topics(*names))
 
     def create_partitions(self, topic: str, count: int) -> None:
-        """Raise the number of partitions to ``count``."""
+        """Raise the number of partitions to ``count``; it cannot be lowered."""
         self._run(self._inner.create_partitions(topic, count))
 
     def list_topics(self, *, include_internal: bool = False) -> list[TopicListing]:
@@ -127,45 +133,39 @@ class Admin(Front):
         *,
         committed: bool = False,
     ) -> dict[TopicPartition, ListedOffset]:
-        """Offsets of partitions."""
+        """Offsets of partitions: the end, the start, or the first record whose timestamp is ``at``
+        (ms since 1970) or later; -1 if there is no such record.
+        """
         return self._run(self._inner.list_offsets(partitions, at, committed=committed))
 
     def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Delete the records before an offset. Returns each partition's new start."""
+        """Delete the records before an offset (-1: all). Returns each partition's new start."""
         return self._run(self._inner.delete_records(before))
-
-    def create_acls(self, *acls: Acl) -> None:
-        """Make ACLs; one that exists is no error."""
-        self._run(self._inner.create_acls(*acls))
-
-    def describe_acls(self, wanted: AclFilter = EVERY_ACL) -> list[Acl]:
-        """The ACLs in force that match the filter; by default all."""
-        return self._run(self._inner.describe_acls(wanted))
-
-    def delete_acls(self, *filters: AclFilter) -> dict[Acl, KafkaError | None]:
-        """Delete the ACLs that match one of the filters. Returns each ACL's error."""
-        return self._run(self._inner.delete_acls(*filters))
 
     def describe_cluster(self) -> ClusterDescription:
         """The cluster's id, controller and brokers."""
         return self._run(self._inner.describe_cluster())
 
-    def describe_configs(self, resource: admin.Resource, name: str) -> dict[str, ConfigSetting]:
-        """All settings of a topic, a broker or a group."""
+    def describe_configs(self, resource: Resource, name: str) -> dict[str, ConfigSetting]:
+        """All settings of a topic, a broker (its node id) or a group, by name."""
         return self._run(self._inner.describe_configs(resource, name))
 
     def alter_configs(
-        self, resource: admin.Resource, name: str, settings: Mapping[str, str | None]
+        self, resource: Resource, name: str, settings: Mapping[str, str | None]
     ) -> None:
         """Change these settings only; None resets one to its default."""
         self._run(self._inner.alter_configs(resource, name, settings))
 
     def begin_group_at(self, group: str, offset_reset: str) -> bool:
-        """See ``Admin.begin_group_at``."""
+        """Let a share group that does not exist yet begin at ``earliest``, ``latest`` or
+        ``by_duration:<ISO-8601 duration>``.
+        """
         return self._run(self._inner.begin_group_at(group, offset_reset))
 
     def list_groups(self, *types: str, states: Iterable[str] = ()) -> list[GroupListing]:
-        """All groups, or the groups of these types and states, sorted by group id."""
+        """All groups, or the groups of these types (``share``) and states (``Empty``, ``Stable``),
+        sorted by group id.
+        """
         return self._run(self._inner.list_groups(*types, states=states))
 
     def describe_share_groups(self, groups: Iterable[str]) -> dict[str, ShareGroupDescription]:
@@ -175,38 +175,54 @@ class Admin(Front):
     def list_share_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, ShareGroupOffset]:
-        """The group's offsets in each partition."""
+        """The group's offsets in these partitions; by default, in all partitions where it has
+        state.
+        """
         return self._run(self._inner.list_share_group_offsets(group_id, partitions))
 
     def describe_record_states(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, PartitionRecords]:
-        """The state of each record in flight."""
+        """The state of each record in flight; by default, in all partitions where the group has
+        state.
+        """
         return self._run(self._inner.describe_record_states(group_id, partitions))
 
     def release_blocked_record(self, group_id: str, at: TopicPartition, offset: int) -> None:
-        """Let a record that waits for an operator be delivered once more."""
+        """Let a record that waits for an operator (``share.ordering.on.failure=block``) be
+        delivered once more.
+        """
         self._run(self._inner.release_blocked_record(group_id, at, offset))
 
     def archive_blocked_record(self, group_id: str, at: TopicPartition, offset: int) -> None:
-        """Give up a record that waits for an operator."""
+        """Give up a record that waits for an operator; its key goes on."""
         self._run(self._inner.archive_blocked_record(group_id, at, offset))
 
     def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Move a share group that has no members. Returns each partition's error."""
+        """Move a share group that has no members to these offsets. Returns each partition's error;
+        None is success.
+        """
         return self._run(self._inner.alter_share_group_offsets(group_id, offsets))
 
     def delete_share_group_offsets(
         self, group_id: str, *topics: str
     ) -> dict[str, KafkaError | None]:
-        """Delete a memberless share group's state of topics. Returns each topic's error."""
+        """Delete the state of topics in a share group that has no members: in these topics, it
+        begins like a new group. Returns each topic's error; None is success.
+        """
         return self._run(self._inner.delete_share_group_offsets(group_id, *topics))
 
     def delete_share_groups(self, *groups: str) -> dict[str, KafkaError | None]:
-        """Delete share groups that have no members. Returns each group's error."""
+        """Delete share groups that have no members. Returns each group's error (NonEmptyGroup,
+        GroupIdNotFound …); None is success.
+        """
         return self._run(self._inner.delete_share_groups(*groups))
+
+    def delete_groups(self, *groups: str) -> None:
+        """Delete groups that have no members."""
+        self._run(self._inner.delete_groups(*groups))
 
     def describe_consumer_groups(
         self, groups: Iterable[str]
@@ -231,34 +247,40 @@ class Admin(Front):
     def alter_consumer_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Commit for a group that has no members. Returns each partition's error."""
+        """Commit these offsets for a group that has no members. Returns each partition's error
+        (UnknownMemberId: the group has members); None is success.
+        """
         return self._run(self._inner.alter_consumer_group_offsets(group_id, offsets))
 
     def delete_consumer_group_offsets(
         self, group_id: str, *partitions: tuple[str, int]
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Delete the group's committed offsets in these partitions. Returns each partition's
-        error."""
+        """Delete the group's committed offsets in these partitions. Returns each partition's error
+        (GroupSubscribedToTopic: members read the topic); None is success.
+        """
         return self._run(self._inner.delete_consumer_group_offsets(group_id, *partitions))
 
     def delete_consumer_groups(self, *groups: str) -> dict[str, KafkaError | None]:
-        """Delete groups that have no members. Returns each group's error."""
+        """Delete groups that have no members, and their committed offsets. Returns each group's
+        error (NonEmptyGroup, GroupIdNotFound …); None is success.
+        """
         return self._run(self._inner.delete_consumer_groups(*groups))
 
     def remove_group_members(
         self, group_id: str, *instance_ids: str, reason: str = "an administrator removed it"
     ) -> dict[str, KafkaError | None]:
-        """Remove static members; without names, all members. Returns each member's error."""
+        """Remove static members from a group, so that others get their partitions at once; without
+        names, all members. Returns each member's error, by its instance id, or else by its member
+        id; None is success.
+        """
         return self._run(self._inner.remove_group_members(group_id, *instance_ids, reason=reason))
-
-    def delete_groups(self, *groups: str) -> None:
-        """Delete groups that have no members."""
-        self._run(self._inner.delete_groups(*groups))
 
     def list_transactions(
         self, *states: str, open_longer_than_ms: int = -1
     ) -> list[TransactionListing]:
-        """All transactional ids, or the ids in these states, sorted."""
+        """The transactional ids in these states (``Ongoing``; by default, in any) whose last
+        transaction began more than ``open_longer_than_ms`` ago (-1: at any time), sorted.
+        """
         return self._run(
             self._inner.list_transactions(*states, open_longer_than_ms=open_longer_than_ms)
         )
@@ -276,7 +298,7 @@ class Admin(Front):
     def describe_producers(
         self, partitions: Iterable[tuple[str, int]]
     ) -> dict[TopicPartition, list[ProducerDescription]]:
-        """The producers that each partition knows, with their open transactions."""
+        """The producers that each partition knows, by id, with their open transactions."""
         return self._run(self._inner.describe_producers(partitions))
 
     def abort_transaction(
@@ -287,7 +309,9 @@ class Admin(Front):
         producer_epoch: int,
         coordinator_epoch: int = 0,
     ) -> None:
-        """Abort a transaction in one partition, whatever its coordinator knows."""
+        """Abort a transaction in one partition, whatever its coordinator knows: for a transaction
+        that hangs there because its coordinator has forgotten it.
+        """
         self._run(
             self._inner.abort_transaction(
                 partition,
@@ -296,6 +320,20 @@ class Admin(Front):
                 coordinator_epoch=coordinator_epoch,
             )
         )
+
+    def create_acls(self, *acls: Acl) -> None:
+        """Make ACLs; one that exists is no error."""
+        self._run(self._inner.create_acls(*acls))
+
+    def describe_acls(self, wanted: AclFilter = EVERY_ACL) -> list[Acl]:
+        """The ACLs in force that match the filter; by default all."""
+        return self._run(self._inner.describe_acls(wanted))
+
+    def delete_acls(self, *filters: AclFilter) -> dict[Acl, KafkaError | None]:
+        """Delete the ACLs that match one of the filters. Returns each ACL's error; None is
+        success.
+        """
+        return self._run(self._inner.delete_acls(*filters))
 
     def describe_client_quotas(
         self, entity: Mapping[str, str | None] | None = None
@@ -306,11 +344,11 @@ class Admin(Front):
     def alter_client_quotas(
         self, entity: Mapping[str, str | None], quotas: Mapping[str, float | None]
     ) -> None:
-        """Set quotas of an entity by name; None removes one."""
+        """Set quotas of an entity by name, such as ``producer_byte_rate``; None removes one."""
         self._run(self._inner.alter_client_quotas(entity, quotas))
 
     def describe_scram_users(self, *names: str) -> list[ScramUser]:
-        """These users of SCRAM, or all."""
+        """These users of SCRAM, or all; sorted."""
         return self._run(self._inner.describe_scram_users(*names))
 
     def upsert_scram_user(
