@@ -12,6 +12,7 @@ from sharegroup.client import IllegalState, Wakeup
 from sharegroup.model.errors import InvalidPartitions
 from sharegroup.model.ids import TopicPartition
 from sharegroup.sync import Admin, Producer, ShareConsumer
+from sharegroup.sync.front import SHARED_LOOP
 from tests.client.working import fresh
 from tests.servers.running import RunningServer
 
@@ -159,7 +160,8 @@ def test_several_threads_send_through_one_producer(
 def test_unclosed_clients_warn() -> None:
     for make in (Producer, Admin, lambda: ShareConsumer("t", group_id="g")):
         with pytest.warns(ResourceWarning, match="was not closed: write `with"):
-            make()._thread.leave()  # type: ignore[union-attr]
+            make()
+        SHARED_LOOP.leave()
     assert loop_threads() == []
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sharegroup.client.network.addresses import Address
     from sharegroup.spark.snapshot.reader import PeekReader
     from sharegroup.spark.source.driver import ShareDriver
-    from sharegroup.spark.source.loop_thread import LoopThread
+    from sharegroup.sync.loop_thread import LoopThread
 
 log = logging.getLogger("sharegroup.spark")
 
@@ -260,7 +260,7 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The driver, created on first use: constructors run in processes that never use it."""
         if self._driver is None:
             from sharegroup.spark.source.driver import ShareDriver
-            from sharegroup.spark.source.loop_thread import LoopThread
+            from sharegroup.sync.loop_thread import LoopThread
 
             self._columns()
             self._loop = LoopThread("kafka-share")

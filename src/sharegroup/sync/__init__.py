@@ -20,9 +20,35 @@ accepted. An object may be used from one thread at a time.
 
 from __future__ import annotations
 
-from sharegroup.sync.admin import Admin
-from sharegroup.sync.consumer import Consumer
-from sharegroup.sync.producer import Delivery, Producer
-from sharegroup.sync.share_consumer import ShareConsumer
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sharegroup.sync.admin import Admin
+    from sharegroup.sync.consumer import Consumer
+    from sharegroup.sync.producer import Delivery, Producer
+    from sharegroup.sync.share_consumer import ShareConsumer
 
 __all__ = ["Admin", "Consumer", "Delivery", "Producer", "ShareConsumer"]
+
+_HOMES = {
+    "Admin": "admin",
+    "Consumer": "consumer",
+    "Delivery": "producer",
+    "Producer": "producer",
+    "ShareConsumer": "share_consumer",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a client when it is first named: Spark's source needs nothing here but the loop."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import warnings
 from collections.abc import Callable, Coroutine
-from typing import Any, ClassVar, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from sharegroup.client.errors import IllegalState
+from sharegroup.sync.loop_thread import LoopThread
 
 T = TypeVar("T")
-
-_INTERRUPTED_CLOSE_S: Final = 3.0
-"""How long, in seconds, to wait for a close after an interrupt. A cancelled close takes less."""
 
 
 class Waiting(Protocol):
@@ -24,26 +21,21 @@ class Waiting(Protocol):
         ...
 
 
-class LoopThread:
+class _SharedLoop:
     """The one event loop, in its thread. Users are counted; the last one to leave stops it."""
 
-    _lock: ClassVar = threading.Lock()
-    _shared: ClassVar[LoopThread | None] = None
-
     def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
+        self._lock = threading.Lock()
+        self._thread: LoopThread | None = None
         self._users = 0
-        self._thread = threading.Thread(target=self._run, name="sharegroup-client", daemon=True)
-        self._thread.start()
 
-    @classmethod
-    def enter(cls) -> LoopThread:
+    def enter(self) -> LoopThread:
         """Use the loop; :meth:`leave` must follow."""
-        with cls._lock:
-            if cls._shared is None:
-                cls._shared = cls()
-            cls._shared._users += 1
-            return cls._shared
+        with self._lock:
+            if self._thread is None:
+                self._thread = LoopThread("sharegroup-client")
+            self._users += 1
+            return self._thread
 
     def leave(self) -> None:
         """Use the loop no more."""
@@ -51,52 +43,19 @@ class LoopThread:
             self._users -= 1
             if self._users:
                 return
-            LoopThread._shared = None
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join()
-        self.loop.close()
+            thread, self._thread = self._thread, None
+        assert thread is not None, "somebody left who had not entered"
+        thread.close()
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run ``work`` on the loop and wait. An interrupt of the wait cancels the work."""
-        future = asyncio.run_coroutine_threadsafe(work, self.loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
 
-    def run_to_end(self, work: Coroutine[Any, Any, None]) -> None:
-        """As :meth:`run`, for a close. An interrupt cancels the close. A cancelled close still
-        takes a short time; this waits for its end.
-        """
-        ended = threading.Event()
-
-        async def until_ended() -> None:
-            try:
-                await work
-            finally:
-                ended.set()
-
-        try:
-            self.run(until_ended())
-        except BaseException:
-            ended.wait(_INTERRUPTED_CLOSE_S)
-            raise
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
-        tasks = asyncio.all_tasks(self.loop)  # of calls that were interrupted
-        for task in tasks:
-            task.cancel()
-        self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+SHARED_LOOP: Final = _SharedLoop()
 
 
 class Front:
     """What all fronts have: a loop, used from construction to :meth:`close`."""
 
     def __init__(self) -> None:
-        self._thread: LoopThread | None = LoopThread.enter()
+        self._thread: LoopThread | None = SHARED_LOOP.enter()
 
     def __del__(self) -> None:
         if getattr(self, "_thread", None) is not None:
@@ -130,4 +89,4 @@ class Front:
         try:
             thread.run_to_end(work)
         finally:
-            thread.leave()
+            SHARED_LOOP.leave()
