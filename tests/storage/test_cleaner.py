@@ -138,7 +138,7 @@ def test_aborted_records_go_and_markers_after_their_time(tmp_path: Path) -> None
             assert [record.value for record in data] == [b"committed"]
             markers = [header for header, _ in await all_batches(log) if is_control(header)]
             assert len(markers) == 4
-            assert log.aborted_transactions(0, log.log_end_offset)
+            assert await log.aborted_transactions(0, log.log_end_offset)
             for now_ms in (NOW_MS + 1, NOW_MS + 1 + RETENTION_MS):
                 await roll(log)
                 assert await clean(folder, now_ms)

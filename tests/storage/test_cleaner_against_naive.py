@@ -172,7 +172,7 @@ class Play:
             data = (await log.read(offset, 300, end_offset=end)).data
             assert data
             following = end_offset_of(data)
-            void = aborted_ranges(data, log.aborted_transactions(offset, following))
+            void = aborted_ranges(data, await log.aborted_transactions(offset, following))
             at = 0
             for header in parse_headers(data):
                 one = data[at : at + header.length]

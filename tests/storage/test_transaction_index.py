@@ -100,13 +100,13 @@ async def some_transactions(log: LocalPartitionLog) -> None:
     await writer.durable()
 
 
-def check(log: LocalPartitionLog) -> None:
+async def check(log: LocalPartitionLog) -> None:
     assert log.log_end_offset == log.high_watermark == 10
     assert log.last_stable_offset == 7
     first, third = AbortedTransaction(1, 0), AbortedTransaction(3, 3)
-    assert log.aborted_transactions(0, 7) == [first, third]
-    assert log.aborted_transactions(0, 3) == [first]
-    assert log.aborted_transactions(5, 7) == [third]
+    assert await log.aborted_transactions(0, 7) == [first, third]
+    assert await log.aborted_transactions(0, 3) == [first]
+    assert await log.aborted_transactions(5, 7) == [third]
     log.check_invariants()
 
 
@@ -128,10 +128,10 @@ def test_the_last_stable_offset_follows_durable_markers(tmp_path: Path) -> None:
             writer.end(2, MarkerType.ABORT)
             await writer.durable()
             assert log.last_stable_offset == log.high_watermark == 7
-            assert log.aborted_transactions(0, 7) == [AbortedTransaction(2, 4)]
+            assert await log.aborted_transactions(0, 7) == [AbortedTransaction(2, 4)]
             writer.end(9, MarkerType.ABORT)  # nothing was open: no entry
             await writer.durable()
-            assert log.aborted_transactions(0, 8) == [AbortedTransaction(2, 4)]
+            assert await log.aborted_transactions(0, 8) == [AbortedTransaction(2, 4)]
 
     run(main())
 
@@ -153,11 +153,11 @@ def test_the_index_survives_a_clean_shutdown(tmp_path: Path, settings: LogSettin
         async with opened(tmp_path, settings) as folder:
             log = await one_log(folder)
             await some_transactions(log)
-            check(log)
+            await check(log)
         for _ in range(2):
             async with opened(tmp_path, settings) as folder:
                 assert folder.recovered.clean
-                check(await one_log(folder))
+                await check(await one_log(folder))
         assert list((tmp_path / "t-0").glob("*.txnindex"))
 
     run(main())
@@ -173,14 +173,14 @@ def test_the_index_survives_a_crash(tmp_path: Path, settings: LogSettings) -> No
         async with opened(tmp_path, settings) as folder:
             assert not folder.recovered.clean
             log = await one_log(folder)
-            check(log)
+            await check(log)
             Writer(log).end(2, MarkerType.ABORT)
             await log.wait_durable(11)
-            assert log.aborted_transactions(7, 11) == [AbortedTransaction(2, 7)]
+            assert await log.aborted_transactions(7, 11) == [AbortedTransaction(2, 7)]
         async with opened(tmp_path, settings) as folder:
             log = await one_log(folder)
             assert log.last_stable_offset == 11
-            assert log.aborted_transactions(7, 11) == [AbortedTransaction(2, 7)]
+            assert await log.aborted_transactions(7, 11) == [AbortedTransaction(2, 7)]
 
     run(main())
 
@@ -193,7 +193,7 @@ def test_a_damaged_index_is_rebuilt(tmp_path: Path, caplog: pytest.LogCaptureFix
             path.write_bytes(path.read_bytes() + b"torn")
         for _ in range(2):
             async with opened(tmp_path, SMALL) as folder:
-                check(await one_log(folder))
+                await check(await one_log(folder))
         assert "is rebuilt" in caplog.text
 
     run(main())

@@ -83,7 +83,7 @@ async def committed_offsets(log: LocalPartitionLog, start: int, max_bytes: int) 
         if not data:
             break
         next_offset = end_offset_of(data)
-        void = aborted_ranges(data, log.aborted_transactions(offset, next_offset))
+        void = aborted_ranges(data, await log.aborted_transactions(offset, next_offset))
         for header in parse_headers(data):
             whole = (header.base_offset, header.last_offset)
             if not is_control(header) and not any(a <= whole[0] <= b for a, b in void):

@@ -23,7 +23,7 @@ from sharegroup.model.errors import (
 )
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.limits import TOPIC_PARTITIONS_MAX
-from sharegroup.model.log import PartitionLog, TrustedLog
+from sharegroup.model.log import PartitionLog, ReadableLog, TrustedLog
 from sharegroup.model.store import TopicFacts, TopicStore
 from sharegroup.model.topic_name import check_topic_name
 
@@ -145,7 +145,7 @@ class Topics:
         return self._store.log(name, key.partition)
 
     @staticmethod
-    def check_leader_epoch(log: PartitionLog, current: int) -> None:
+    def check_leader_epoch(log: ReadableLog, current: int) -> None:
         """Check the leader epoch that a client believes to be current; -1: the client names none.
 
         Raises:
@@ -289,7 +289,7 @@ class Topics:
         for log in self._store.logs_of(name):
             log.on_advance = self._advanced
 
-    def _advanced(self, log: PartitionLog) -> None:
+    def _advanced(self, log: ReadableLog) -> None:
         self._waiters.offer(TopicIdPartition(log.topic_id, log.topic_partition.partition))
 
 

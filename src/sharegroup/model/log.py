@@ -1,7 +1,9 @@
-"""The log's interface for everything above it: append, read, offsets.
+"""The log's interface for everything above it, in three parts; a user names the part that it needs.
 
-:class:`PartitionLog` is implemented by ``storage`` (local segment files) and, later, by
-``upstream`` (a Kafka cluster). Record batches pass as bytes; no record is decoded here.
+:class:`ReadableLog` and :class:`AppendableLog` are what any log can do: one in local segment files
+(``storage``), and later one in a Kafka cluster (``upstream``), which awaits that cluster's answers.
+:class:`OwnedLog` is what only a log in this process knows at once. :class:`PartitionLog` is all
+three. Record batches pass as bytes; no record is decoded here.
 """
 
 from __future__ import annotations
@@ -32,6 +34,16 @@ class StoredBatches(NamedTuple):
 
     range: FileRange
     end_offset: int
+
+
+class LogOffsets(NamedTuple):
+    """The offsets of a log at one moment: ``start`` ≤ ``last_stable`` ≤ ``high_watermark`` ≤
+    ``end``. See :class:`ReadableLog`."""
+
+    start: int
+    last_stable: int
+    high_watermark: int
+    end: int
 
 
 class ReadBatches(NamedTuple):
@@ -131,31 +143,35 @@ class Recompression(NamedTuple):
     """A larger batch is refused, however small it could be made."""
 
 
-class PartitionLog(Protocol):
-    """One partition's log.
-
-    Offsets: ``log_start_offset`` ≤ ``last_stable_offset`` ≤ ``high_watermark`` ≤
-        ``log_end_offset``. The high watermark is the end of what readers may see: of the records
-        that are durable under the flush policy. The last stable offset is the end of what readers
-        of committed records may see: the first offset of a transaction that has not ended, or the
-        high watermark.
-    """
+class ServedLog(Protocol):
+    """Which log it is, and whether it is in service."""
 
     topic_partition: TopicPartition
     topic_id: UUID
-    leader_epoch: int
-    on_advance: Callable[[PartitionLog], None] | None
-    """Called on the loop's thread when the high watermark has moved."""
-
-    @property
-    def producer_states(self) -> ProducerStates:
-        """What the log knows of its producers."""
-        ...
 
     @property
     def failure(self) -> KafkaError | None:
         """Why the log is out of service; None when it is not. Every call raises this error then."""
         ...
+
+
+class ReadableLog(ServedLog, Protocol):
+    """One partition's log for readers.
+
+    Offsets: log start ≤ last stable offset ≤ high watermark ≤ log end. The high watermark is the
+        end of what readers may see: of the records that are durable under the flush policy. The
+        last stable offset is the end of what readers of committed records may see: the first offset
+        of a transaction that has not ended, or the high watermark.
+
+    The properties say how far the log is known here, at once: an offset is never past the log's
+    own, and never moves back. A log in this process knows all; a log elsewhere learns by what it is
+    asked, and by itself while :attr:`on_advance` is set. Who must not miss anything awaits
+    :meth:`offsets`.
+    """
+
+    leader_epoch: int
+    on_advance: Callable[[ReadableLog], None] | None
+    """Called on the loop's thread when the high watermark that is known here has moved."""
 
     @property
     def log_start_offset(self) -> int: ...
@@ -166,8 +182,60 @@ class PartitionLog(Protocol):
     @property
     def high_watermark(self) -> int: ...
 
-    @property
-    def log_end_offset(self) -> int: ...
+    async def offsets(self) -> LogOffsets:
+        """The offsets as they are now; the properties are at least as high afterwards.
+
+        Raises:
+            KafkaError: the log cannot be asked.
+        """
+        ...
+
+    async def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        end_offset: int | None = None,
+        stored: bool = False,
+    ) -> ReadBatches:
+        """Whole batches from the one that holds ``offset`` on, up to about ``max_bytes`` (at least
+        one batch).
+
+        Nothing at or past ``end_offset`` (default: the high watermark) is returned. ``stored``: the
+        caller takes :class:`StoredBatches` too.
+
+        Raises:
+            OffsetOutOfRange: ``offset`` is below the log start or past the log end.
+            CorruptMessage: ``offset`` is damaged on disk.
+            KafkaStorageError: the disk failed.
+        """
+        ...
+
+    def after_damage(self, offset: int) -> int:
+        """``offset``; or, if a damaged range holds it, the first offset after the range. As far as
+        reads have found damage: ask after a read has failed."""
+        ...
+
+    async def aborted_transactions(
+        self, start_offset: int, end_offset: int
+    ) -> list[AbortedTransaction]:
+        """The aborted transactions with batches at ``start_offset`` … ``end_offset`` (exclusive),
+        which lies at or below the last stable offset."""
+        ...
+
+    async def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
+        """(offset, timestamp) of the first record whose timestamp is ≥ ``timestamp_ms``, or
+        None."""
+        ...
+
+    async def offset_of_max_timestamp(self) -> tuple[int, int] | None:
+        """(offset, timestamp) of the first record with the largest timestamp, or None in an empty
+        log."""
+        ...
+
+
+class AppendableLog(ServedLog, Protocol):
+    """One partition's log for whoever changes it on behalf of a client."""
 
     @property
     def record_bytes_max(self) -> int:
@@ -202,30 +270,27 @@ class PartitionLog(Protocol):
         """
         ...
 
-    async def read(
-        self,
-        offset: int,
-        max_bytes: int,
-        *,
-        end_offset: int | None = None,
-        stored: bool = False,
-    ) -> ReadBatches:
-        """Whole batches from the one that holds ``offset`` on, up to about ``max_bytes`` (at least
-        one batch).
-
-        Nothing at or past ``end_offset`` (default: the high watermark) is returned. ``stored``: the
-        caller takes :class:`StoredBatches` too.
+    async def delete_records(self, before_offset: int) -> int:
+        """Move the log start up to ``before_offset`` (-1: the high watermark). Returns the new log
+        start, which is known here from then on.
 
         Raises:
-            OffsetOutOfRange: ``offset`` is below the log start or past the log end.
-            CorruptMessage: ``offset`` is damaged on disk.
-            KafkaStorageError: the disk failed.
+            OffsetOutOfRange: ``before_offset`` is past the high watermark.
         """
         ...
 
-    def after_damage(self, offset: int) -> int:
-        """``offset``; or, if a range that is damaged on disk holds it, the first offset after the
-        range."""
+
+class OwnedLog(ServedLog, Protocol):
+    """What only a log in this process knows, and at once."""
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset of the next record, durable or not."""
+        ...
+
+    @property
+    def producer_states(self) -> ProducerStates:
+        """What the log knows of its producers."""
         ...
 
     def damages(self) -> list[DamagedOffsets]:
@@ -233,25 +298,9 @@ class PartitionLog(Protocol):
         more."""
         ...
 
-    def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """The aborted transactions with batches at ``start_offset`` … ``end_offset`` (exclusive),
-        which lies at or below the last stable offset."""
-        ...
 
-    async def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
-        """(offset, timestamp) of the first record whose timestamp is ≥ ``timestamp_ms``, or
-        None."""
-        ...
-
-    async def offset_of_max_timestamp(self) -> tuple[int, int] | None:
-        """(offset, timestamp) of the first record with the largest timestamp, or None in an empty
-        log."""
-        ...
-
-    async def delete_records(self, before_offset: int) -> int:
-        """Move the log start up to ``before_offset`` (-1: the high watermark). Returns the new log
-        start."""
-        ...
+class PartitionLog(ReadableLog, AppendableLog, OwnedLog, Protocol):
+    """One partition's log in this process."""
 
 
 class TrustedLog(PartitionLog, Protocol):

@@ -24,7 +24,8 @@ from sharegroup.model.log import (
     AbortedTransaction,
     Appended,
     DamagedOffsets,
-    PartitionLog,
+    LogOffsets,
+    ReadableLog,
     ReadBatches,
     Recompression,
 )
@@ -74,7 +75,7 @@ class LocalPartitionLog:
         self.topic_id = topic_id
         self.settings = settings
         self.folder = contents.folder
-        self.on_advance: Callable[[PartitionLog], None] | None = None
+        self.on_advance: Callable[[ReadableLog], None] | None = None
         """Called on the loop's thread when the high watermark has moved."""
         self.on_start_moved: Callable[[LocalPartitionLog], None] | None = None
         """Called by :meth:`delete_records` to make the new log start durable; raises OSError."""
@@ -119,6 +120,11 @@ class LocalPartitionLog:
         """The offset of the next record."""
         return self._end
 
+    async def offsets(self) -> LogOffsets:
+        """All of them. See ``ReadableLog``."""
+        stable = self.last_stable_offset
+        return LogOffsets(self._log_start, stable, self._visible.offset, self._end)
+
     @property
     def recovery_point(self) -> int:
         """The end of the records that are known to be durable."""
@@ -141,7 +147,7 @@ class LocalPartitionLog:
 
     @property
     def recompression(self) -> Recompression | None:
-        """How batches must be compressed. See ``PartitionLog``."""
+        """How batches must be compressed. See ``AppendableLog``."""
         own = self.settings
         how = (own.codec_level, own.max_message_bytes)
         return None if own.codec is None else Recompression(own.codec, *how)
@@ -155,7 +161,7 @@ class LocalPartitionLog:
     # Appending -------------------------------------------------------------------------------
 
     async def append(self, batches: bytes) -> Appended:
-        """Check and append a producer's batches. See ``PartitionLog.append``."""
+        """Check and append a producer's batches. See ``AppendableLog.append``."""
         self._check_in_service()
         now_ms = self._environment.clock.wall_ms()
         headers = check_batches(batches, self.settings, now_ms)
@@ -233,7 +239,7 @@ class LocalPartitionLog:
     # Durability (called by the flusher) ------------------------------------------------------
 
     async def wait_durable(self, end_offset: int) -> None:
-        """Return once all records below ``end_offset`` are durable. See ``PartitionLog``."""
+        """Return once all records below ``end_offset`` are durable. See ``AppendableLog``."""
         if end_offset <= self._visible.offset:
             return
         self._check_in_service()
@@ -293,13 +299,7 @@ class LocalPartitionLog:
     async def read(
         self, offset: int, max_bytes: int, *, end_offset: int | None = None, stored: bool = False
     ) -> ReadBatches:
-        """Whole batches from the one that holds ``offset`` on. See ``PartitionLog.read``.
-
-        Raises:
-            OffsetOutOfRange: below the log start or past the log end.
-            CorruptMessage: ``offset`` is damaged on disk; continue at :meth:`after_damage`.
-            KafkaStorageError: the disk failed.
-        """
+        """Whole batches from the one that holds ``offset`` on. See ``ReadableLog.read``."""
         self._check_in_service()
         if not self._log_start <= offset <= self._end:
             raise OffsetOutOfRange(
@@ -328,11 +328,13 @@ class LocalPartitionLog:
         return self._segments[segments.index_of(self._segments, offset)].after_damage(offset)
 
     def damages(self) -> list[DamagedOffsets]:
-        """The known damaged ranges. See ``PartitionLog``."""
+        """The known damaged ranges. See ``OwnedLog``."""
         return segments.damaged(self._segments, self._log_start)
 
-    def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """The aborted transactions with batches in the range. See ``PartitionLog``."""
+    async def aborted_transactions(
+        self, start_offset: int, end_offset: int
+    ) -> list[AbortedTransaction]:
+        """The aborted transactions with batches in the range. See ``ReadableLog``."""
         return segments.aborted(self._segments, start_offset, end_offset)
 
     async def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:

@@ -90,7 +90,7 @@ def _limit(segment: Segment, end_offset: int, visible: Mark) -> tuple[int, int]:
 def aborted(
     segments: Sequence[Segment], start_offset: int, end_offset: int
 ) -> list[AbortedTransaction]:
-    """The aborted transactions with batches in the range. See ``PartitionLog``."""
+    """The aborted transactions with batches in the range. See ``ReadableLog``."""
     transactions: list[AbortedTransaction] = []
     for segment in segments[index_of(segments, start_offset) :]:
         found = segment.transactions.find(start_offset, end_offset)

@@ -32,7 +32,7 @@ from sharegroup.model.errors import (
     TransactionAbortable,
 )
 from sharegroup.model.ids import TopicPartition
-from sharegroup.model.log import PartitionLog, ProducerStates
+from sharegroup.model.log import OwnedLog, ProducerStates
 from sharegroup.transactions.transaction import EPOCH_PER_TRANSACTION, Producer
 from sharegroup.wire.batch import BatchHeader
 
@@ -56,7 +56,7 @@ LOWEST_MAX: Final = 10_000
 class Write(NamedTuple):
     """A transactional batch that a producer wants to append."""
 
-    log: PartitionLog
+    log: OwnedLog
     header: BatchHeader
 
     @property

@@ -19,7 +19,7 @@ from sharegroup.model.environment import Clock
 from sharegroup.model.errors import CorruptMessage, OffsetOutOfRange
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.limits import COOPERATIVE_RECORDS_MAX
-from sharegroup.model.log import PartitionLog
+from sharegroup.model.log import ReadableLog
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.turns import TURN_RECORDS, Turns
 from sharegroup.wire.batch import walk
@@ -89,7 +89,7 @@ class CooperativeReading:
         """How many partitions are read in turns; a partition counts once for each group."""
         return len(self._open)
 
-    async def read(self, turn: Turn, log: PartitionLog, end_offset: int) -> TurnRead:
+    async def read(self, turn: Turn, log: ReadableLog, end_offset: int) -> TurnRead:
         """The records that a member gets in its turn; empty if there are no records for it now.
 
         Args:
@@ -99,7 +99,7 @@ class CooperativeReading:
             InvalidFetchSessionEpoch: the member begins anew, with turn 1.
             UnknownMemberId, StaleMemberEpoch, InvalidRequest: as
                 ``ConsumerGroups.cooperative_member``.
-            CorruptMessage, KafkaStorageError: as ``PartitionLog.read``.
+            CorruptMessage, KafkaStorageError: as ``ReadableLog.read``.
         """
         where = log.topic_partition
         key = TopicIdPartition(log.topic_id, where.partition)
@@ -170,7 +170,7 @@ class CooperativeReading:
         return turns
 
     async def _new(
-        self, turn: Turn, one: _Open, turns: Turns, log: PartitionLog, end_offset: int
+        self, turn: Turn, one: _Open, turns: Turns, log: ReadableLog, end_offset: int
     ) -> TurnRead:
         while turns.has_room(one.settings):
             offset = turns.next_offset
@@ -199,12 +199,12 @@ class CooperativeReading:
 
 
 async def _data(
-    turn: Turn, one: _Open, turns: Turns, log: PartitionLog, end_offset: int
+    turn: Turn, one: _Open, turns: Turns, log: ReadableLog, end_offset: int
 ) -> bytes | None:
     """The log from the next offset of the turns on; None: the next offset has moved, look again.
 
     Raises:
-        CorruptMessage, KafkaStorageError, OffsetOutOfRange: as ``PartitionLog.read``.
+        CorruptMessage, KafkaStorageError, OffsetOutOfRange: as ``ReadableLog.read``.
     """
     offset = turns.next_offset
     lost = min(log.after_damage(offset), end_offset) - 1
@@ -219,14 +219,15 @@ async def _data(
             raise
         return None  # this read has found new damage
     except OffsetOutOfRange:
-        if offset >= log.log_start_offset:
+        start = (await log.offsets()).start
+        if offset >= start:
             raise
-        turns.follow(log.log_start_offset)
+        turns.follow(start)
         return None
     return read.data
 
 
-async def _again(turn: Turn, log: PartitionLog, given: Intervals) -> TurnRead:
+async def _again(turn: Turn, log: ReadableLog, given: Intervals) -> TurnRead:
     """The records of a turn whose answer was lost."""
     first, end = given[0][0], given[-1][1] + 1
     read = await log.read(first, max(turn.bytes_max, 1), end_offset=end)

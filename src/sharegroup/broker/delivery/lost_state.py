@@ -9,6 +9,7 @@ from sharegroup.broker.coordination.share_groups_view import ShareGroupsView
 from sharegroup.broker.coordination.share_state_log import ShareStateLog
 from sharegroup.broker.topics import Topics
 from sharegroup.model.ids import SharePartitionKey, TopicPartition
+from sharegroup.model.log import OwnedLog
 from sharegroup.model.printable import last_word
 from sharegroup.model.store import TopicStore
 
@@ -35,7 +36,7 @@ async def give_up_seen_offsets(store: TopicStore, topics: Topics, state: ShareSt
         if name is None:
             continue
         key = TopicPartition(name, where.partition)
-        log = store.find_log(key)
+        log: OwnedLog | None = store.find_log(key)
         if log is None or log.failure is not None or end <= log.log_end_offset:
             continue
         if end - log.log_end_offset > OFFSETS_BELIEVED_MAX:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sharegroup.model.log import PartitionLog
+from sharegroup.model.log import ReadableLog
 from sharegroup.wire.batch import BatchHeader, parse_header
 from sharegroup.wire.markers import is_control
 
@@ -19,14 +19,15 @@ is taken for a record: a lag that is too large for a while costs less than a wal
 each look."""
 
 
-async def next_record(log: PartitionLog, offset: int) -> BatchHeader | None:
+async def next_record(log: ReadableLog, offset: int) -> BatchHeader | None:
     """The header of the first batch with records of applications at or after ``offset``; None if
     there is no such batch up to the high watermark.
 
     Raises:
         KafkaError: the log cannot be read there.
     """
-    offset, end = max(offset, log.log_start_offset), log.high_watermark
+    now = await log.offsets()
+    offset, end = max(offset, now.start), now.high_watermark
     if offset >= end:
         return None
     data = (await log.read(offset, LOOKED_AT_BYTES, end_offset=end)).data

@@ -19,7 +19,7 @@ from sharegroup.cooperative.intervals import Interval, Intervals, normal
 from sharegroup.model.errors import CorruptMessage, InvalidRequest
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.limits import KEY_RANGES_MAX
-from sharegroup.model.log import PartitionLog
+from sharegroup.model.log import ReadableLog
 from sharegroup.records.filtering import Room, Wish, filtered
 from sharegroup.wire.batch import Buffer, end_offset_of
 from sharegroup.wire.messages.ranges import Range
@@ -127,7 +127,7 @@ class RangeReading:
         self.index = index
         self._turn = asyncio.Lock()
 
-    async def read(self, log: PartitionLog, wanted: RangeRead, allowance: Allowance) -> None:
+    async def read(self, log: ReadableLog, wanted: RangeRead, allowance: Allowance) -> None:
         """Read on until the answer has no room, the allowance is spent, or the log ends.
 
         Raises:

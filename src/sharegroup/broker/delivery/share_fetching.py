@@ -294,7 +294,7 @@ class ShareFetching:
             ready, found = await self._read(wish, ready, share)
             if not found:
                 return None
-            aborted = _aborted(ready, found)
+            aborted = await _aborted(ready, found)
             if led.core.order.needs_keys:
                 await load_keys(
                     led.core.order, found.data, found.walk, self._parts.unpacking,
@@ -430,11 +430,11 @@ def _needs_bytes(ready: _Ready) -> bool:
     return ready.committed or ready.led.core.order.needs_keys
 
 
-def _aborted(ready: _Ready, found: FoundBatches) -> Sequence[tuple[int, int]]:
+async def _aborted(ready: _Ready, found: FoundBatches) -> Sequence[tuple[int, int]]:
     """The aborted transactions among the batches found, for a group that reads committed."""
     if not ready.committed:
         return ()
-    void = ready.led.log.aborted_transactions(ready.offset, found.walk.end_offset)
+    void = await ready.led.log.aborted_transactions(ready.offset, found.walk.end_offset)
     return aborted_ranges(found.data, void) if void else ()
 
 

@@ -35,7 +35,7 @@ from sharegroup.model.errors import (
     UnknownServerError,
 )
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
-from sharegroup.model.log import PartitionLog
+from sharegroup.model.log import ReadableLog
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.share.archived import Archived, Reason
 from sharegroup.share.order import KeyOrder, LogOrder
@@ -73,7 +73,7 @@ class LedSharePartition:
     def __init__(
         self,
         key: SharePartitionKey,
-        log: PartitionLog,
+        log: ReadableLog,
         core: SharePartition,
         clock: Clock,
         due: Callable[[LedSharePartition], None],
@@ -155,7 +155,7 @@ class SharePartitions:
         """Whether the group sees records of committed transactions only."""
         return self._settings_of(group_id).isolation_level == READ_COMMITTED
 
-    async def get(self, key: SharePartitionKey, log: PartitionLog) -> LedSharePartition:
+    async def get(self, key: SharePartitionKey, log: ReadableLog) -> LedSharePartition:
         """The share partition, loaded from its durable state if necessary.
 
         Raises:
@@ -175,14 +175,14 @@ class SharePartitions:
         if self._loading.get(key) is loading:
             del self._loading[key]
 
-    async def _timed_load(self, key: SharePartitionKey, log: PartitionLog) -> LedSharePartition:
+    async def _timed_load(self, key: SharePartitionKey, log: ReadableLog) -> LedSharePartition:
         now_s = asyncio.get_running_loop().time
         started = now_s()
         led = await self._load(key, log)
         self._meters.load_seconds.observe(now_s() - started)
         return led
 
-    async def _load(self, key: SharePartitionKey, log: PartitionLog) -> LedSharePartition:
+    async def _load(self, key: SharePartitionKey, log: ReadableLog) -> LedSharePartition:
         try:
             state = await self._state.read(key, await self._reading_epoch(key, log))
             start_offset = state.start_offset
@@ -218,7 +218,7 @@ class SharePartitions:
         await self.follow_log_start(led)
         return led
 
-    async def _reading_epoch(self, key: SharePartitionKey, log: PartitionLog) -> int:
+    async def _reading_epoch(self, key: SharePartitionKey, log: ReadableLog) -> int:
         """The leader epoch to read the state with; NO_EPOCH if the state begins past the end of the
         log.
 
@@ -226,15 +226,16 @@ class SharePartitions:
         that a leader has seen these offsets (:mod:`sharegroup.broker.delivery.lost_state`).
         """
         summary = await self._state.read_summary(key)
-        return log.leader_epoch if summary.start_offset <= log.log_end_offset else NO_EPOCH
+        end = (await log.offsets()).end
+        return log.leader_epoch if summary.start_offset <= end else NO_EPOCH
 
-    async def _reset_offset(self, key: SharePartitionKey, log: PartitionLog) -> int:
+    async def _reset_offset(self, key: SharePartitionKey, log: ReadableLog) -> int:
         """The start offset by ``share.auto.offset.reset``, for a partition without one."""
         reset = self._settings_of(key.group_id).auto_offset_reset
         if reset.kind is OffsetResetKind.EARLIEST:
-            return log.log_start_offset
+            return (await log.offsets()).start
         if reset.kind is OffsetResetKind.LATEST:
-            return log.high_watermark
+            return (await log.offsets()).high_watermark
         found = await log.offset_for_timestamp(self._clock.wall_ms() - reset.duration_ms)
         if found is None:
             raise OffsetNotAvailable("no record is as recent as share.auto.offset.reset requires")
@@ -357,7 +358,7 @@ class SharePartitions:
         except KafkaError as error:
             logger.warning("a change of %s is not durable: %s", led.key, error)
 
-    async def log_starts_moved(self, logs: Sequence[PartitionLog], reason: str) -> None:
+    async def log_starts_moved(self, logs: Sequence[ReadableLog], reason: str) -> None:
         """Records below the log starts were deleted. Every group moves on, also a group without
         members: a share partition that has lost records is loaded, so that the loss is logged and
         counted.

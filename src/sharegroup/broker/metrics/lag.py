@@ -18,7 +18,7 @@ from sharegroup.broker.metrics.metric import Sample, gauge
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import SharePartitionKey
-from sharegroup.model.log import PartitionLog
+from sharegroup.model.log import ReadableLog
 from sharegroup.wire.batch import DELETE_HORIZON, LOG_APPEND_TIME
 
 _OF_PARTITION: Final = ("group", "topic", "partition")
@@ -80,7 +80,7 @@ class LagReader:
     ) -> list[Sample]:
         """The samples of a share partition; empty if the group has not begun there."""
         try:
-            log = self._parts.topics.log(topic, key.partition)
+            log: ReadableLog = self._parts.topics.log(topic, key.partition)
             window = await self._parts.views.share_groups.window(key)
             if not window.begun:
                 return []
@@ -100,13 +100,14 @@ class LagReader:
     async def _age(
         self,
         key: SharePartitionKey,
-        log: PartitionLog,
+        log: ReadableLog,
         offset: int,
         kept: dict[tuple[SharePartitionKey, int], int],
     ) -> float:
         """Seconds since the record at ``offset``, or the first after it, was written."""
-        offset = max(offset, log.log_start_offset)
-        if offset >= log.high_watermark:
+        now = await log.offsets()
+        offset = max(offset, now.start)
+        if offset >= now.high_watermark:
             return 0.0
         timestamp = kept.get((key, offset))
         if timestamp is None:
@@ -117,7 +118,7 @@ class LagReader:
         return max(0, self._parts.clock.wall_ms() - timestamp) / 1000
 
 
-async def _timestamp(log: PartitionLog, offset: int) -> int:
+async def _timestamp(log: ReadableLog, offset: int) -> int:
     header = await next_record(log, offset)
     if header is None:
         return _NO_TIME

@@ -20,7 +20,7 @@ from sharegroup.broker.topics import Topics
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import KafkaError, UnknownServerError
 from sharegroup.model.ids import SharePartitionKey
-from sharegroup.model.log import PartitionLog
+from sharegroup.model.log import ReadableLog
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.share.archived import ArchivedRange
 from sharegroup.share.order.order_violations import Disorder
@@ -216,7 +216,7 @@ class ShareGroupViews:
             finished=max(0, stored.delivery_complete_count),
         )
 
-    async def records_end(self, key: SharePartitionKey, log: PartitionLog) -> int:
+    async def records_end(self, key: SharePartitionKey, log: ReadableLog) -> int:
         """Up to where lag counts: the high watermark, or the end of the window if no record lies
         between them (:mod:`sharegroup.broker.delivery.next_record`).
 
@@ -230,8 +230,9 @@ class ShareGroupViews:
         try:
             nothing = window.begun and await next_record(log, end) is None
         except KafkaError:
-            return log.high_watermark  # the log is damaged there; a fetch finds out what is left
-        return min(end, log.high_watermark) if nothing else log.high_watermark
+            nothing = False  # the log is damaged there; a fetch finds out what is left
+        high_watermark = (await log.offsets()).high_watermark
+        return min(end, high_watermark) if nothing else high_watermark
 
     async def records(self, key: SharePartitionKey, first: int, most: int) -> RecordsView:
         """The states of the records from ``first`` on, at most ``most`` ranges. Durable state has

@@ -17,7 +17,7 @@ from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.time_slices import sliced
 from sharegroup.model.errors import KafkaError, OffsetOutOfRange
 from sharegroup.model.ids import TopicIdPartition
-from sharegroup.model.log import PartitionLog
+from sharegroup.model.log import ReadableLog
 from sharegroup.wire.batch import end_offset_of
 from sharegroup.wire.messages.fetch import (
     AbortedTransaction,
@@ -110,7 +110,9 @@ async def _look(
             begin = by_range.begins_at(at, partition)
             if partition.turn:  # the broker decides what this member reads, whatever the offset
                 begin = log.log_start_offset
-            end = _begin(log, begin, part, committed=committed)
+            if not log.log_start_offset <= begin <= log.high_watermark:  # as far as is known here
+                await _check_offset(log, begin, part)
+            end = _begin(log, part, committed=committed)
             if partition.turn:
                 member = request.member
                 await read_turn(parts, context, member, log, partition, part, space)
@@ -130,7 +132,7 @@ async def _look(
     return found, size, failed
 
 
-def _log(parts: BrokerParts, topic: FetchTopic, partition: FetchPartition) -> PartitionLog:
+def _log(parts: BrokerParts, topic: FetchTopic, partition: FetchPartition) -> ReadableLog:
     if topic.topic:
         return parts.topics.log(topic.topic, partition.partition)
     return parts.topics.log_by_id(TopicIdPartition(topic.topic_id, partition.partition))
@@ -145,7 +147,7 @@ class _Space(NamedTuple):
 
 
 async def _read(
-    log: PartitionLog, offset: int, end: int, part: PartitionData, space: _Space
+    log: ReadableLog, offset: int, end: int, part: PartitionData, space: _Space
 ) -> None:
     """Read up to the offset ``end`` into ``part``, as far as there is room."""
     if space.bytes_max <= 0 and not space.first:
@@ -158,19 +160,24 @@ async def _read(
     part.records = cast(bytes, found)  # whoever writes the answer takes a range too
     if part.aborted_transactions is not None and found:
         end = read.stored.end_offset if read.stored else end_offset_of(read.data)
-        aborted = log.aborted_transactions(offset, end)
+        aborted = await log.aborted_transactions(offset, end)
         part.aborted_transactions = [AbortedTransaction(*each) for each in aborted]
 
 
-def _begin(log: PartitionLog, offset: int, part: PartitionData, *, committed: bool) -> int:
-    """Set the log's offsets in ``part``. Returns the end of the records that may be read.
+async def _check_offset(log: ReadableLog, offset: int, part: PartitionData) -> None:
+    """Ask the log whether it has ``offset``, or will have it next.
 
     Raises:
-        OffsetOutOfRange: the log has no such offset.
+        OffsetOutOfRange: it has not.
     """
-    if not log.log_start_offset <= offset <= log.log_end_offset:
+    now = await log.offsets()
+    if not now.start <= offset <= now.end:
         part.aborted_transactions = None
         raise OffsetOutOfRange  # without offsets, as in Kafka
+
+
+def _begin(log: ReadableLog, part: PartitionData, *, committed: bool) -> int:
+    """Set the log's offsets in ``part``. Returns the end of the records that may be read."""
     part.high_watermark = log.high_watermark
     part.last_stable_offset = log.last_stable_offset
     part.log_start_offset = log.log_start_offset

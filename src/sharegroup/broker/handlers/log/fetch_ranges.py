@@ -15,7 +15,7 @@ from sharegroup.broker.delivery.range_reading import (
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.cooperative.intervals import Interval, normal
 from sharegroup.model.errors import TopicRangeFetchNotAllowed
-from sharegroup.model.log import PartitionLog
+from sharegroup.model.log import ReadableLog
 from sharegroup.wire.messages.fetch import AbortedTransaction, FetchPartition, PartitionData
 from sharegroup.wire.messages.ranges import Range
 
@@ -41,7 +41,7 @@ class RangeFetch:
     async def read(
         self,
         at: int,
-        log: PartitionLog,
+        log: ReadableLog,
         partition: FetchPartition,
         part: PartitionData,
         room: tuple[int, bool],
@@ -56,7 +56,7 @@ class RangeFetch:
         Raises:
             InvalidRequest: the ranges are invalid.
             TopicRangeFetchNotAllowed: the topic is not fetched by ranges.
-            CorruptMessage, KafkaStorageError: as ``PartitionLog.read``.
+            CorruptMessage, KafkaStorageError: as ``ReadableLog.read``.
         """
         configs, name = self._parts.configs, log.topic_partition.topic
         ranges = checked_ranges(partition.key_ranges)
@@ -85,5 +85,5 @@ class RangeFetch:
         if not part.records:
             self._reached[at] = wanted.offset
         elif committed:
-            aborted = log.aborted_transactions(begin, wanted.offset)
+            aborted = await log.aborted_transactions(begin, wanted.offset)
             part.aborted_transactions = [AbortedTransaction(*each) for each in aborted]

@@ -7,7 +7,7 @@ from sharegroup.broker.delivery.cooperative_reading import Turn
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import InvalidRequest, TopicRangeFetchNotAllowed
-from sharegroup.model.log import PartitionLog
+from sharegroup.model.log import ReadableLog
 from sharegroup.wire.messages.fetch import (
     AbortedTransaction,
     CooperativeMember,
@@ -21,7 +21,7 @@ async def read_turn(
     parts: BrokerParts,
     context: RequestContext,
     member: CooperativeMember | None,
-    log: PartitionLog,
+    log: ReadableLog,
     partition: FetchPartition,
     part: PartitionData,
     room: tuple[int, bool],
@@ -62,5 +62,5 @@ async def read_turn(
     part.records = bytes(found.data)
     part.read_up_to = behind
     if committed:
-        aborted = log.aborted_transactions(first, behind)
+        aborted = await log.aborted_transactions(first, behind)
         part.aborted_transactions = [AbortedTransaction(*each) for each in aborted]

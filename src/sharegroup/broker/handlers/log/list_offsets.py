@@ -9,7 +9,7 @@ from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.time_slices import sliced
 from sharegroup.model.errors import InvalidRequest, KafkaError
-from sharegroup.model.log import PartitionLog
+from sharegroup.model.log import ReadableLog
 from sharegroup.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -53,7 +53,7 @@ async def _offset(
     part = ListOffsetsPartitionResponse(partition_index=partition.partition_index)
     try:
         context.access.require_topic(Operation.DESCRIBE, name)
-        log = parts.topics.log(name, partition.partition_index)
+        log: ReadableLog = parts.topics.log(name, partition.partition_index)
         part.timestamp, part.offset = await _look_up(log, partition.timestamp, committed=committed)
         if part.offset >= 0:  # without an offset there is no epoch either, as in Kafka
             part.leader_epoch = log.leader_epoch
@@ -63,14 +63,15 @@ async def _offset(
     return part
 
 
-async def _look_up(log: PartitionLog, timestamp: int, *, committed: bool) -> tuple[int, int]:
+async def _look_up(log: ReadableLog, timestamp: int, *, committed: bool) -> tuple[int, int]:
     """(timestamp, offset) that were found; -1 in place of what there is not. With ``committed``
     only records below the last stable offset count."""
-    end = log.last_stable_offset if committed else log.high_watermark
+    now = await log.offsets()
+    end = now.last_stable if committed else now.high_watermark
     if timestamp == LATEST:
         return -1, end
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return -1, log.log_start_offset
+        return -1, now.start
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):  # there is no tiered storage
         return -1, -1
     if timestamp == MAX_TIMESTAMP:

@@ -13,6 +13,7 @@ from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.time_slices import sliced
 from sharegroup.model.errors import KafkaError
+from sharegroup.model.log import ReadableLog
 from sharegroup.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -33,7 +34,7 @@ async def offset_for_leader_epoch(
             OffsetForLeaderTopicResult(
                 topic.topic,
                 [
-                    _end_offset(parts, context, topic.topic, part)
+                    await _end_offset(parts, context, topic.topic, part)
                     async for part in sliced(topic.partitions)
                 ],
             )
@@ -42,21 +43,22 @@ async def offset_for_leader_epoch(
     )
 
 
-def _end_offset(
+async def _end_offset(
     parts: BrokerParts, context: RequestContext, name: str, wanted: OffsetForLeaderPartition
 ) -> EpochEndOffset:
     found = EpochEndOffset(partition=wanted.partition)
     try:
         if not context.access.allows(Operation.CLUSTER_ACTION, CLUSTER):  # a broker may always ask
             context.access.require_topic(Operation.DESCRIBE, name)
-        log = parts.topics.log(name, wanted.partition)
+        log: ReadableLog = parts.topics.log(name, wanted.partition)
         parts.topics.check_leader_epoch(log, wanted.current_leader_epoch)
+        end = (await log.offsets()).end
     except KafkaError as error:
         found.error_code = error.code
         return found
     epoch = wanted.leader_epoch
     if epoch == log.leader_epoch:
-        found.leader_epoch, found.end_offset = epoch, log.log_end_offset
+        found.leader_epoch, found.end_offset = epoch, end
     elif epoch < NONE:  # older than the first epoch: it ended where the first epoch begins
         found.leader_epoch, found.end_offset = epoch, 0
     return found

@@ -20,7 +20,7 @@ from sharegroup.model.errors import (
 )
 from sharegroup.model.ids import NULL_TOPIC_ID, TopicIdPartition
 from sharegroup.model.limits import PRODUCED_PARTITIONS_MAX
-from sharegroup.model.log import PartitionLog
+from sharegroup.model.log import AppendableLog, PartitionLog
 from sharegroup.wire.batch import HEADER_BYTES, TRANSACTIONAL, parse_headers
 from sharegroup.wire.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -42,7 +42,7 @@ class _Appends(NamedTuple):
     """The appends of a request so far."""
 
     topics: list[TopicProduceResponse]
-    waits: list[tuple[PartitionLog, int, PartitionProduceResponse]]
+    waits: list[tuple[AppendableLog, int, PartitionProduceResponse]]
 
 
 async def produce(
@@ -132,7 +132,7 @@ async def _append(
     partition: PartitionProduceData,
     part: PartitionProduceResponse,
     admission: Admission | None,
-) -> tuple[PartitionLog, int, PartitionProduceResponse]:
+) -> tuple[AppendableLog, int, PartitionProduceResponse]:
     """Append one partition's batches. Returns the log and end offset to wait for, and the
     partition's response."""
     log = _log_of(parts, topic, partition)
@@ -208,7 +208,7 @@ def _transactional_writes(
 
 
 async def _durable(
-    parts: BrokerParts, log: PartitionLog, end_offset: int, part: PartitionProduceResponse
+    parts: BrokerParts, log: AppendableLog, end_offset: int, part: PartitionProduceResponse
 ) -> None:
     try:
         await log.wait_durable(end_offset)

@@ -7,6 +7,7 @@ from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.time_slices import sliced
 from sharegroup.model.errors import KafkaError
+from sharegroup.model.log import OwnedLog
 from sharegroup.wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -37,7 +38,8 @@ async def describe_producers(
 def _one(parts: BrokerParts, topic: str, index: int, context: RequestContext) -> PartitionResponse:
     try:
         context.access.require_topic(Operation.READ, topic)
-        producers = parts.topics.log(topic, index).producer_states.active()
+        log: OwnedLog = parts.topics.log(topic, index)
+        producers = log.producer_states.active()
     except KafkaError as error:
         return PartitionResponse(index, error.code, error.message)
     return PartitionResponse(
