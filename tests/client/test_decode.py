@@ -11,6 +11,7 @@ from crc32c import crc32c
 
 from sharegroup.client.core.acknowledgements import UNDECIDED, AckType
 from sharegroup.client.core.fetched import AcquiredRange, FetchedPartition, Lease
+from sharegroup.client.core.record import delivery_of
 from sharegroup.client.errors import CorruptRecordBatch, RecordDeserializationError
 from sharegroup.client.records.decode import Decoding, decode_fetched
 from sharegroup.wire.batch import CONTROL, stamp
@@ -98,7 +99,7 @@ def test_a_damaged_batch_is_rejected_and_the_others_are_not() -> None:
     assert [r.offset for r in before.records] == [2, 3, 4]
     assert [r.offset for r in after.records] == [10, 11, 12]
     assert [d.types for d in (before, after)] == [bytes([UNDECIDED]) * 3] * 2
-    assert all(r._delivery is after for r in after.records)
+    assert all(delivery_of(r) is after for r in after.records)
 
 
 def test_checksums_need_not_be_checked() -> None:

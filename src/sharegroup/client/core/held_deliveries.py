@@ -18,7 +18,7 @@ from sharegroup.client.core.acknowledgements import (
     AcknowledgedRange,
     AckType,
 )
-from sharegroup.client.core.record import Delivery, LeaseView, Record, Records
+from sharegroup.client.core.record import Delivery, LeaseView, Record, Records, delivery_of
 from sharegroup.client.core.taken_back import Answer, TakenBack
 from sharegroup.client.errors import IllegalState
 from sharegroup.model.errors import KafkaError
@@ -77,7 +77,7 @@ class Iteration:
     def accept_first(self, count: int) -> None:
         """ACCEPT for the undecided ones among the first ``count`` records."""
         while self._accepted < count:
-            delivery = self.records[self._accepted]._delivery
+            delivery = delivery_of(self.records[self._accepted])
             start = delivery.records.index(self.records[self._accepted])  # 0, mostly
             delivery.accept_first(start + count - self._accepted)
             end = self._accepted + len(delivery.records) - start
@@ -209,7 +209,7 @@ class Holdings:
         """
         self.check_explicit()
         for record in records:
-            delivery = record._delivery
+            delivery = delivery_of(record)
             if delivery.held is not self:
                 raise IllegalState(f"{record} was not returned by this consumer")
             delivery.decide(record.offset, kind)
@@ -284,8 +284,8 @@ class Holdings:
             return
         iteration.replaced = not iteration.ended
         self._kept = Records(iteration.records[iteration.given :])
-        for first in {id(one._delivery): one for one in reversed(self._kept)}.values():
-            first._delivery.keep_from(first.offset)
+        for first in {id(delivery_of(one)): one for one in reversed(self._kept)}.values():
+            delivery_of(first).keep_from(first.offset)
         if self.implicit:
             iteration.accept_first(iteration.done)
             self._release_given()
@@ -362,7 +362,7 @@ class Holdings:
         passed: dict[Delivery, list[int]] = {}
         left = Records()
         for record in waiting:
-            delivery = record._delivery
+            delivery = delivery_of(record)
             if delivery.partition == partition and delivery.is_behind(record.offset, key, offset):
                 passed.setdefault(delivery, []).append(record.offset)
             else:
@@ -484,4 +484,4 @@ class Holdings:
 
 def _deliveries_of(records: Records) -> list[Delivery]:
     """The deliveries that these records belong to, in the order of the records."""
-    return list({id(one._delivery): one._delivery for one in records}.values())
+    return list({id(delivery_of(one)): delivery_of(one) for one in records}.values())

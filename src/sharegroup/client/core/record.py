@@ -180,17 +180,18 @@ class Record(ReadRecord["Delivery", K, V], Generic[K, V]):
     __slots__ = ()
 
     @property
-    def _delivery(self) -> Delivery:
-        """The delivery of the record, which knows the acknowledgements of its records."""
-        return self._origin
-
-    @property
     def delivery_count(self) -> int:
         """1 at the first delivery to this group, then 2, and so on."""
         return self._origin.delivery_count
 
     def __repr__(self) -> str:
         return f"Record({self._shown()}, delivery_count={self.delivery_count})"
+
+
+def delivery_of(record: Record[Any, Any]) -> Delivery:
+    """The delivery of a record, which knows the acknowledgements of its records. It is no part of
+    the application's record."""
+    return record._origin
 
 
 class Span(NamedTuple):

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from sharegroup.client.core.acknowledgements import UNDECIDED, AckType
 from sharegroup.client.core.fetched import FetchedPartition
-from sharegroup.client.core.record import Delivery, Fields, PlainFields, Record
+from sharegroup.client.core.record import Delivery, Fields, PlainFields, Record, delivery_of
 from sharegroup.client.errors import RecordDeserializationError
 from sharegroup.client.records.batch_reader import pieces_of, records_of
 from sharegroup.client.records.damage import note_astray, note_damage
@@ -203,7 +203,7 @@ def deserialized(record: Record, decoding: Decoding) -> Record:
     if decoding.plain:
         return record
     fields = deserialized_fields(record._fields, record.topic_partition, decoding)
-    return Record(fields, record._delivery)
+    return Record(fields, delivery_of(record))
 
 
 def _fill(delivery: Delivery, raw: Sequence[Fields], first: int, last: int) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 from sharegroup.client.core.acknowledgements import SENT, AckType
 from sharegroup.client.core.fetched import Acknowledged
 from sharegroup.client.core.held_deliveries import Holdings
-from sharegroup.client.core.record import Record
+from sharegroup.client.core.record import Record, delivery_of
 from sharegroup.client.share.committer import Committer
 from sharegroup.client.share.share_member import ShareMember
 from sharegroup.model.errors import InvalidRecordState
@@ -58,16 +58,16 @@ class Answers:
     def give(self, record: Record, kind: AckType) -> bool:
         """Acknowledge the record. Returns False if its lock is gone with its session; then nothing
         is sent."""
-        if record._delivery.lease.lost:
+        if delivery_of(record).lease.lost:
             return False
-        record._delivery.decide(record.offset, kind)
+        delivery_of(record).decide(record.offset, kind)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_GATHER_S, self._send)
         return True
 
     def forget(self, record: Record) -> None:
         """Drop the record: it gets no acknowledgement."""
-        record._delivery.mark(record.offset, record.offset, SENT)
+        delivery_of(record).mark(record.offset, record.offset, SENT)
 
     def _send(self) -> None:
         self._timer = None

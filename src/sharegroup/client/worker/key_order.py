@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sharegroup.client.core.record import delivery_of
 from sharegroup.client.core.taken_back import TakenBack
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Lines:
         before the release of an earlier record of its key took effect."""
         key = self._key(record)
         return key is not None and self._taken_back.is_stale(
-            *key, record.offset, record._delivery.request
+            *key, record.offset, delivery_of(record).request
         )
 
     def add(self, work: Work) -> bool:
@@ -95,4 +96,4 @@ class Lines:
     def _key(self, record: Record) -> _Key | None:
         if not self.ordered or record.key is None:
             return None
-        return record._delivery.partition, record.key
+        return delivery_of(record).partition, record.key

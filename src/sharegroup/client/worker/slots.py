@@ -20,7 +20,7 @@ from functools import partial
 from typing import Final
 
 from sharegroup.client.core.acknowledgements import AckType
-from sharegroup.client.core.record import Record
+from sharegroup.client.core.record import Record, delivery_of
 from sharegroup.client.records.decode import Decoding, deserialized
 from sharegroup.client.worker.answers import Answers
 from sharegroup.client.worker.dead_letters import DeadLetters
@@ -165,7 +165,7 @@ class Slots:
             and self.busy < self._settings.concurrency
         ):
             work = self._waiting.popleft()
-            delivery = work.record._delivery
+            delivery = delivery_of(work.record)
             if delivery.lease.lost or delivery.deadline < self._now():
                 self.lose(*_place(work.record))
             else:
@@ -282,7 +282,7 @@ class Slots:
         if work.lost:
             return
         if not self._renewing():
-            lock_s = work.record._delivery.deadline - self._now()
+            lock_s = delivery_of(work.record).deadline - self._now()
             pause_s = max(0.0, min(pause_s, lock_s - _BEFORE_LOCK_ENDS_S))
         if self._draining:
             pause_s = 0.0
@@ -340,7 +340,7 @@ class Slots:
 
     def look_for_lost(self) -> None:
         """Lose the records that were locked in sessions that are gone."""
-        gone = [one for one in self._works.values() if one.record._delivery.lease.lost]
+        gone = [one for one in self._works.values() if delivery_of(one.record).lease.lost]
         for work in gone:
             self._lose(work)
         if gone:
@@ -436,4 +436,4 @@ class Slots:
 
 
 def _place(record: Record) -> tuple[TopicIdPartition, int]:
-    return record._delivery.partition, record.offset
+    return delivery_of(record).partition, record.offset
