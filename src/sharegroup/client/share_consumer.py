@@ -24,16 +24,12 @@ from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.client.core.record import K, Record, Records, V
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.network.cluster import Cluster
-from sharegroup.client.records.decode import decoding_of
+from sharegroup.client.share.calls import share_calls
 from sharegroup.client.share.commit_callback import AckCallback
-from sharegroup.client.share.commits import ShareCommits
-from sharegroup.client.share.decisions import Decisions
-from sharegroup.client.share.life import ShareLife
 from sharegroup.client.share.loops import ArrowLoop, BatchLoop, RecordLoop, asking_task
 from sharegroup.client.share.metrics import Metrics
-from sharegroup.client.share.parts import share_parts
-from sharegroup.client.share.polling import GIVE_UP_S, SharePolling
-from sharegroup.client.share.settings import ShareConsumerSettings, share_settings
+from sharegroup.client.share.polling import GIVE_UP_S
+from sharegroup.client.share.settings import ShareConsumerSettings
 from sharegroup.client.worker.settings import SIGNALS, WorkerSettings
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
@@ -51,8 +47,6 @@ class ShareConsumer(Generic[K, V]):
     Args:
         topics: the subscription; :meth:`subscribe` changes it.
         group_id: the share group.
-        key_deserializer, value_deserializer: turn bytes into the application's objects; null stays
-            None. If one raises, the poll raises :class:`RecordDeserializationError`.
         cluster: connections to share with other clients; :meth:`close` does not close them. A
             connection answers in order, so waiting fetches of several consumers on one connection
             delay each other.
@@ -61,24 +55,19 @@ class ShareConsumer(Generic[K, V]):
 
     Raises:
         ConfigError: a setting is invalid.
+        TypeError: there is no setting of a name.
     """
 
     def __init__(
         self,
         *topics: str,
         group_id: str,
-        key_deserializer: Callable[[bytes], K] | None = None,
-        value_deserializer: Callable[[bytes], V] | None = None,
         cluster: Cluster | None = None,
-        **settings: Unpack[ShareConsumerSettings],
+        **settings: Unpack[ShareConsumerSettings[K, V]],
     ) -> None:
-        own = share_settings(group_id, settings)
-        decoding = decoding_of(own.check_crcs, key_deserializer, value_deserializer)
-        self._parts = share_parts(topics, own, decoding, cluster)
-        self._life = ShareLife(self._parts)
-        self._polling = SharePolling(self._parts, self._life)
-        self._decisions = Decisions(self._parts, self._life)
-        self._commits = ShareCommits(self._parts, self._life)
+        calls = share_calls(topics, group_id, settings, cluster)
+        self._parts, self._life, self._polling = calls.parts, calls.life, calls.polling
+        self._decisions, self._commits = calls.decisions, calls.commits
         self._worker: Worker | None = None
 
     # --- life -------------------------------------------------------------------------------------

@@ -11,15 +11,11 @@ from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.client.core.record import K, Record, Records, V
 from sharegroup.client.errors import IllegalState
-from sharegroup.client.records.decode import decoding_of
+from sharegroup.client.share.calls import share_calls
 from sharegroup.client.share.commit_callback import AckCallback
-from sharegroup.client.share.commits import ShareCommits
-from sharegroup.client.share.decisions import Decisions
-from sharegroup.client.share.life import ShareLife
 from sharegroup.client.share.metrics import Metrics
-from sharegroup.client.share.parts import share_parts
-from sharegroup.client.share.polling import GIVE_UP_S, SharePolling
-from sharegroup.client.share.settings import ShareConsumerSettings, share_settings
+from sharegroup.client.share.polling import GIVE_UP_S
+from sharegroup.client.share.settings import ShareConsumerSettings
 from sharegroup.client.worker.settings import SIGNALS, WorkerSettings
 from sharegroup.client.worker.worker import Worker
 from sharegroup.model.errors import KafkaError
@@ -44,18 +40,12 @@ class ShareConsumer(Front, Generic[K, V]):
         self,
         *topics: str,
         group_id: str,
-        key_deserializer: Callable[[bytes], K] | None = None,
-        value_deserializer: Callable[[bytes], V] | None = None,
-        **settings: Unpack[ShareConsumerSettings],
+        **settings: Unpack[ShareConsumerSettings[K, V]],
     ) -> None:
-        own = share_settings(group_id, settings)
-        decoding = decoding_of(own.check_crcs, key_deserializer, value_deserializer)
-        self._parts = share_parts(topics, own, decoding)
+        calls = share_calls(topics, group_id, settings)
+        self._parts, self._life, self._polling = calls.parts, calls.life, calls.polling
+        self._decisions, self._commits = calls.decisions, calls.commits
         self._parts.callback.elsewhere = True
-        self._life = ShareLife(self._parts)
-        self._polling = SharePolling(self._parts, self._life)
-        self._decisions = Decisions(self._parts, self._life)
-        self._commits = ShareCommits(self._parts, self._life)
         self._worker: Worker | None = None
         super().__init__()
 

@@ -14,7 +14,7 @@ from sharegroup.client.core.held_deliveries import Holdings
 from sharegroup.client.core.setting_checks import check_topics
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.metadata import PartitionNames
-from sharegroup.client.records.decode import Decoding, decode_all
+from sharegroup.client.records.decode import Decoding, decode_all, decoding_of
 from sharegroup.client.share.commit_callback import CommitCallback
 from sharegroup.client.share.committer import Committer
 from sharegroup.client.share.fetcher import Fetcher, FetchSettings
@@ -46,10 +46,7 @@ class ShareParts:
 
 
 def share_parts(
-    topics: Iterable[str],
-    settings: ShareSettings,
-    decoding: Decoding,
-    cluster: Cluster | None = None,
+    topics: Iterable[str], settings: ShareSettings, cluster: Cluster | None = None
 ) -> ShareParts:
     """Make the parts of a share consumer. Nothing connects yet.
 
@@ -71,6 +68,9 @@ def share_parts(
             security=settings.security,
             jitter=settings.jitter,
         )
+    decoding = decoding_of(
+        settings.check_crcs, settings.key_deserializer, settings.value_deserializer
+    )
     names = PartitionNames(cluster.metadata)
     callback = CommitCallback(settings.acknowledgement_commit_callback, names.of)
     member = ShareMember(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict
+from typing import Any, Generic, Literal, TypedDict
 
 from sharegroup.client.core.held_deliveries import AcknowledgementMode
+from sharegroup.client.core.record import K, V
 from sharegroup.client.core.setting_checks import check_names, check_positive
 from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.client.share.commit_callback import AckCallback
@@ -17,7 +18,7 @@ AcquireMode = Literal["batch_optimized", "record_limit"]
 Mode = Literal["implicit", "explicit"]
 
 
-class ShareConsumerSettings(TypedDict, total=False):
+class ShareConsumerSettings(TypedDict, Generic[K, V], total=False):
     """What can be passed to a ``ShareConsumer`` by name, in ``sharegroup`` and in
     ``sharegroup.sync``. :class:`ShareSettings` holds the defaults.
     """
@@ -29,6 +30,11 @@ class ShareConsumerSettings(TypedDict, total=False):
     ``by_duration:PT1H``. This sets the group's config ``share.auto.offset.reset`` (the broker's
     default: ``latest``). A group that exists continues where it is. Default: ``None``, the group's
     config stays as it is."""
+    key_deserializer: Callable[[bytes], K] | None
+    """Turns a key's bytes into the application's object; null stays None. If it raises, the poll
+    raises :class:`RecordDeserializationError`. Default: ``None``, keys are bytes."""
+    value_deserializer: Callable[[bytes], V] | None
+    """As ``key_deserializer``, for values. Default: ``None``."""
     acknowledgement_mode: Mode
     """``implicit``: the next :meth:`poll`, or the next step of an ``async for``, accepts the
     previous records; ``explicit``: the application calls :meth:`accept`, :meth:`release`,
@@ -87,6 +93,8 @@ class ShareSettings:
     group_id: str
     bootstrap_servers: str | Iterable[str] = "127.0.0.1:9092"
     auto_offset_reset: str | None = None
+    key_deserializer: Callable[[bytes], Any] | None = None
+    value_deserializer: Callable[[bytes], Any] | None = None
     acknowledgement_mode: Mode = "implicit"
     acquire_mode: AcquireMode = "batch_optimized"
     renew_locks: bool = False
@@ -122,7 +130,7 @@ class ShareSettings:
         return self.acquire_mode == "record_limit"
 
 
-def share_settings(group_id: str, settings: ShareConsumerSettings) -> ShareSettings:
+def share_settings(group_id: str, settings: ShareConsumerSettings[Any, Any]) -> ShareSettings:
     """The settings that an application gave, and the defaults of the others.
 
     Raises:
