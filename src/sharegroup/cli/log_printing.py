@@ -11,19 +11,22 @@ from typing import Final
 from sharegroup.cli.broker_check import reach
 from sharegroup.cli.connecting import Broker
 from sharegroup.cli.log_places import Place, parse_place, resolved
+from sharegroup.cli.log_reading import LogReading, LogRecord
 from sharegroup.cli.outcome import ExitCode, UsageError, complain
 from sharegroup.cli.output import Output
 from sharegroup.cli.record_format import Render, renderer
 from sharegroup.cli.stopping import Stopping
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import ListedOffset, OffsetSpec
+from sharegroup.client.consumer import Consumer
 from sharegroup.client.core.key_ranges import KeyRanges
 from sharegroup.client.network.cluster import Cluster
-from sharegroup.client.records.log_reader import LogReader, LogRecord
 from sharegroup.model.ids import TopicPartition
 
 COMMITTED: Final = "read_committed"
 UNCOMMITTED: Final = "read_uncommitted"
+FETCH_BYTES: Final = 8 * 1024 * 1024
+RECORDS_AT_ONCE: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +76,20 @@ async def _print(
 ) -> None:
     await cluster.start()
     spans = await _spans(cluster, look, start, until)
-    reader = LogReader(cluster, spans, look.key_ranges, committed=look.committed)
+    async with Consumer[bytes, bytes](
+        cluster=cluster,
+        auto_offset_reset="none",
+        isolation_level=COMMITTED if look.committed else UNCOMMITTED,
+        fetch_max_bytes=FETCH_BYTES,
+        max_poll_records=RECORDS_AT_ONCE,
+    ) as consumer:
+        reading = LogReading(consumer, spans, look.key_ranges)
+        await _write(reading, look, render, output)
+
+
+async def _write(reading: LogReading, look: Look, render: Render, output: Output) -> None:
     printed = 0
-    async for records in _until_idle(reader, look.idle_s):
+    async for records in _until_idle(reading, look.idle_s):
         left = None if look.records_max is None else look.records_max - printed
         some = records[:left]
         printed += len(some)
@@ -84,11 +98,11 @@ async def _print(
 
 
 async def _until_idle(
-    reader: LogReader, idle_s: float | None
+    reading: LogReading, idle_s: float | None
 ) -> AsyncIterator[Sequence[LogRecord]]:
     loop = asyncio.get_running_loop()
     last_s = loop.time()
-    async for records in reader.records():
+    async for records in reading.records():
         if records:
             yield records
             last_s = loop.time()

@@ -43,13 +43,15 @@ class CorruptRecordBatch(SharegroupError):
     """A record batch cannot be read. Its records are rejected, so that they are not delivered again
     and again.
 
-    ``partition`` and ``offset`` (the first of the batch) say where it is.
+    ``partition`` and ``offset`` (the first of the batch) say where it is, ``reason`` what is wrong.
+    If the broker could not read it, ``__cause__`` is the broker's error.
     """
 
     def __init__(self, partition: TopicPartition, offset: int, reason: str) -> None:
         super().__init__(f"the record batch at offset {offset} of {partition} is damaged: {reason}")
         self.partition = partition
         self.offset = offset
+        self.reason = reason
 
 
 class HandlerFailed(SharegroupError):

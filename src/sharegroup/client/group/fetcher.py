@@ -323,7 +323,9 @@ class Fetcher:
                 self._positions.begin_turns_anew(where)
             self.refresh()  # a pause: the next heartbeat says what to do; the turn is asked again
         elif isinstance(error, CorruptMessage):
-            self.errors.append(CorruptRecordBatch(where, position.offset, error.message))
+            damage = CorruptRecordBatch(where, position.offset, error.message)
+            damage.__cause__ = error
+            self.errors.append(damage)
             behind = Position(position.offset + 1, position.leader_epoch)
             self._positions.advance(where, version, behind)
         elif error.retriable:
