@@ -8,7 +8,7 @@ import pytest
 
 from sharegroup.client import Admin, OffsetSpec, Producer
 from sharegroup.client.producer.partitioner import partition_of_key
-from sharegroup.client.producer.producer import CODECS
+from sharegroup.client.producer.settings import CODECS
 from sharegroup.model.errors import ConfigError, InvalidPartitions, InvalidTopic, MessageTooLarge
 from sharegroup.model.ids import TopicPartition
 from tests.client.test_share_consumer import consumer_of

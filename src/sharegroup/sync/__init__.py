@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sharegroup.sync.admin import Admin
     from sharegroup.sync.consumer import Consumer
-    from sharegroup.sync.producer import Delivery, Producer
+    from sharegroup.sync.crossing import Delivery
+    from sharegroup.sync.producer import Producer
     from sharegroup.sync.share_consumer import ShareConsumer
 
 __all__ = ["Admin", "Consumer", "Delivery", "Producer", "ShareConsumer"]
@@ -34,7 +35,7 @@ __all__ = ["Admin", "Consumer", "Delivery", "Producer", "ShareConsumer"]
 _HOMES = {
     "Admin": "admin",
     "Consumer": "consumer",
-    "Delivery": "producer",
+    "Delivery": "crossing",
     "Producer": "producer",
     "ShareConsumer": "share_consumer",
 }

@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from sharegroup.client.core.outbox import Batch, Outbox
@@ -21,6 +20,7 @@ from sharegroup.client.producer.delivery import Delivery, Failures
 from sharegroup.client.producer.outgoing import OutgoingRecord
 from sharegroup.client.producer.partitioner import StickyPartitioner, partition_of_key
 from sharegroup.client.producer.sender import ProduceSender
+from sharegroup.client.producer.settings import CODECS, CheckedProducerSettings
 from sharegroup.model.errors import (
     InvalidPartitions,
     InvalidTopic,
@@ -64,20 +64,6 @@ class _Topic:
         self.learning: asyncio.Task[None] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BufferSettings:
-    """The producer's arguments of the same names; times in seconds."""
-
-    batch_size: int
-    codec: int
-    idempotent: bool
-    transactional: bool
-    buffer_memory: int
-    max_block_s: float
-    delivery_timeout_s: float
-    clock_ms: Callable[[], int]
-
-
 class ProduceBuffer:
     """See the module.
 
@@ -94,7 +80,7 @@ class ProduceBuffer:
     connect: Callable[[], Awaitable[None]]
     sender: ProduceSender
 
-    def __init__(self, cluster: Cluster, settings: BufferSettings) -> None:
+    def __init__(self, cluster: Cluster, settings: CheckedProducerSettings) -> None:
         self.failures = Failures()
         self.crowded = False
         self.size = 0
@@ -113,6 +99,17 @@ class ProduceBuffer:
     def outboxes(self) -> list[Outbox]:
         """The outboxes of all topics."""
         return [outbox for topic in self._topics.values() for outbox in topic.outboxes]
+
+    async def all_through(self) -> None:
+        """Send all records now, and wait until each is delivered or has failed."""
+        self.sender.flushing += 1
+        try:
+            waiting = [delivery.entered() for delivery in self.waiting()]
+            if waiting:
+                await asyncio.wait(waiting)
+            await self.sender.all_through()
+        finally:
+            self.sender.flushing -= 1
 
     async def close(self, error: SharegroupError) -> None:
         """Fail all records that are in no batch yet."""
@@ -201,10 +198,10 @@ class ProduceBuffer:
         return Outbox(
             TopicPartition(topic, partition),
             batch_size=self._settings.batch_size,
-            codec=self._settings.codec,
-            delivery_timeout_s=self._settings.delivery_timeout_s,
+            codec=CODECS[self._settings.compression],
+            delivery_timeout_s=self._settings.delivery_timeout_ms / 1000,
             idempotent=self._settings.idempotent,
-            transactional=self._settings.transactional,
+            transactional=self._settings.transactional_id is not None,
             make_outcome=asyncio.get_running_loop().create_future,
         )
 

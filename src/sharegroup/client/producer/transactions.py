@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TypeVar
 
 from sharegroup.client.admin.offset_requests import check_commits_ranges
 from sharegroup.client.admin.topic_requests import by_topic
@@ -14,7 +11,6 @@ from sharegroup.client.core.committed_offsets import OffsetAndMetadata
 from sharegroup.client.core.outbox import ProducerIdentity
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.core.transaction import Transactions, TransactionState
-from sharegroup.client.errors import TransactionAborted
 from sharegroup.client.network.cluster import GROUP, TRANSACTION, Cluster
 from sharegroup.client.network.retrying import retrying
 from sharegroup.model.errors import (
@@ -24,7 +20,6 @@ from sharegroup.model.errors import (
     KafkaError,
     NotCoordinator,
     ProducerFenced,
-    SharegroupError,
     TransactionAbortable,
     TransactionalIdAuthorizationFailed,
     error_from_code,
@@ -45,11 +40,6 @@ from sharegroup.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-
-if TYPE_CHECKING:
-    from sharegroup.client.producer.producer import Producer
-
-log = logging.getLogger("sharegroup.client")
 
 T = TypeVar("T")
 
@@ -243,86 +233,6 @@ class TransactionCoordinator:
             fenced.source = error.source
             raise fenced
         raise error
-
-
-class Transaction:
-    """What ``async with producer.transaction()`` opens: committed at the end of the block, aborted
-    when it raises.
-    """
-
-    def __init__(self, producer: Producer) -> None:
-        self._producer = producer
-        self._coordinator = producer._own_transactions()
-
-    async def __aenter__(self) -> None:
-        await self.begin()
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is None:
-            await _to_its_end(self.commit())
-            return
-        try:
-            await _to_its_end(self.abort())
-        except ProducerFenced as fenced:
-            if isinstance(error, InvalidProducerEpoch):  # how a partition's leader says it
-                raise fenced from error
-            log.error("the transaction was aborted for this producer: %s", fenced)
-        except SharegroupError as failure:
-            log.error("the transaction was not aborted, the broker will do it: %s", failure)
-
-    async def begin(self) -> None:
-        """Open the transaction."""
-        producer, machine = self._producer, self._coordinator.machine
-        await producer._starting.done()
-        machine.begin()
-        for outbox in producer._buffer.outboxes():
-            if outbox.identity != machine.identity:
-                outbox.renew()
-
-    async def commit(self) -> None:
-        """Wait until all records are durable, and commit. If that is not possible: abort, and raise
-        the reason.
-        """
-        try:
-            await self._all_through()
-            await self._coordinator.end(commit=True)
-        except SharegroupError:
-            if self._coordinator.machine.state is TransactionState.OPEN:
-                await self.abort()
-            raise
-
-    async def abort(self) -> None:
-        """Drop the records that are not sent yet, wait for those under way, and abort."""
-        machine = self._coordinator.machine
-        if machine.state is not TransactionState.OPEN:
-            return
-        machine.failed(TransactionAborted("the transaction was aborted"))
-        self._producer._sender.drop()
-        await self._all_through()
-        await self._coordinator.end(commit=False)
-
-    async def _all_through(self) -> None:
-        await self._producer._all_through()
-        self._producer._buffer.failures.take()  # the transaction's own error is raised
-
-
-async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
-    """Await the end of a transaction. If the caller is cancelled, the cancellation is raised only
-    afterwards: an end given up halfway would leave the outcome open.
-    """
-    ending = asyncio.create_task(work, name="end-transaction")
-    try:
-        await asyncio.shield(ending)
-    except asyncio.CancelledError:
-        await asyncio.wait([ending])
-        if not ending.cancelled() and (error := ending.exception()) is not None:
-            log.error("the transaction did not end as it should: %s", error)
-        raise
 
 
 def _to_commit(index: int, offset: OffsetAndMetadata) -> TxnOffsetCommitRequestPartition:
