@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharegroup.client.core.acknowledgements import AckType
+from sharegroup.cooperative.intervals import size
 from sharegroup.model.ids import TopicIdPartition
-from sharegroup.spark.ranges import Decision, size
+from sharegroup.spark.ranges import Decision
 from sharegroup.spark.slices import Acquired
 from sharegroup.spark.source.holding.ledger import RANGES_MAX, Ledger
 from sharegroup.spark.source.offsets import BatchOffset, Done

@@ -8,7 +8,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharegroup.spark.ranges import common, merged, size, without
+from sharegroup.cooperative.intervals import size
+from sharegroup.spark.ranges import common, merged, without
 from sharegroup.spark.slices import Acquired
 
 bounds = st.tuples(st.integers(0, 60), st.integers(0, 12)).map(lambda p: (p[0], p[0] + p[1]))

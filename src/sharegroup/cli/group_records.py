@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 import typer
@@ -14,9 +14,9 @@ from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapSe
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
 from sharegroup.cli.tables import count, print_rows
 from sharegroup.client.admin.descriptions import PartitionRecords, RecordRange
+from sharegroup.cooperative.intervals import minus
 from sharegroup.model.errors import UnknownTopicOrPartition
 from sharegroup.model.ids import TopicPartition
-from sharegroup.model.offsets import OffsetRange
 from sharegroup.share.record_state import RecordState
 
 COLUMNS: Final = (
@@ -140,22 +140,10 @@ def _rows(at: TopicPartition, records: PartitionRecords, log_end: int) -> list[d
     rows = [
         _row(at, first, last, one)
         for one in ranges
-        for first, last in _without((one.first, one.last), records.damaged)
+        for first, last in minus([(one.first, one.last)], records.damaged)
     ]
     rows += [_row(at, first, last, None) for first, last in records.damaged]
     return sorted(rows, key=lambda row: int(row["first"]))
-
-
-def _without(whole: tuple[int, int], damaged: Sequence[OffsetRange]) -> Iterator[tuple[int, int]]:
-    """The parts of a range outside of ``damaged``, whose ranges ascend."""
-    first, last = whole
-    for hole in damaged:
-        if hole.last >= first and hole.first <= last:
-            if hole.first > first:
-                yield first, hole.first - 1
-            first = hole.last + 1
-    if first <= last:
-        yield first, last
 
 
 def _row(at: TopicPartition, first: int, last: int, one: RecordRange | None) -> dict[str, Any]:

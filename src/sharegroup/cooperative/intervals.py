@@ -1,15 +1,20 @@
 """Sets of whole numbers as sorted intervals, both ends inclusive: hash ranges and offset ranges.
 
 An interval set is a tuple of ``(first, last)`` that ascend, do not overlap and do not touch.
+Arguments of :func:`minus`, :func:`overlaps` and :func:`size` may touch.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 Interval = tuple[int, int]
 Intervals = tuple[Interval, ...]
+
+R = TypeVar("R", bound=tuple[int, ...])
+S = TypeVar("S", bound=tuple[int, ...])
 
 
 def normal(intervals: Iterable[Interval]) -> Intervals:
@@ -59,7 +64,7 @@ def common(one: Intervals, other: Intervals) -> Intervals:
     return tuple(found)
 
 
-def minus(one: Intervals, other: Intervals) -> Intervals:
+def minus(one: Iterable[Interval], other: Sequence[Interval]) -> Intervals:
     """The numbers in ``one`` that are not in ``other``."""
     found: list[Interval] = []
     j = 0
@@ -77,6 +82,21 @@ def minus(one: Intervals, other: Intervals) -> Intervals:
     return tuple(found)
 
 
-def size(intervals: Intervals) -> int:
-    """How many numbers are in the set."""
-    return sum(last - first + 1 for first, last in intervals)
+def overlaps(one: Sequence[R], other: Sequence[S]) -> Iterator[tuple[int, int, R, S]]:
+    """Each overlap of two ranges, which may carry more values than their ends: its first and last
+    number, and the two ranges."""
+    i = j = 0
+    while i < len(one) and j < len(other):
+        mine, others = one[i], other[j]
+        first, last = max(mine[0], others[0]), min(mine[1], others[1])
+        if first <= last:
+            yield first, last, mine, others
+        if mine[1] <= others[1]:
+            i += 1
+        else:
+            j += 1
+
+
+def size(intervals: Iterable[tuple[int, ...]]) -> int:
+    """How many numbers the intervals have."""
+    return sum(one[1] - one[0] + 1 for one in intervals)

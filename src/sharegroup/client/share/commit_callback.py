@@ -9,6 +9,7 @@ from typing import Final
 
 from sharegroup.client.core.fetched import Acknowledged
 from sharegroup.client.errors import IllegalState
+from sharegroup.cooperative.intervals import minus
 from sharegroup.model.errors import InvalidRecordState, KafkaError
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange
@@ -80,7 +81,8 @@ class CommitCallback:
             if outcome.error is not None or not outcome.gone_back:
                 self._tell(outcome.partition, offsets, outcome.error)
                 continue
-            self._tell(outcome.partition, _without(offsets, outcome.gone_back), None)
+            left = map(OffsetRange._make, minus(offsets, outcome.gone_back))
+            self._tell(outcome.partition, list(left), None)
             self._tell(outcome.partition, outcome.gone_back, _GONE_BACK)
 
     def _tell(
@@ -95,18 +97,3 @@ class CommitCallback:
             log.exception("the acknowledgement callback failed")
         finally:
             self._entered = False
-
-
-def _without(offsets: Sequence[OffsetRange], gone: Sequence[OffsetRange]) -> list[OffsetRange]:
-    """``offsets`` without the offsets of ``gone``; both ascend."""
-    kept: list[OffsetRange] = []
-    for first, last in offsets:
-        at = first
-        for one in gone:
-            if one.first <= last and first <= one.last:
-                if at < one.first:
-                    kept.append(OffsetRange(at, one.first - 1))
-                at = one.last + 1
-        if at <= last:
-            kept.append(OffsetRange(at, last))
-    return kept

@@ -19,8 +19,8 @@ from math import ceil
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from sharegroup.cooperative.intervals import size
 from sharegroup.records.key_hashes import HASH_MAX
-from sharegroup.spark.ranges import size
 from sharegroup.spark.slices import Acquired, Slice
 from sharegroup.spark.source.offsets import BatchOffset
 

@@ -20,9 +20,9 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from sharegroup.client.share.share_member import ShareMember
+from sharegroup.cooperative.intervals import size
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
-from sharegroup.spark.ranges import size
 from sharegroup.spark.source.group_view import GroupView, Left, Offsets
 from sharegroup.spark.source.holding.ledger import Ledger
 from sharegroup.spark.source.holding.lock_renewal import LOCK_MS_DEFAULT

@@ -18,9 +18,10 @@ from itertools import pairwise
 from typing import Final
 
 from sharegroup.client.core.acknowledgements import AckType
+from sharegroup.cooperative.intervals import size
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.offsets import OffsetRange
-from sharegroup.spark.ranges import common, merged, size
+from sharegroup.spark.ranges import common, merged
 from sharegroup.spark.slices import Acquired
 from sharegroup.spark.source.holding.claims import Claim
 from sharegroup.spark.source.holding.ledger import (

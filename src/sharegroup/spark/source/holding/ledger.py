@@ -30,9 +30,10 @@ from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from sharegroup.client.core.acknowledgements import AckType
+from sharegroup.cooperative.intervals import overlaps, size
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.offsets import OffsetRange
-from sharegroup.spark.ranges import Decision, common, merged, pairs, size, without
+from sharegroup.spark.ranges import Decision, common, merged, without
 from sharegroup.spark.slices import Acquired
 from sharegroup.spark.source.offsets import BatchOffset, ClaimPosition, Done
 
@@ -298,7 +299,7 @@ class Ledger:
         ours = without(self._batch[partition], self._unlocked.get(partition, ()))
         kept = [
             Held(first, last, one.delivery_count, wait.type, now_ms + wait.delay_ms)
-            for first, last, one, wait in pairs(ours, decisions)
+            for first, last, one, wait in overlaps(ours, decisions)
         ]
         _put(self._held, partition, sorted([*self._held.get(partition, ()), *kept]))
 

@@ -14,11 +14,12 @@ from dataclasses import replace
 from typing import Final
 
 from sharegroup.client.admin.descriptions import PartitionRecords
+from sharegroup.cooperative.intervals import size
 from sharegroup.model.errors import SharegroupError
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange
 from sharegroup.share.record_state import TERMINAL
-from sharegroup.spark.ranges import common, size, without
+from sharegroup.spark.ranges import common, without
 from sharegroup.spark.source.group_view import GroupView
 from sharegroup.spark.source.offsets import BatchOffset
 

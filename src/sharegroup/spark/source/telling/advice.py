@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from sharegroup.cooperative.intervals import size
 from sharegroup.spark.options.stream import CLAIM, KEY, ShareOptions
-from sharegroup.spark.ranges import size
 from sharegroup.spark.source.offsets import BatchOffset
 
 log = logging.getLogger("sharegroup.spark")
