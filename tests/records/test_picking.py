@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharegroup.records import selected_records
-from sharegroup.records.selected_records import PICK_BYTES_MIN, picked
+from sharegroup.records.selected_records import ENTRY_BYTES, PICK_BYTES_MIN, Picker
 from sharegroup.wire.batch import HEADER_BYTES, encode_batch, parse_header, walk, with_records
 from sharegroup.wire.compression import compress
 
@@ -45,7 +45,7 @@ def offsets(data: bytes | memoryview) -> list[int]:
 
 
 def pick(data: bytes, ranges: Sequence[tuple[int, int]]) -> bytes:
-    return bytes(picked(data, walk(data), ranges))
+    return bytes(Picker().picked(data, walk(data), ranges))
 
 
 def test_a_large_batch_has_only_the_records_that_are_wanted() -> None:
@@ -98,3 +98,16 @@ def test_without_the_compiled_walk_batches_go_out_whole(monkeypatch: pytest.Monk
     monkeypatch.setattr(selected_records.walking, "IS_COMPILED", False)
     data = log(2)
     assert pick(data, [(1, 1)]) == data[: walk(data).positions[1]]
+
+
+def test_a_batch_that_is_cut_again() -> None:
+    """Its records are found by what is kept; a batch that was damaged since goes out whole."""
+    picker, data = Picker(bytes_max=8 * (COUNT + 1) + ENTRY_BYTES), log(2)
+    batches = walk(data)
+    for wanted in ([(5, 5), (COUNT - 1, COUNT)], [(6, 7)], [(COUNT + 6, COUNT + 7)], [(0, 0)]):
+        found = picker.picked(data, batches, wanted)
+        assert offsets(found) == [at for a, b in wanted for at in range(a, b + 1)]
+        assert len(picker._places) == 1, "there is room for one"
+    damaged = bytearray(data)
+    damaged[HEADER_BYTES + 50] ^= 1
+    assert picker.picked(bytes(damaged), batches, [(0, 0)]) == damaged[: batches.positions[1]]

@@ -39,7 +39,7 @@ from sharegroup.model.errors import (
     TopicAuthorizationFailed,
 )
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
-from sharegroup.records.selected_records import picked
+from sharegroup.records.selected_records import Picker
 from sharegroup.share.ranges import AcquiredRange
 from sharegroup.share.session import ShareSession
 from sharegroup.wire.markers import aborted_ranges
@@ -113,6 +113,7 @@ class ShareFetching:
 
     def __init__(self, parts: DeliveryParts) -> None:
         self._parts = parts
+        self._picker = Picker()
 
     async def fetch(self, wish: FetchWish) -> Fetched:
         """Acquire records for ``wish``. Waits up to ``wait_ms`` for at least ``bytes_min`` bytes or
@@ -334,9 +335,20 @@ class ShareFetching:
         led.meter.acquired_records += sum(r.last - r.first + 1 for r in ranges)
         records: Records = b""
         if not wish.without_records:
-            records = _acquired_records(led, found, ranges)
+            records = self._acquired_records(led, found, ranges)
         ordered = led.core.order.needs_keys
         return FetchedPartition(records=records, acquired=ranges, ordered=ordered)
+
+    def _acquired_records(
+        self, led: LedSharePartition, found: FoundBatches, ranges: Sequence[AcquiredRange]
+    ) -> Records:
+        """The batches of an answer. With order per key, other members may hold all records of many
+        batches between the first and the last range, and many records of each batch: only the
+        acquired records are picked."""
+        if led.core.order.needs_keys:
+            wanted = [(first, last) for first, last, _ in ranges]
+            return self._picker.picked(found.data, found.walk, wanted)
+        return found.between(ranges[0].first, ranges[-1].last)
 
     def _unlock(self, led: LedSharePartition, seconds: float) -> None:
         """Give the fetch lock back. If a fetch found it taken meanwhile, wake waiting fetches."""
@@ -436,14 +448,3 @@ async def _aborted(ready: _Ready, found: FoundBatches) -> Sequence[tuple[int, in
         return ()
     void = await ready.led.log.aborted_transactions(ready.offset, found.walk.end_offset)
     return aborted_ranges(found.data, void) if void else ()
-
-
-def _acquired_records(
-    led: LedSharePartition, found: FoundBatches, ranges: Sequence[AcquiredRange]
-) -> Records:
-    """The batches of an answer. With order per key, other members may hold all records of many
-    batches between the first and the last range, and many records of each batch: only the acquired
-    records are picked."""
-    if led.core.order.needs_keys:
-        return picked(found.data, found.walk, [(one.first, one.last) for one in ranges])
-    return found.between(ranges[0].first, ranges[-1].last)
