@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from sharegroup.model.environment import Disk, Environment
+from sharegroup.model.log import ReadableLog
 from sharegroup.storage import (
     DataFolder,
     DataFolderSettings,
@@ -96,12 +97,13 @@ async def append_durably(log: LocalPartitionLog, *batches: bytes) -> int:
 
 
 async def read_values(
-    log: LocalPartitionLog, start: int | None = None, max_bytes: int = 1 << 20
+    log: ReadableLog, start: int | None = None, max_bytes: int = 1 << 20
 ) -> list[tuple[int, bytes | None]]:
     """(offset, value) of all visible records from ``start`` on, read as a consumer does."""
-    offset = log.log_start_offset if start is None else start
+    now = await log.offsets()
+    offset = now.start if start is None else start
     records: list[tuple[int, bytes | None]] = []
-    while offset < log.high_watermark:
+    while offset < now.high_watermark:
         data = (await log.read(offset, max_bytes)).data
         records += [(at, value) for at, _, _, value in decode_batch(data) if at >= offset]
         offset = batch_bounds(data)[-1][1] + 1

@@ -1,23 +1,19 @@
 """What every implementation of ``model.store.Store`` must do, whatever it is made of.
 
-A further implementation is a further parameter of the fixture: how it is opened, and how it
-crashes. The tests use nothing but the protocols of ``model``. What a store does when its disk fails
-is tested beside each implementation, because only that can make it fail.
+A further implementation is a further parameter of the fixtures: how it is opened, and how it
+crashes. Tests of what only a log in this process can do have ``local_stores``; all others also run
+with logs that are as if in another cluster (``late_store``). The tests use nothing but the
+protocols of ``model``. What a store does when its disk fails is tested beside each implementation,
+because only that can make it fail.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from pathlib import Path
 from uuid import UUID
 
 import pytest
 
-from sharegroup.model.environment import Environment
 from sharegroup.model.errors import (
-    CorruptMessage,
     InvalidPartitions,
     InvalidTopic,
     MessageTooLarge,
@@ -27,61 +23,11 @@ from sharegroup.model.errors import (
     UnknownTopicOrPartition,
 )
 from sharegroup.model.ids import TopicPartition
-from sharegroup.model.log import PartitionLog
-from sharegroup.model.store import Configs, Store
-from sharegroup.storage import DataFolder, DataFolderSettings, LogSettings
-from sharegroup.testing.disks import FolderDisk, MortalDisk, VolatileDisk
+from tests.storage.implementations import MESSAGE_BYTES_MAX, Folders, append
 from tests.storage.support import OTHER_ID, TOPIC_ID, StillClock, batch, run
 from tests.storage.support import read_values as values_of
 
-MESSAGE_BYTES_MAX = "max.message.bytes"
 DAY_MS = 24 * 3_600_000
-
-
-def log_settings(_topic: str, configs: Configs) -> LogSettings:
-    """The one topic config that the tests look for in the logs."""
-    return LogSettings(max_message_bytes=int(configs.get(MESSAGE_BYTES_MAX, 1_000_000)))
-
-
-class Folders:
-    """Data folders on a disk that may lose its power."""
-
-    def __init__(self, disk: MortalDisk, path: str) -> None:
-        self._disk = disk
-        self._path = path
-
-    async def open(self) -> Store:
-        """The store as the last one left it."""
-        environment = Environment(clock=StillClock(), disk=self._disk, entropy=os.urandom)
-        settings = DataFolderSettings(log_settings=log_settings)
-        return await DataFolder.open(environment, self._path, settings)
-
-    def crash(self) -> None:
-        """End the open store without a word to it."""
-        dead, self._disk = self._disk, self._disk.die()
-        dead.close()
-
-    @asynccontextmanager
-    async def opened(self) -> AsyncIterator[Store]:
-        """A store that ends cleanly."""
-        store = await self.open()
-        try:
-            yield store
-        finally:
-            await store.close()
-
-
-@pytest.fixture(params=[FolderDisk, VolatileDisk], ids=["files", "memory"])
-def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Folders:
-    disk: Callable[[], MortalDisk] = request.param
-    return Folders(disk(), str(tmp_path / "data"))
-
-
-async def append(log: PartitionLog, *values: bytes) -> int:
-    """Append durably; the first offset."""
-    appended = await log.append(batch(*values))
-    await log.wait_durable(appended.last_offset + 1)
-    return appended.base_offset
 
 
 # Topics --------------------------------------------------------------------------------------
@@ -105,7 +51,7 @@ def test_a_created_topic_exists_and_is_empty(stores: Folders) -> None:
             for log in store.logs:
                 assert log.topic_id == TOPIC_ID
                 assert log.failure is None
-                assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (0, 0, 0)
+                assert await log.offsets() == (0, 0, 0, 0)
             assert store.out_of_service() == []
 
     run(main())
@@ -244,7 +190,7 @@ def test_a_deleted_log_start_is_kept(stores: Folders) -> None:
         stores.crash()
         async with stores.opened() as again:
             log = again.log("a", 0)
-            assert log.log_start_offset == 2
+            assert (await log.offsets()).start == log.log_start_offset == 2
             assert await values_of(log) == [(2, b"2")]
 
     run(main())
@@ -306,83 +252,8 @@ def test_topic_configs_apply_to_the_logs(stores: Folders) -> None:
             store.set_topic_config("a", {MESSAGE_BYTES_MAX: "1000"})
             with pytest.raises(MessageTooLarge):
                 await log.append(batch(b"x" * 2000))
-            assert log.log_end_offset == 1
+            assert (await log.offsets()).end == 1
             assert changed == ["a"]
-
-    run(main())
-
-
-# Logs ----------------------------------------------------------------------------------------
-
-
-def test_records_are_read_where_they_were_appended(stores: Folders) -> None:
-    async def main() -> None:
-        async with stores.opened() as store:
-            await store.create_topic("a", TOPIC_ID, 2, {})
-            log = store.log("a", 0)
-            advanced: list[int] = []
-            log.on_advance = lambda moved: advanced.append(moved.high_watermark)
-            assert await append(log, b"0", b"1") == 0
-            assert await append(log, b"2") == 2
-            assert advanced == [2, 3]
-            assert (log.log_start_offset, log.log_end_offset) == (0, 3)
-            assert log.high_watermark == log.last_stable_offset == 3
-            assert await values_of(log) == [(0, b"0"), (1, b"1"), (2, b"2")]
-            assert await values_of(log, 1) == [(1, b"1"), (2, b"2")]
-            read = await log.read(0, 1 << 20, end_offset=2)
-            assert (read.log_start_offset, read.high_watermark) == (0, 3)
-            assert len(read.data) < len((await log.read(0, 1 << 20)).data)
-            assert (await log.read(3, 1 << 20)).data == b""
-            assert await values_of(store.log("a", 1)) == []
-            assert store.flush_seconds.count > 0
-
-    run(main())
-
-
-def test_offsets_outside_the_log_are_refused(stores: Folders) -> None:
-    async def main() -> None:
-        async with stores.opened() as store:
-            await store.create_topic("a", TOPIC_ID, 1, {})
-            log = store.log("a", 0)
-            await append(log, b"0")
-            await append(log, b"1")
-            assert await log.delete_records(1) == 1
-            for offset in (0, 3):
-                with pytest.raises(OffsetOutOfRange):
-                    await log.read(offset, 1000)
-            with pytest.raises(OffsetOutOfRange):
-                await log.delete_records(3)
-            assert await log.delete_records(-1) == 2
-
-    run(main())
-
-
-def test_corrupt_batches_are_refused_and_leave_nothing(stores: Folders) -> None:
-    async def main() -> None:
-        async with stores.opened() as store:
-            await store.create_topic("a", TOPIC_ID, 1, {})
-            log = store.log("a", 0)
-            broken = bytearray(batch(b"value"))
-            broken[-1] ^= 1
-            with pytest.raises(CorruptMessage):
-                await log.append(bytes(broken))
-            assert log.log_end_offset == 0
-
-    run(main())
-
-
-def test_an_internal_log_returns_offsets_at_once(stores: Folders) -> None:
-    async def main() -> None:
-        store = await stores.open()
-        await store.create_topic("__own", TOPIC_ID, 1, {MESSAGE_BYTES_MAX: "100"})
-        log = store.internal_log("__own", 0)
-        large = b"x" * 500
-        assert log.append_trusted(batch(large)).base_offset == 0
-        assert log.append_trusted(batch(b"b", b"c")).last_offset == 2
-        await log.wait_durable(3)
-        stores.crash()
-        async with stores.opened() as again:
-            assert await values_of(again.log("__own", 0)) == [(0, large), (1, b"b"), (2, b"c")]
 
     run(main())
 
