@@ -22,7 +22,7 @@ NOT_IN_LIGHT := tests/spark tests/arrow/test_hashes.py tests/arrow/test_rows.py 
 	tests/test_benchmark_report.py tests/test_extras.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-light demo test test-fast test-light soak lint bench docs clean lock
+.PHONY: help setup setup-light demo test test-fast test-light soak lint bench docs site clean lock
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 13
@@ -62,12 +62,16 @@ lint: setup  ## Format, ruff, types, import contracts, house rules
 bench: setup  ## One table, ours and Apache Kafka side by side (ARGS="--quick")
 	@$(RUN) $(BIN)/python -m benchmarks $(ARGS)
 
-docs: setup  ## Write the generated pages of docs/ anew
+docs: setup  ## Write the generated pages of docs/ anew, then the site
 	@set -e; for page in scripts/docs_*.py; do $(BIN)/python $$page; done
+	@$(MAKE) --no-print-directory site
+
+site: setup  ## The pages as a site in build/site, its links checked (needs no network)
+	@$(BIN)/python scripts/site.py
 
 clean:  ## Remove everything that the other verbs made
-	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
-	rm -rf demo-output sharegroup-data spark-warehouse
+	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .cache build dist demo-output sharegroup-data spark-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 lock:  ## Resolve the dependencies anew into the lock files (needs uv)
