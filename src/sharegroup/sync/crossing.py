@@ -11,7 +11,8 @@ from sharegroup.client.producer.delivery import Delivery as AsyncDelivery
 from sharegroup.client.producer.delivery import RecordMetadata
 from sharegroup.client.producer.outgoing import OutgoingRecord
 from sharegroup.model.errors import SharegroupError
-from sharegroup.sync.front import LoopThread, Waiting
+from sharegroup.sync.front import Waiting
+from sharegroup.sync.loop_thread import LoopThread
 
 
 class Delivery:
