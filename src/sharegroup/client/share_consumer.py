@@ -28,7 +28,6 @@ from sharegroup.client.share.calls import share_calls
 from sharegroup.client.share.commit_callback import AckCallback
 from sharegroup.client.share.loops import ArrowLoop, BatchLoop, RecordLoop, asking_task
 from sharegroup.client.share.metrics import Metrics
-from sharegroup.client.share.polling import GIVE_UP_S
 from sharegroup.client.share.settings import ShareConsumerSettings
 from sharegroup.client.worker.settings import SIGNALS, WorkerSettings
 from sharegroup.model.errors import KafkaError
@@ -65,7 +64,7 @@ class ShareConsumer(Generic[K, V]):
         cluster: Cluster | None = None,
         **settings: Unpack[ShareConsumerSettings[K, V]],
     ) -> None:
-        calls = share_calls(topics, group_id, settings, cluster)
+        self._calls = calls = share_calls(topics, group_id, settings, cluster)
         self._parts, self._life, self._polling = calls.parts, calls.life, calls.polling
         self._decisions, self._commits = calls.decisions, calls.commits
         self._worker: Worker | None = None
@@ -216,14 +215,7 @@ class ShareConsumer(Generic[K, V]):
             IllegalState, CorruptRecordBatch, Wakeup, KafkaError: as :meth:`poll`. One consumer
                 returns either records or Arrow batches, not both.
         """
-        wait_s = GIVE_UP_S if idle_timeout_ms is None else idle_timeout_ms / 1000
-        return ArrowLoop(
-            self._polling,
-            self,
-            max_records=max_records,
-            include_headers=include_headers,
-            wait_s=wait_s,
-        )
+        return ArrowLoop(self._polling, self, max_records, include_headers, idle_timeout_ms)
 
     def wakeup(self) -> None:
         """End the waiting :meth:`poll` or :meth:`commit`, or else the next one, with
@@ -298,7 +290,7 @@ class ShareConsumer(Generic[K, V]):
         # The module loads the producer, which most consumers do not need.
         from sharegroup.client.worker.worker import Worker
 
-        self._worker = Worker(self._parts, self._life, self._polling, handler, settings)
+        self._worker = Worker(self._calls, handler, settings)
         await self._worker.run()
 
     def stop(self) -> None:

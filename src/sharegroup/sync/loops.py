@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from sharegroup.client.core.held_deliveries import Iteration
 from sharegroup.client.core.record import K, Record, Records, V
-from sharegroup.client.share.polling import SharePolling
+from sharegroup.client.share.polling import GIVE_UP_S, SharePolling
 
 if TYPE_CHECKING:
     from sharegroup.client.records.arrow_decode import RecordBatch
@@ -30,7 +30,7 @@ class Run(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
+class LoopCalls:
     """What a loop calls of its consumer. It keeps the consumer as long as the loop."""
 
     run: Run
@@ -41,7 +41,7 @@ class Calls:
 class Loop(ABC, Generic[T]):
     """The object that one ``for`` goes over."""
 
-    def __init__(self, polling: SharePolling, calls: Calls) -> None:
+    def __init__(self, polling: SharePolling, calls: LoopCalls) -> None:
         self._polling = polling
         self._calls = calls
         self._iteration = Iteration()
@@ -69,13 +69,17 @@ class Loop(ABC, Generic[T]):
 class RecordLoop(Loop[Record[K, V]], Generic[K, V]):
     """Records, one by one."""
 
+    def __init__(self, polling: SharePolling, calls: LoopCalls) -> None:
+        super().__init__(polling, calls)
+        self._holdings = polling.holdings
+
     def __next__(self) -> Record[K, V]:
         # A buffered record is returned without a trip to the loop's thread. That is safe: while the
         # application is not inside a call, the loop's thread does not touch its records.
         polling, iteration = self._polling, self._iteration
         iteration.done = given = iteration.given
         while True:
-            if given < len(iteration.records) and iteration is polling.holdings.iteration:
+            if given < len(iteration.records) and iteration is self._holdings.iteration:
                 if polling.clock() > polling.flush_at:
                     self._calls.run(polling.give_way())
                     continue
@@ -90,7 +94,7 @@ class RecordLoop(Loop[Record[K, V]], Generic[K, V]):
 class BatchLoop(Loop[Records[K, V]], Generic[K, V]):
     """The results of polls, without the empty ones."""
 
-    def __init__(self, polling: SharePolling, calls: Calls, wait_s: float) -> None:
+    def __init__(self, polling: SharePolling, calls: LoopCalls, wait_s: float) -> None:
         super().__init__(polling, calls)
         self._wait_s = wait_s
 
@@ -103,20 +107,19 @@ class BatchLoop(Loop[Records[K, V]], Generic[K, V]):
 
 
 class ArrowLoop(Loop["RecordBatch"]):
-    """Arrow batches, until no batch has come for ``wait_s``."""
+    """Arrow batches, until no batch has come for ``idle_timeout_ms``; None: endless."""
 
     def __init__(
         self,
         polling: SharePolling,
-        calls: Calls,
-        *,
+        calls: LoopCalls,
         max_records: int,
         include_headers: bool,
-        wait_s: float,
+        idle_timeout_ms: int | None,
     ) -> None:
         super().__init__(polling, calls)
         self._columns = (max_records, include_headers)
-        self._wait_s = wait_s
+        self._wait_s = GIVE_UP_S if idle_timeout_ms is None else idle_timeout_ms / 1000
         self._form: ArrowForm | None = None
 
     def __next__(self) -> RecordBatch:
@@ -127,6 +130,6 @@ class ArrowLoop(Loop["RecordBatch"]):
             batch = self._calls.run(polling.poll_arrow(self._form, self._wait_s, self._iteration))
             if batch is not None:
                 return batch
-            if polling.has_partitions:
+            if polling.assigned:
                 self.close()
         raise StopIteration

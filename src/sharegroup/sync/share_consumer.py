@@ -14,14 +14,13 @@ from sharegroup.client.errors import IllegalState
 from sharegroup.client.share.calls import share_calls
 from sharegroup.client.share.commit_callback import AckCallback
 from sharegroup.client.share.metrics import Metrics
-from sharegroup.client.share.polling import GIVE_UP_S
 from sharegroup.client.share.settings import ShareConsumerSettings
 from sharegroup.client.worker.settings import SIGNALS, WorkerSettings
 from sharegroup.client.worker.worker import Worker
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
 from sharegroup.sync.front import Front
-from sharegroup.sync.loops import ArrowLoop, BatchLoop, Calls, RecordLoop
+from sharegroup.sync.loops import ArrowLoop, BatchLoop, LoopCalls, RecordLoop
 from sharegroup.sync.worker_threads import HandlerThreads, signals_call
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ class ShareConsumer(Front, Generic[K, V]):
         group_id: str,
         **settings: Unpack[ShareConsumerSettings[K, V]],
     ) -> None:
-        calls = share_calls(topics, group_id, settings)
+        self._calls = calls = share_calls(topics, group_id, settings)
         self._parts, self._life, self._polling = calls.parts, calls.life, calls.polling
         self._decisions, self._commits = calls.decisions, calls.commits
         self._parts.callback.elsewhere = True
@@ -125,11 +124,11 @@ class ShareConsumer(Front, Generic[K, V]):
 
     def __iter__(self) -> RecordLoop[K, V]:
         """An endless loop over records; ends when the consumer is closed."""
-        return RecordLoop(self._polling, self._calls())
+        return RecordLoop(self._polling, self._for_loops())
 
     def batches(self, timeout_ms: int = 1_000) -> BatchLoop[K, V]:
         """An endless loop over the results of :meth:`poll`, without the empty ones."""
-        return BatchLoop(self._polling, self._calls(), timeout_ms / 1000)
+        return BatchLoop(self._polling, self._for_loops(), timeout_ms / 1000)
 
     def arrow_batches(
         self,
@@ -140,13 +139,8 @@ class ShareConsumer(Front, Generic[K, V]):
     ) -> ArrowLoop:
         """A loop over Arrow record batches: endless, or until no batch came for
         ``idle_timeout_ms``."""
-        wait_s = GIVE_UP_S if idle_timeout_ms is None else idle_timeout_ms / 1000
         return ArrowLoop(
-            self._polling,
-            self._calls(),
-            max_records=max_records,
-            include_headers=include_headers,
-            wait_s=wait_s,
+            self._polling, self._for_loops(), max_records, include_headers, idle_timeout_ms
         )
 
     def run(
@@ -189,9 +183,7 @@ class ShareConsumer(Front, Generic[K, V]):
         threads = HandlerThreads(handler, concurrency, loop)
         worker = self._worker = self._call(
             lambda: Worker(
-                self._parts,
-                self._life,
-                self._polling,
+                self._calls,
                 threads.handle,
                 settings,
                 interruptible=False,
@@ -279,5 +271,5 @@ class ShareConsumer(Front, Generic[K, V]):
     def _tell(self) -> None:
         self._parts.callback.run(elsewhere=True)
 
-    def _calls(self) -> Calls:
-        return Calls(self._run, self._tell)
+    def _for_loops(self) -> LoopCalls:
+        return LoopCalls(self._run, self._tell)

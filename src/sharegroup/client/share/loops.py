@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from sharegroup.client.core.held_deliveries import Iteration
 from sharegroup.client.core.record import K, Record, Records, V
-from sharegroup.client.share.polling import SharePolling
+from sharegroup.client.share.polling import GIVE_UP_S, SharePolling
 
 if TYPE_CHECKING:
     from sharegroup.client.records.arrow_decode import RecordBatch
@@ -120,20 +120,19 @@ class BatchLoop(Loop[Records[K, V]], Generic[K, V]):
 
 
 class ArrowLoop(Loop["RecordBatch"]):
-    """Arrow batches, until no batch has come for ``wait_s``."""
+    """Arrow batches, until no batch has come for ``idle_timeout_ms``; None: endless."""
 
     def __init__(
         self,
         polling: SharePolling,
         owner: object,
-        *,
         max_records: int,
         include_headers: bool,
-        wait_s: float,
+        idle_timeout_ms: int | None,
     ) -> None:
         super().__init__(polling, owner)
         self._columns = (max_records, include_headers)
-        self._wait_s = wait_s
+        self._wait_s = GIVE_UP_S if idle_timeout_ms is None else idle_timeout_ms / 1000
         self._form: ArrowForm | None = None
 
     async def _next(self) -> RecordBatch:
@@ -145,6 +144,6 @@ class ArrowLoop(Loop["RecordBatch"]):
             batch = await polling.poll_arrow(self._form, self._wait_s, self._iteration)
             if batch is not None:
                 return batch
-            if polling.has_partitions:
+            if polling.assigned:
                 polling.leave(self._iteration)
         raise StopAsyncIteration

@@ -49,7 +49,7 @@ class SharePolling:
         self._polling = False
 
     @property
-    def has_partitions(self) -> bool:
+    def assigned(self) -> bool:
         """The group has given partitions to this consumer."""
         return bool(self._parts.member.assignment)
 

@@ -13,10 +13,8 @@ from typing import Any, Final, Literal
 from sharegroup.client.core.record import Records
 from sharegroup.client.errors import CorruptRecordBatch
 from sharegroup.client.records.decode import Decoding, decode_all
-from sharegroup.client.share.life import ShareLife
+from sharegroup.client.share.calls import ShareCalls
 from sharegroup.client.share.metrics import Metrics
-from sharegroup.client.share.parts import ShareParts
-from sharegroup.client.share.polling import SharePolling
 from sharegroup.client.worker.answers import Answers
 from sharegroup.client.worker.dead_letters import DeadLetters
 from sharegroup.client.worker.locks import LockKeeper
@@ -46,7 +44,7 @@ class Worker:
     """See the module. When the worker has ended, its consumer is closed.
 
     Args:
-        parts, life, polling: a consumer's, which has not polled yet.
+        calls: those of a consumer that has not polled yet.
         handler: awaited with each record.
         settings: see :class:`WorkerSettings`.
         interruptible: cancelling the handler's task ends the handler; in a thread it does not.
@@ -58,19 +56,17 @@ class Worker:
 
     def __init__(
         self,
-        parts: ShareParts,
-        life: ShareLife,
-        polling: SharePolling,
+        calls: ShareCalls,
         handler: Handler,
         settings: WorkerSettings,
         *,
         interruptible: bool = True,
         overdue: Callable[[], int] = lambda: 0,
     ) -> None:
-        polling.leave_to_worker()
-        self._parts = parts
-        self._life = life
-        self._polling = polling
+        calls.polling.leave_to_worker()
+        self._parts = parts = calls.parts
+        self._life = calls.life
+        self._polling = calls.polling
         self._group_id = parts.settings.group_id
         self._handler = handler
         self._settings = settings
