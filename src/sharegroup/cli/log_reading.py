@@ -25,7 +25,7 @@ WAIT_S: Final = 0.5
 """How long, in seconds, to wait for new records at once."""
 SHORT_WAIT_S: Final = 0.05
 """The same where the log has records up to the end: no record may be left that can be shown."""
-SILENCE_S: Final = 30.0
+SILENCE_S: Final = 10.0
 """After so many seconds without records, ask whether the partitions are still there."""
 _LOST: Final = "the log has lost them"
 
