@@ -10,6 +10,8 @@ from typing import Any, Final, TypeVar
 from sharegroup.client.core.acknowledgements import AcknowledgedRange, AckType
 from sharegroup.client.core.fetched import Acknowledged
 from sharegroup.client.core.held_deliveries import Decided, Holdings, Renewals
+from sharegroup.client.core.lock_renewal import RenewalTimes
+from sharegroup.client.network.member_loop import now_ms
 from sharegroup.client.share.acknowledger import AckOutcomes, locks_gone
 from sharegroup.client.share.commit_callback import CommitCallback
 from sharegroup.client.share.share_member import ShareMember
@@ -159,9 +161,11 @@ class Committer:
     async def keep_locks(self) -> None:
         """Renew all held locks whenever a third of the lock duration is over, for ever."""
         now = asyncio.get_running_loop().time
+        times = RenewalTimes(now_ms())
         while True:
-            timeout_ms = self._member.lock_timeout_ms or 3_000
-            await asyncio.sleep(timeout_ms / 3000)
+            lock_ms = times.lock_ms(self._member.lock_timeout_ms)
+            await asyncio.sleep(times.pause_ms(now_ms(), lock_ms) / 1000)
+            times.begin(now_ms())
             ranges = self._holdings.undecided()
             if not ranges:
                 continue
@@ -171,7 +175,7 @@ class Committer:
             except UnsupportedVersion as error:
                 log.warning("renew_locks does nothing: %s", error)
                 return
-            self._holdings.locked_until(began + timeout_ms / 1000)
+            self._holdings.locked_until(began + lock_ms / 1000)
 
     def later(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run ``work`` in the background; :meth:`finish` waits for it."""

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from typing import Final
 
 from sharegroup.client.core.held_deliveries import Holdings
+from sharegroup.client.core.lock_renewal import RenewalRound, RenewalTimes
+from sharegroup.client.network.member_loop import now_ms
 from sharegroup.client.share.share_member import ShareMember
-from sharegroup.model.errors import InvalidRecordState, KafkaError, UnsupportedVersion
+from sharegroup.model.errors import KafkaError, UnsupportedVersion
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.offsets import OffsetRange
 
@@ -49,15 +51,14 @@ class LockKeeper:
             look: called about once a second.
         """
         self._on_lost = on_lost
-        now = asyncio.get_running_loop().time
-        renewed_at = now()
+        times = RenewalTimes(now_ms())
         while True:
-            third_s = (self._member.lock_timeout_ms or 3_000) / 3_000
-            await asyncio.sleep(min(_LOOK_S, third_s))
+            lock_ms = self._member.lock_timeout_ms
+            await asyncio.sleep(min(_LOOK_S, times.interval_ms(lock_ms) / 1000))
             self._member.polled()  # all slots may be busy for longer than max_poll_interval_ms
             look()
-            if self.renewing and now() >= renewed_at + third_s:
-                renewed_at = now()
+            if self.renewing and not times.pause_ms(now_ms(), lock_ms):
+                times.begin(now_ms())
                 await self._renew_all()
 
     async def _renew_all(self) -> None:
@@ -77,29 +78,14 @@ class LockKeeper:
             log.warning("locks could not be renewed: %s", error)
 
     async def _renew(self, partition: TopicIdPartition, held: list[OffsetRange]) -> None:
-        began = asyncio.get_running_loop().time()
-        outcomes = await self._member.renew((partition, *offsets) for offsets in held)
-        error = outcomes.get(partition)
-        if error is None:
-            deadline = began + (self._member.lock_timeout_ms or 0) / 1000
-            self._holdings.partition_locked_until(partition, held, deadline)
-        elif isinstance(error, InvalidRecordState):
-            halves = _halves(held)
-            if halves is None:
-                self._on_lost(partition, held[0].first)
-                return
-            for half in halves:
-                await self._renew(partition, half)
-        # Any other error is transient, or the session is lost: then its lease says so.
-
-
-def _halves(held: list[OffsetRange]) -> tuple[list[OffsetRange], list[OffsetRange]] | None:
-    """The offsets in two parts; None if it is only one offset."""
-    if len(held) > 1:
-        middle = len(held) // 2
-        return held[:middle], held[middle:]
-    [(first, last)] = held
-    if first == last:
-        return None
-    middle = (first + last) // 2
-    return [OffsetRange(first, middle)], [OffsetRange(middle + 1, last)]
+        renewal = RenewalRound({partition: held})
+        while asked := renewal.next_request():
+            began = asyncio.get_running_loop().time()
+            outcomes = await self._member.renew((partition, *one) for one in asked[partition])
+            answered = renewal.answered(asked, outcomes)
+            for ranges in answered.renewed.values():
+                deadline = began + (self._member.lock_timeout_ms or 0) / 1000
+                self._holdings.partition_locked_until(partition, ranges, deadline)
+            for ranges in answered.lost.values():
+                self._on_lost(partition, ranges[0].first)
+            # Any other error is transient, or the session is lost: then its lease says so.

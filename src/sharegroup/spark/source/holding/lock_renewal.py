@@ -7,13 +7,11 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
+from sharegroup.client.core.lock_renewal import RenewalRound, RenewalTimes
+from sharegroup.client.network.member_loop import now_ms
 from sharegroup.client.share.share_member import ShareMember
-from sharegroup.model.errors import (
-    InvalidRecordState,
-    KafkaError,
-    NetworkException,
-    UnsupportedVersion,
-)
+from sharegroup.cooperative.intervals import size
+from sharegroup.model.errors import KafkaError, NetworkException, UnsupportedVersion
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.offsets import OffsetRange
 from sharegroup.spark.source.holding.acknowledging import ATTEMPTS_PER_PARTITION
@@ -23,7 +21,6 @@ log = logging.getLogger("sharegroup.spark")
 
 LOCK_MS_DEFAULT: Final = 30_000
 """Kafka's group.share.record.lock.duration.ms, used until the broker has said its value."""
-RENEWALS_PER_LOCK: Final = 3
 
 
 class LockKeeper:
@@ -53,10 +50,12 @@ class LockKeeper:
 
     async def _keep(self) -> None:
         """Renew all locks three times per lock duration, until the query ends."""
+        times = RenewalTimes(now_ms(), LOCK_MS_DEFAULT)
         while True:
-            lock_ms = self._member.lock_timeout_ms or LOCK_MS_DEFAULT
-            await asyncio.sleep(lock_ms / RENEWALS_PER_LOCK / 1000)
+            lock_ms = times.lock_ms(self._member.lock_timeout_ms)
+            await asyncio.sleep(times.pause_ms(now_ms(), lock_ms) / 1000)
             async with self._turn:
+                times.begin(now_ms())
                 try:
                     await self._renew()
                 except UnsupportedVersion:
@@ -71,29 +70,26 @@ class LockKeeper:
                     log.warning("locks could not be renewed this time: %s", error)
 
     async def _renew(self) -> None:
-        waiting = [self._ledger.locked()]
-        attempts = 0
-        while waiting and attempts < ATTEMPTS_PER_PARTITION:
-            ranges = waiting.pop()
-            attempts += 1
+        renewal = RenewalRound(
+            self._ledger.locked(), requests_max=ATTEMPTS_PER_PARTITION, whole=True
+        )
+        while asked := renewal.next_request():
             outcomes = await self._member.renew(
-                (p, *one) for p, ones in ranges.items() for one in ones
+                (p, *one) for p, ones in asked.items() for one in ones
             )
-            for partition, ones in ranges.items():
-                error = outcomes.get(partition)
-                if error is None:
-                    self.renewed += sum(one.size for one in ones)
-                elif isinstance(error, InvalidRecordState) and len(ones) > 1:
-                    middle = len(ones) // 2
-                    waiting += [{partition: ones[:middle]}, {partition: ones[middle:]}]
-                elif isinstance(error, NetworkException):
+            renewed, lost, failed = renewal.answered(asked, outcomes)
+            self.renewed += sum(size(ranges) for ranges in renewed.values())
+            for partition, ranges in lost.items():
+                self._lost(partition, ranges, outcomes[partition])
+            for partition, (ranges, error) in failed.items():
+                if isinstance(error, NetworkException):
                     # The broker has not said that the locks are lost. The next renewal shows it.
                     log.info("%s: locks could not be renewed this time: %s", partition, error)
                 else:
-                    self._lost(partition, ones, error)
+                    self._lost(partition, ranges, error)
 
     def _lost(
-        self, partition: TopicIdPartition, ranges: Sequence[OffsetRange], error: KafkaError
+        self, partition: TopicIdPartition, ranges: Sequence[OffsetRange], error: KafkaError | None
     ) -> None:
         log.warning("%s: the locks of %s are lost: %s", partition, ranges, error)
         self._ledger.lost(partition, ranges)
