@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sharegroup.share.ranges import AcquiredRange, Fetched
+from sharegroup.share.ranges import AcquiredRange, Fetched, ranges_of
 
 
 def acquired(first: int, last: int, count: int = 1) -> AcquiredRange:
@@ -65,3 +65,16 @@ def test_the_answer_is_cut_at_batch_bases_once_it_has_batch_size_offsets() -> No
     ]
     assert len(list(fetched.answer(whole, 0))) == 4
     assert list(fetched.answer(whole, 22)) == [AcquiredRange(0, 21, 1)]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "ranges"),
+    [
+        ([5], [(5, 5, 2)]),
+        ([5, 6, 7], [(5, 7, 2)]),
+        ([5, 7], [(5, 5, 2), (7, 7, 2)]),
+        ([5, 6, 9, 11, 12], [(5, 6, 2), (9, 9, 2), (11, 12, 2)]),
+    ],
+)
+def test_offsets_as_ranges(offsets: list[int], ranges: list[tuple[int, int, int]]) -> None:
+    assert ranges_of(offsets, 2) == ranges

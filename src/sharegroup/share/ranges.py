@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence, Set
-from itertools import repeat
-from operator import add, le, lt
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from functools import partial
+from itertools import compress, repeat
+from operator import add, le, lt, sub
+from typing import Any, Final, NamedTuple
 
 from sharegroup.model.offsets import OffsetRange
 from sharegroup.share.offset_codes import Runs
@@ -18,6 +19,13 @@ class AcquiredRange(NamedTuple):
     first: int
     last: int
     delivery_count: int
+
+
+_AS_RANGE: Final[Callable[[tuple[int, int, int]], AcquiredRange]] = partial[Any](
+    tuple.__new__, AcquiredRange
+)
+"""Does the same as AcquiredRange._make, but without a Python call for each of very many ranges."""
+_IS_APART: Final = (1).__ne__
 
 
 class Fetched:
@@ -127,7 +135,17 @@ def add_runs(given: list[AcquiredRange], found: Runs, counts: dict[int, int]) ->
         given[-1] = given[-1]._replace(last=found.lasts[0])
         found = Runs(found.firsts[1:], found.lasts[1:], found.codes[1:])
     deliveries = map(counts.__getitem__, found.codes)
-    given += map(AcquiredRange._make, zip(found.firsts, found.lasts, deliveries, strict=True))
+    given += map(_AS_RANGE, zip(found.firsts, found.lasts, deliveries, strict=True))
+
+
+def ranges_of(offsets: Sequence[int], delivery_count: int) -> list[AcquiredRange]:
+    """Ascending offsets, at least one, as ranges with this delivery count."""
+    first, last, after = offsets[0], offsets[-1], offsets[1:]
+    if last - first == len(after):
+        return [AcquiredRange(first, last, delivery_count)]
+    gaps = list(map(_IS_APART, map(sub, after, offsets)))
+    firsts, lasts = [first, *compress(after, gaps)], [*compress(offsets, gaps), last]
+    return [*map(_AS_RANGE, zip(firsts, lasts, repeat(delivery_count), strict=False))]
 
 
 def apart(offsets: Iterable[int], left_out: Set[int]) -> tuple[OffsetRange, ...]:

@@ -54,7 +54,7 @@ from sharegroup.share.order.offsets_by_verb import (
 )
 from sharegroup.share.order.order_violations import Disorder
 from sharegroup.share.order.pace import Pace
-from sharegroup.share.ranges import AcquiredRange, Fetched, add_runs, apart
+from sharegroup.share.ranges import AcquiredRange, Fetched, add_runs, apart, ranges_of
 from sharegroup.share.record_state import ACQUIRED, AVAILABLE, RecordState, Verb
 from sharegroup.share.release import put_off, regions
 from sharegroup.share.settings import DeliverySettings
@@ -206,7 +206,7 @@ class KeyOrder:
             marks[offset - base] = 1
         lock = window.locks.take(member_id, deadline_ms)
         lock.add_range(base, offsets[-1])
-        given: list[AcquiredRange] = []
+        found: list[tuple[Stretch, bytes, dict[int, int]]] = []
         new: list[Stretch] = []
         pieces = window.pieces(base, offsets[-1])
         for piece in pieces:
@@ -224,9 +224,14 @@ class KeyOrder:
                     status = Status(RecordState.ACQUIRED, counts[code], lock)
                 status_of[code] = status
             if counts:
-                add_runs(given, marked_runs(piece.first, piece.last, codes.translate(ODD)), counts)
+                found.append((piece, codes, counts))
             new += recoded(piece.first, piece.last, codes, status_of)
         window.replace(pieces, new)
+        if len(once := {count for _, _, counts in found for count in counts.values()}) == 1:
+            return ranges_of(offsets, *once)
+        given: list[AcquiredRange] = []
+        for piece, codes, counts in found:
+            add_runs(given, marked_runs(piece.first, piece.last, codes.translate(ODD)), counts)
         return given
 
     # -- give back --------------------------------------------------------------------------
