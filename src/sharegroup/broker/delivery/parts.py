@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sharegroup.broker.coordination.share_state_log import ShareStateLog
 from sharegroup.broker.delivery.share_partitions import SharePartitions
@@ -13,6 +13,7 @@ from sharegroup.broker.topics import Topics
 from sharegroup.broker.waiters import Waiters
 from sharegroup.model.environment import Clock
 from sharegroup.model.store import Store
+from sharegroup.records.selected_records import Picker
 from sharegroup.share.session import ShareSessions
 
 
@@ -34,3 +35,5 @@ class DeliveryParts:
     """The share partitions that are led here."""
     sessions: ShareSessions
     unpacking: Unpacking
+    picker: Picker = field(default_factory=Picker)
+    """Cuts batches for groups with order per key."""

@@ -39,7 +39,6 @@ from sharegroup.model.errors import (
     TopicAuthorizationFailed,
 )
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
-from sharegroup.records.selected_records import Picker
 from sharegroup.share.ranges import AcquiredRange
 from sharegroup.share.session import ShareSession
 from sharegroup.wire.markers import aborted_ranges
@@ -113,7 +112,6 @@ class ShareFetching:
 
     def __init__(self, parts: DeliveryParts) -> None:
         self._parts = parts
-        self._picker = Picker()
 
     async def fetch(self, wish: FetchWish) -> Fetched:
         """Acquire records for ``wish``. Waits up to ``wait_ms`` for at least ``bytes_min`` bytes or
@@ -347,7 +345,7 @@ class ShareFetching:
         acquired records are picked."""
         if led.core.order.needs_keys:
             wanted = [(first, last) for first, last, _ in ranges]
-            return self._picker.picked(found.data, found.walk, wanted)
+            return self._parts.picker.picked(found.data, found.walk, wanted)
         return found.between(ranges[0].first, ranges[-1].last)
 
     def _unlock(self, led: LedSharePartition, seconds: float) -> None:
