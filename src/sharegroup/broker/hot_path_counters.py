@@ -90,6 +90,10 @@ class RecordMeter:
         if firsts == lasts:  # some clients send a batch for each record
             self._count(bytes(chain.from_iterable(types)))
             return
+        kind = types[0]
+        if len(kind) == 1 and types.count(kind) == len(types):
+            self.acknowledged[kind[0]] += sum(lasts) - sum(firsts) + len(types)
+            return
         for first, last, kinds in batches:
             if len(kinds) == 1:
                 self.acknowledged[kinds[0]] += last - first + 1

@@ -37,7 +37,7 @@ from typing import Final
 from sharegroup.model.errors import InvalidRecordState
 from sharegroup.share.acknowledge import SILENT, Answer
 from sharegroup.share.acquire import Request
-from sharegroup.share.applying import apply, types_of
+from sharegroup.share.applying import Piece, apply, types_of
 from sharegroup.share.archived import Archived
 from sharegroup.share.locks import Lock
 from sharegroup.share.lost_records import discard, lose
@@ -255,10 +255,14 @@ class KeyOrder:
         window, queues = self._window, self._queues
         self.configure(settings)
         said: list[list[int]] = [[] for _ in range(SILENT + 1)]
-        for one in answers:
-            for piece in window.pieces(one.first, one.last):
-                limit = settings.delivery_count_limit
-                sort_out(piece, types_of(one, piece), member_id, limit, said)
+        limit = settings.delivery_count_limit
+        pieces = [
+            [
+                sort_out(stretch, types_of(one, stretch), member_id, limit, said)
+                for stretch in window.pieces(one.first, one.last)
+            ]
+            for one in answers
+        ]
         sort_all(said)
         stuck = self._blocked.kept(said)
         late, said[SILENT] = len(said[SILENT]), []
@@ -272,7 +276,11 @@ class KeyOrder:
         refused = self._put_back(said, early)
         self._pace.answered(finished, failed)
         queues.width = self._pace.most
-        change = self._changed(said, member_id, deadline_ms).settled(window)
+        if stuck or said[TAKE_BACK]:  # else what was said is what is done
+            pieces = list(self._pieces(said))
+        changes = Changes(self._archived)
+        apply(window, pieces, member_id, deadline_ms, changes)
+        change = changes.settled(window)
         self._blocked.failed(stuck.intersection(said[Verb.RELEASE]))
         if late and change is None:
             raise InvalidRecordState(f"{late} records are not acquired by the member.")
@@ -301,13 +309,10 @@ class KeyOrder:
             said[TAKE_BACK] = sorted(back)
         return refused
 
-    def _changed(self, said: list[list[int]], member_id: str, deadline_ms: int) -> Changes:
-        """Apply ``said`` to the window: for each verb, by its number, ascending offsets."""
-        changes = Changes(self._archived)
-        window = self._window
-        answers = (said_pieces(window.pieces(one.first, one.last), one) for one in as_answers(said))
-        apply(window, answers, member_id, deadline_ms, changes)
-        return changes
+    def _pieces(self, said: list[list[int]]) -> Iterator[list[Piece]]:
+        """``said`` as :func:`apply` takes it: for each verb, by its number, ascending offsets."""
+        for one in as_answers(said):
+            yield said_pieces(self._window.pieces(one.first, one.last), one)
 
     def take_back(
         self, locks: list[Lock], now_ms: int, settings: DeliverySettings
@@ -333,7 +338,8 @@ class KeyOrder:
         said[Verb.EXHAUST] = [one for one in said[Verb.RELEASE] if one in exhausted]
         said[Verb.RELEASE] = [one for one in said[Verb.RELEASE] if one not in exhausted]
         self._queues.finish(said[Verb.EXHAUST])
-        changes = self._changed(said, "", 0)
+        changes = Changes(self._archived)
+        apply(window, self._pieces(said), "", 0, changes)
         self._blocked.failed(stuck.intersection(said[Verb.RELEASE]))
         if rest is not None:
             put_off(window, ended, rest, now_ms)

@@ -16,7 +16,7 @@ from sharegroup.share.acknowledge import SILENT, Answer
 from sharegroup.share.applying import TYPE_BITS, Piece, codes_of, types_of
 from sharegroup.share.locks import Lock
 from sharegroup.share.offset_codes import distinct
-from sharegroup.share.record_state import Verb, released
+from sharegroup.share.record_state import RELEASE, Verb, released
 from sharegroup.share.spans import ABSENT, Status
 from sharegroup.share.stretches import Stretch
 
@@ -28,20 +28,26 @@ _NEAR: Final = 4_096
 
 
 def sort_out(
-    piece: Stretch, types: bytes, member_id: str, limit: int, said: list[list[int]]
-) -> None:
-    """Add the offsets of ``piece`` to ``said``, each under its verb. An offset released at the
-    ``limit`` goes under EXHAUST, an offset that the member does not hold under SILENT."""
-    codes = codes_of(piece, types)
+    stretch: Stretch, types: bytes, member_id: str, limit: int, said: list[list[int]]
+) -> Piece:
+    """Add the offsets of ``stretch`` to ``said``, each under its verb. An offset released at the
+    ``limit`` goes under EXHAUST, an offset that the member does not hold under SILENT. Returns the
+    same as a piece, which is right as long as ``said`` stays as it is."""
+    codes = codes_of(stretch, types)
+    met: dict[int, tuple[Status, Verb | None]] = {}
     for code in distinct(codes):
-        kind, status = code & SILENT, piece.statuses[code >> TYPE_BITS]
-        if kind == SILENT or (status.lock is None and status.delivery_count == ABSENT):
+        kind, status = code & SILENT, stretch.statuses[code >> TYPE_BITS]
+        lock = status.lock
+        met[code] = (status, None)
+        if kind == SILENT or (lock is None and status.delivery_count == ABSENT):
             continue
-        if status.lock is None or status.lock.member_id != member_id:
-            kind = SILENT
-        elif kind == Verb.RELEASE:
-            kind = released(status.delivery_count, limit)
-        _add(said[kind], piece, codes, code)
+        if lock is None or lock.member_id != member_id:
+            _add(said[SILENT], stretch, codes, code)
+            continue
+        verb = released(status.delivery_count, limit) if kind == RELEASE else Verb(kind)
+        met[code] = (status, verb)
+        _add(said[verb], stretch, codes, code)
+    return Piece(stretch, codes, met)
 
 
 def sort_ended(piece: Stretch, ended: set[Lock], limit: int, said: list[list[int]]) -> None:
