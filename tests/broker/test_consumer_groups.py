@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 
 from sharegroup.groups.config import GroupSettings
+from sharegroup.groups.consumer.groups import ConsumerGroups
 from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat
-from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.topics import TopicInfo, TopicsImage
 from sharegroup.model import errors
 from sharegroup.model.limits import GROUP_REGEXES_MAX

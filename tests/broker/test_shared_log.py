@@ -80,13 +80,13 @@ def test_rewriting_keeps_the_live_records_of_every_machine() -> None:
             await asyncio.sleep(0.001)  # rewriting goes on in the background
         log = broker.parts.topics.log(CONSUMER_OFFSETS, 0)
         assert log.log_start_offset > 100, "the records of both kinds were written anew"
-        groups = runtime.machine(ShareGroupsMachine).groups
+        groups = runtime.machine(ShareGroupsMachine).groups.table
         before = {group: list(groups.records(group)) for group in ("quiet", "busy")}
         disk.crash()
         broker = await open_broker(disk)
         again = runtime_over(broker)
         await again.load()
-        groups = again.machine(ShareGroupsMachine).groups
+        groups = again.machine(ShareGroupsMachine).groups.table
         assert {group: list(groups.records(group)) for group in before} == before
         assert again.machine(TallyMachine).numbers() == {"a": 1, "b": 2}
         await broker.close()

@@ -13,8 +13,8 @@ from confluent_kafka import Consumer, ConsumerGroupType, Message
 from confluent_kafka import ConsumerGroupState as ConfluentState
 
 from sharegroup.groups.config import GroupSettings
+from sharegroup.groups.consumer.groups import ConsumerGroups
 from sharegroup.groups.consumer.member import ConsumerGroupState
-from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.consumer.records import plain
 from sharegroup.wire.internal.consumer_groups import decode_record
 from tests.apache_kafka.broker import KafkaBroker
@@ -249,7 +249,7 @@ def test_our_broker_reads_kafkas_records(tmp_path: Path) -> None:
             held = {made.memberid(): {p for _, p in numbers(made)} for made in (first, second)}
     groups = ConsumerGroups(lambda _: GroupSettings())
     for record in records:
-        groups.replay(record)
+        groups.table.replay(record)
     groups.sessions_restarted(0)
     groups.check_invariants()
     group = groups.describe("readers")

@@ -63,7 +63,7 @@ def test_our_broker_reads_kafkas_records(tmp_path: Path) -> None:
             records = group_records(log, decode_record)
     groups = ShareGroups(lambda _: GroupSettings())
     for record in records:
-        groups.replay(record)
+        groups.table.replay(record)
     group = groups.describe("pilots")
     row: list[Any] = state.splitlines()[-1].split()
     assert (row[0], row[3]) == ("pilots", str(group.state))

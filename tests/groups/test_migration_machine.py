@@ -38,8 +38,8 @@ from sharegroup.groups.classic.requests import (
     Synced,
 )
 from sharegroup.groups.config import GroupSettings
+from sharegroup.groups.consumer.groups import ConsumerGroups
 from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat
-from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.consumer.migration import MigrationPolicy
 from sharegroup.groups.consumer.records import WrittenRecord
 from sharegroup.groups.topics import TopicInfo, TopicsImage
@@ -116,7 +116,7 @@ class Server:
             if isinstance(record, ClassicGroupRecord | ClassicTombstone):
                 fresh.classic.replay(record)
             else:
-                fresh.consumer.replay(record)
+                fresh.consumer.table.replay(record)
         fresh.write(fresh.classic.replayed(fresh.now))
         fresh.consumer.sessions_restarted(fresh.now_ms)
         return fresh
@@ -248,7 +248,9 @@ class Migration(RuleBasedStateMachine):
         if self.consumer_group():
             self.apart(
                 client,
-                lambda: self.server.consumer.classic_join(request, TOPICS, self.server.now_ms),
+                lambda: self.server.consumer.classic_members.join(
+                    request, TOPICS, self.server.now_ms
+                ),
             )
             return
         if self.server.consumer.exists("g"):
@@ -271,7 +273,7 @@ class Migration(RuleBasedStateMachine):
             self.apart(
                 client,
                 lambda: (
-                    self.server.consumer.classic_sync(request, TOPICS, self.server.now_ms),
+                    self.server.consumer.classic_members.sync(request, TOPICS, self.server.now_ms),
                     (),
                 ),
             )
@@ -299,7 +301,7 @@ class Migration(RuleBasedStateMachine):
         ids = ("g", client.member_id, client.instance_id, client.epoch)
         try:
             if self.consumer_group():
-                rejoin, records = self.server.consumer.classic_heartbeat(
+                rejoin, records = self.server.consumer.classic_members.heartbeat(
                     *ids, TOPICS, self.server.now_ms
                 )
                 self.server.log += records
@@ -355,7 +357,7 @@ class Migration(RuleBasedStateMachine):
             return
         leaving = [Leaving(client.member_id, client.instance_id)]
         if self.consumer_group():
-            _, records = self.server.consumer.classic_leave("g", leaving, TOPICS)
+            _, records = self.server.consumer.classic_members.leave("g", leaving, TOPICS)
             self.server.log += records
         elif self.server.classic.exists("g"):
             self.server.write(self.server.classic.leave("g", leaving, self.server.now)[1])

@@ -68,7 +68,7 @@ class Coordinator(ShareGroups):
 def rebuilt(log: list[ShareRecord]) -> ShareGroups:
     groups = ShareGroups(lambda _: SETTINGS)
     for record in log:
-        groups.replay(record)
+        groups.table.replay(record)
     groups.sessions_restarted(0)
     groups.check_invariants()
     return groups
@@ -367,10 +367,10 @@ def test_a_rewritten_group_is_the_same_group() -> None:
     groups = Coordinator()
     groups.do(join("a"))
     groups.do(join("b", "flights", "delays"), 1_000)
-    anew = rebuilt(list(groups.records("g")))
+    anew = rebuilt(list(groups.table.records("g")))
     assert anew.describe("g") == groups.describe("g")
-    assert list(anew.records("g")) == list(groups.records("g"))
-    assert list(groups.records("other")) == []
+    assert list(anew.table.records("g")) == list(groups.table.records("g"))
+    assert list(groups.table.records("other")) == []
     assert groups.group_ids() == ["g"]
 
 
@@ -416,6 +416,6 @@ def test_refusals(request_: ShareHeartbeat, error: type[KafkaError], words: str)
 def test_a_broken_state_is_detected() -> None:
     groups = ShareGroups(lambda _: SETTINGS)
     groups.heartbeat(join(), TOPICS, 0)
-    groups.replay(Tombstone(key_type=12, group_id="g"))
+    groups.table.replay(Tombstone(key_type=12, group_id="g"))
     with pytest.raises(AssertionError, match="epochs 0 and 2"):
         groups.check_invariants()

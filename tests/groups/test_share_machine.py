@@ -27,7 +27,7 @@ SETTINGS = GroupSettings(session_timeout_ms=10_000, assignment_interval_ms=1_000
 
 def remembered(groups: ShareGroups, group_id: str) -> object:
     """All of a group that has to outlive a restart."""
-    group = groups._groups[group_id]
+    group = groups.table.existing(group_id)
     return (
         group.describe(),
         group.metadata_hash,
@@ -234,7 +234,7 @@ class ShareGroupsMachine(RuleBasedStateMachine):
     @rule()
     def write_anew(self) -> None:
         """A round of the group log: what was before it is deleted."""
-        self.log = [r for g in self.groups.group_ids() for r in self.groups.records(g)]
+        self.log = [r for g in self.groups.group_ids() for r in self.groups.table.records(g)]
 
     @rule()
     def restart(self) -> None:
@@ -248,7 +248,7 @@ class ShareGroupsMachine(RuleBasedStateMachine):
     def rebuilt(self) -> ShareGroups:
         restored = ShareGroups(lambda _: SETTINGS, group_size_max=len(MEMBERS))
         for record in self.log:
-            restored.replay(record)
+            restored.table.replay(record)
         return restored
 
     @invariant()

@@ -8,7 +8,7 @@ import pytest
 
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.consumer import records
-from sharegroup.groups.consumer.membership import ConsumerGroups
+from sharegroup.groups.consumer.groups import ConsumerGroups
 from sharegroup.groups.records import Tombstone
 from sharegroup.model.errors import MalformedMessage
 from sharegroup.wire.internal.consumer_groups import KEY_PREFIXES, decode_record, encode_record
@@ -103,5 +103,5 @@ def test_a_cut_value_is_malformed() -> None:
 def test_a_classic_members_metadata_survives_replay_and_rewrite() -> None:
     groups = ConsumerGroups(lambda _: GroupSettings())
     for record in (CLASSIC, RECORDS[2]):
-        groups.replay(record)
-    assert CLASSIC in list(groups.records("g"))
+        groups.table.replay(record)
+    assert CLASSIC in list(groups.table.records("g"))

@@ -28,6 +28,7 @@ from sharegroup.groups.records import (
     TargetAssignmentMetadata,
     Tombstone,
 )
+from sharegroup.model.errors import UnknownMemberId
 
 FIRST_EPOCH: Final = 1
 """The epoch of a group that nobody has joined."""
@@ -97,6 +98,13 @@ class ModernGroup(ABC, Generic[M]):
     def members_by_id(self) -> tuple[M, ...]:
         """The members in the order of their ids."""
         return tuple(self.members[member_id] for member_id in sorted(self.members))
+
+    def member(self, member_id: str) -> M:
+        """A member. Raises UnknownMemberId if there is no such member."""
+        member = self.members.get(member_id)
+        if member is None:
+            raise UnknownMemberId(f"Member {member_id} is not a member of group {self.group_id}.")
+        return member
 
     @abstractmethod
     def subscribed_topics(self) -> Collection[str]:

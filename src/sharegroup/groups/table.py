@@ -1,4 +1,4 @@
-"""The groups of one type by id, with what does not depend on the type."""
+"""The groups of one type by id."""
 
 from __future__ import annotations
 
@@ -35,9 +35,34 @@ class GroupTable(Generic[G, R]):
     def __len__(self) -> int:
         return len(self._groups)
 
-    def exists(self, group_id: str) -> bool:
-        """Whether there is such a group."""
+    def __contains__(self, group_id: object) -> bool:
         return group_id in self._groups
+
+    def __iter__(self) -> Iterator[G]:
+        return iter(self._groups.values())
+
+    def get(self, group_id: str) -> G | None:
+        """The group, or None if there is no such group."""
+        return self._groups.get(group_id)
+
+    def existing(self, group_id: str) -> G:
+        """The group. Raises GroupIdNotFound if there is no such group."""
+        group = self._groups.get(group_id)
+        if group is None:
+            raise GroupIdNotFound(f"Group {group_id} not found.")
+        return group
+
+    def get_or_add(self, group_id: str) -> G:
+        """The group; a new one if there is no such group."""
+        return self._groups.setdefault(group_id, self._new_group(group_id))
+
+    def add(self, group: G) -> None:
+        """Add a group that may be here already."""
+        self._groups[group.group_id] = group
+
+    def remove(self, group_id: str) -> None:
+        """Remove a group that is here."""
+        del self._groups[group_id]
 
     def group_ids(self) -> list[str]:
         """The groups that exist."""
@@ -58,14 +83,8 @@ class GroupTable(Generic[G, R]):
         """Apply a record from the log. ``sessions_restarted`` must follow the last record."""
         group_id = record.group_id
         if not isinstance(record, Tombstone):
-            self._groups.setdefault(group_id, self._new_group(group_id)).apply(record)
+            self.get_or_add(group_id).apply(record)
         elif record.key_type == self._new_group.kinds.group.key_type:
             self._groups.pop(group_id, None)
         elif group_id in self._groups:
             self._groups[group_id].apply(record)
-
-    def _existing(self, group_id: str) -> G:
-        group = self._groups.get(group_id)
-        if group is None:
-            raise GroupIdNotFound(f"Group {group_id} not found.")
-        return group

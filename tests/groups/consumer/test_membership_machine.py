@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from sharegroup.groups.config import GroupSettings
+from sharegroup.groups.consumer.groups import ConsumerGroups
 from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat, check_heartbeat
 from sharegroup.groups.consumer.member import (
     ConsumerGroupState,
     ConsumerMember,
     ConsumerMemberState,
 )
-from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.consumer.records import ConsumerRecord, plain
 from sharegroup.groups.topics import TopicInfo, TopicsImage
 from sharegroup.model.errors import FencedMemberEpoch, KafkaError, UnknownMemberId
@@ -217,14 +217,14 @@ class ConsumerGroupsMachine(RuleBasedStateMachine):
         """A replay of the log gives the same groups; sessions begin anew."""
         again = self.new_groups()
         for record in self.log:
-            again.replay(record)
+            again.table.replay(record)
         again.sessions_restarted(self.now_ms)
         assert again.group_ids() == self.groups.group_ids()
         rewritten = self.new_groups()
         for group_id in self.groups.group_ids():
             assert again.describe(group_id) == self.groups.describe(group_id)
-            for record in self.groups.records(group_id):
-                rewritten.replay(record)
+            for record in self.groups.table.records(group_id):
+                rewritten.table.replay(record)
             assert rewritten.describe(group_id) == self.groups.describe(group_id)
         self.groups = again
 

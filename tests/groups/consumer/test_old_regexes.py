@@ -7,8 +7,8 @@ from uuid import UUID
 
 from sharegroup.groups.classic.records import ClassicRecord
 from sharegroup.groups.config import GroupSettings
+from sharegroup.groups.consumer.groups import ConsumerGroups
 from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat
-from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.consumer.records import ConsumerMemberMetadata, ResolvedRegex
 from sharegroup.groups.topics import TopicInfo, TopicsImage
 
@@ -35,7 +35,7 @@ def test_its_members_keep_their_topics_and_the_group_goes_on() -> None:
             record = replace(record, subscribed_regex=TOO_LARGE)
         elif isinstance(record, ResolvedRegex):
             record = replace(record, regex=TOO_LARGE)
-        later.replay(record)
+        later.table.replay(record)
     later.sessions_restarted(0)
     new = replace(join, member_id="new")
     assert later.heartbeat(new, TOPICS, 700_000).member_epoch > 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from sharegroup.groups.config import GroupSettings
+from sharegroup.groups.consumer.groups import ConsumerGroups
 from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat, ConsumerHeartbeatResult
-from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.consumer.records import ConsumerRecord
 from sharegroup.groups.topics import TopicInfo, TopicsImage
 
@@ -75,6 +75,6 @@ def test_a_replay_is_no_change() -> None:
     epoch = group.beat("a", 0).member_epoch
     again = Group()
     for record in group.log:
-        again.groups.replay(record)
+        again.groups.table.replay(record)
     again.groups.sessions_restarted(100)
     assert again.beat("a", 200, epoch).heartbeat_interval_ms == 5_000

@@ -15,9 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from sharegroup.cooperative.hash_split import HASH_MAX, WHOLE
 from sharegroup.cooperative.intervals import Intervals, common, minus, size, union
 from sharegroup.groups.config import GroupSettings
+from sharegroup.groups.consumer.groups import ConsumerGroups
 from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat, check_heartbeat
 from sharegroup.groups.consumer.member import ConsumerGroupState, ConsumerMember
-from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.consumer.records import ConsumerRecord
 from sharegroup.groups.topics import TopicInfo, TopicsImage
 from sharegroup.model.errors import FencedMemberEpoch, UnknownMemberId
@@ -159,7 +159,7 @@ class SharingMachine(RuleBasedStateMachine):
         for record in self.log:
             decoded = decode_record(*encode_record(record))
             assert decoded == record
-            again.replay(decoded)
+            again.table.replay(decoded)
         again.sessions_restarted(self.now_ms)
         if self.groups.exists("g"):
             assert again.describe("g") == self.groups.describe("g")

@@ -11,7 +11,7 @@ from sharegroup.groups.classic.groups import ClassicGroups
 from sharegroup.groups.classic.requests import Now
 from sharegroup.groups.classic.requests import Settings as ClassicSettings
 from sharegroup.groups.config import GroupSettings
-from sharegroup.groups.consumer.membership import ConsumerGroups
+from sharegroup.groups.consumer.groups import ConsumerGroups
 from sharegroup.groups.share.groups import ShareGroups
 from sharegroup.model.config import INT_MAX
 from sharegroup.model.environment import Disk
@@ -91,14 +91,14 @@ class DurableState:
                     continue
                 record = group_records.decode_record(key, value)
                 if record is not None:
-                    self._groups.replay(record)
+                    self._groups.table.replay(record)
             except (SharegroupError, IndexError, ValueError) as error:
                 self._unreadable(report)(offset, error)
 
     def _read_consumer_group(self, key: bytes, value: bytes | None) -> None:
         record = consumer_records.decode_record(key, value)
         if record is not None:
-            self._consumer_groups.replay(record)
+            self._consumer_groups.table.replay(record)
 
     def _unreadable(self, report: PartitionReport) -> _Unreadable:
         return _Unreadable(self._check, report)

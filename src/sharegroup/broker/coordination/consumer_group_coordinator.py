@@ -15,8 +15,9 @@ from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.runtime import Runtime, Written, unavailable
 from sharegroup.broker.time_slices import sliced
 from sharegroup.groups.classic.requests import Join, Joined, Leaving, Left, Refused, Sync, Synced
+from sharegroup.groups.consumer.assigning import Assigning
+from sharegroup.groups.consumer.groups import ConsumerGroups
 from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat, ConsumerHeartbeatResult
-from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.consumer.records import ConsumerGroupMetadata, WrittenRecord
 from sharegroup.groups.consumer.transition import Sees
 from sharegroup.groups.topics import TopicsImage
@@ -83,7 +84,7 @@ class ConsumerGroupCoordinator:
         with unavailable():
             async with self._runtimes.holding(request.group_id) as runtime:
                 self._check_type(request.group_id)
-                await self._match(_groups(runtime), request, sees)
+                await self._match(_groups(runtime).assigning, request, sees)
                 await runtime.ensure()
                 result, written = runtime.begin(ConsumerGroupsMachine, decide)
             # The lock is free here, so that heartbeats of many members share one fsync.
@@ -91,18 +92,18 @@ class ConsumerGroupCoordinator:
         return result
 
     async def _match(
-        self, groups: ConsumerGroups, request: ConsumerHeartbeat, sees: Sees | None
+        self, assigning: Assigning, request: ConsumerHeartbeat, sees: Sees | None
     ) -> None:
         """Match topics to the regular expressions that the decision on a heartbeat needs, in slices
         of time."""
         topics, now_ms = self._image(), self._clock.monotonic_ms()
-        for regex in groups.to_match(request.group_id, request.subscribed_regex, topics, now_ms):
+        for regex in assigning.to_match(request.group_id, request.subscribed_regex, topics, now_ms):
             # Errors in an expression are reported by the decision.
             with suppress(InvalidRegularExpression):
-                async for _ in sliced(groups.matches.steps(regex, topics)):
+                async for _ in sliced(assigning.matches.steps(regex, topics)):
                     pass
                 if sees is not None:
-                    async for name in sliced(groups.matches.of(regex, topics)):
+                    async for name in sliced(assigning.matches.of(regex, topics)):
                         sees(name)  # ``sees`` keeps its answers
 
     # Members of the classic protocol -----------------------------------------------------------
@@ -116,12 +117,14 @@ class ConsumerGroupCoordinator:
         the returned write before it answers.
 
         Raises:
-            KafkaError: as ``ClassicMembers.classic_join``; or the log failed.
+            KafkaError: as ``ClassicMembers.join``; or the log failed.
         """
         return runtime.begin(
             ConsumerGroupsMachine,
             lambda machine: self._counted(
-                machine.groups.classic_join(request, self._image(), self._clock.monotonic_ms())
+                machine.groups.classic_members.join(
+                    request, self._image(), self._clock.monotonic_ms()
+                )
             ),
         )
 
@@ -129,12 +132,12 @@ class ConsumerGroupCoordinator:
         """SyncGroup of a member.
 
         Raises:
-            KafkaError: as ``ClassicMembers.classic_sync``; or the log failed.
+            KafkaError: as ``ClassicMembers.sync``; or the log failed.
         """
 
         def decide(machine: ConsumerGroupsMachine) -> tuple[Synced, Sequence[WrittenRecord]]:
             now_ms = self._clock.monotonic_ms()
-            return machine.groups.classic_sync(request, self._image(), now_ms), ()
+            return machine.groups.classic_members.sync(request, self._image(), now_ms), ()
 
         return await self._settled(runtime, decide)
 
@@ -149,12 +152,12 @@ class ConsumerGroupCoordinator:
         """Heartbeat of a member; returns whether it must join again.
 
         Raises:
-            KafkaError: as ``ClassicMembers.classic_heartbeat``; or the log failed.
+            KafkaError: as ``ClassicMembers.heartbeat``; or the log failed.
         """
         return await self._settled(
             runtime,
             lambda machine: self._counted(
-                machine.groups.classic_heartbeat(
+                machine.groups.classic_members.heartbeat(
                     group_id,
                     member_id,
                     instance_id,
@@ -176,7 +179,7 @@ class ConsumerGroupCoordinator:
         return await self._settled(
             runtime,
             lambda machine: self._counted(
-                machine.groups.classic_leave(group_id, leaving, self._image())
+                machine.groups.classic_members.leave(group_id, leaving, self._image())
             ),
         )
 

@@ -8,7 +8,7 @@ from sharegroup.broker.coordination.cleaning import Rounds, Unused
 from sharegroup.broker.coordination.log import KeyValue
 from sharegroup.broker.coordination.membership_machine import Codec, MembershipMachine
 from sharegroup.groups.classic.records import ClassicGroupRecord, ClassicTombstone
-from sharegroup.groups.consumer.membership import ConsumerGroups
+from sharegroup.groups.consumer.groups import ConsumerGroups
 from sharegroup.groups.consumer.records import WrittenRecord
 from sharegroup.groups.topics import TopicsImage
 from sharegroup.wire.internal import classic_groups
@@ -45,7 +45,7 @@ class ConsumerGroupsMachine(MembershipMachine[WrittenRecord]):
     def next_deadline_ms(self) -> int | None:
         """When the next member's time is up, or the next search for unused groups is due."""
         due_ms, round_ms = super().next_deadline_ms(), self._rounds.next_ms
-        if not len(self.groups) or round_ms is None:
+        if not len(self.groups.table) or round_ms is None:
             return due_ms
         return round_ms if due_ms is None else min(due_ms, round_ms)
 

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Iterator
 from uuid import UUID
 
 from sharegroup.broker.coordination.groups_view import GroupsView
+from sharegroup.groups.consumer.groups import ConsumerGroups
 from sharegroup.groups.consumer.member import ConsumerGroupDescription, ConsumerMember
-from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.consumer.records import ConsumerRecord
 from sharegroup.groups.offsets import Committer
 
@@ -24,7 +24,7 @@ class ConsumerGroupsView(GroupsView[ConsumerGroups]):
 
     def records(self, group_id: str) -> Iterator[ConsumerRecord]:
         """All records of a group; empty for an unknown group."""
-        return self._of(group_id).records(group_id)
+        return self._of(group_id).table.records(group_id)
 
     def check_commit(self, committer: Committer, partitions: Iterable[tuple[UUID, int]]) -> None:
         """Allow a commit of offsets. See ``CommittingGroups``."""

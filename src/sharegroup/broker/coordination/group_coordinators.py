@@ -37,7 +37,7 @@ from sharegroup.broker.topics import Topics
 from sharegroup.groups.classic.group import Group as ClassicGroup
 from sharegroup.groups.classic.records import ClassicRecord
 from sharegroup.groups.classic.requests import Settings as ClassicSettings
-from sharegroup.groups.consumer.membership import ConsumerGroups
+from sharegroup.groups.consumer.groups import ConsumerGroups
 from sharegroup.groups.consumer.migration import ClassicSide, MigrationPolicy
 from sharegroup.groups.consumer.patterns import Matches
 from sharegroup.groups.consumer.records import WrittenRecord

@@ -18,22 +18,29 @@ RECORDS_PER_GROUP: Final = 3
 RECORDS_PER_MEMBER: Final = 3
 
 
-class Membership(Protocol[R_co]):
-    """All groups of one type, in the core. ``replay`` takes records that :class:`Codec` decoded."""
+class Table(Protocol[R_co]):
+    """The groups by id. ``replay`` takes records that :class:`Codec` decoded."""
 
     def replay(self, record: Any) -> None: ...
-
-    def sessions_restarted(self, now_ms: int) -> None: ...
-
-    def next_deadline_ms(self) -> int | None: ...
-
-    def tick(self, topics: TopicsImage, now_ms: int) -> Sequence[R_co]: ...
 
     def sizes(self) -> Iterator[tuple[str, int]]: ...
 
     def group_ids(self) -> Sequence[str]: ...
 
     def records(self, group_id: str) -> Iterable[R_co]: ...
+
+
+class Membership(Protocol[R_co]):
+    """All groups of one type, in the core."""
+
+    @property
+    def table(self) -> Table[R_co]: ...
+
+    def sessions_restarted(self, now_ms: int) -> None: ...
+
+    def next_deadline_ms(self) -> int | None: ...
+
+    def tick(self, topics: TopicsImage, now_ms: int) -> Sequence[R_co]: ...
 
     def check_invariants(self) -> None: ...
 
@@ -69,7 +76,7 @@ class MembershipMachine(Generic[R]):
             return False
         record = self._codec.decode(key, value)
         if record is not None:
-            self._membership.replay(record)
+            self._membership.table.replay(record)
         return True
 
     def replayed(self, now_ms: int) -> None:
@@ -99,13 +106,13 @@ class MembershipMachine(Generic[R]):
 
     def size(self) -> int:
         """The approximate number of records that :meth:`live_records` yields."""
-        sizes = self._membership.sizes()
+        sizes = self._membership.table.sizes()
         return sum(RECORDS_PER_GROUP + RECORDS_PER_MEMBER * members for _, members in sizes)
 
     def live_records(self) -> Iterator[Sequence[R]]:
         """All records of each group."""
-        for group_id in self._membership.group_ids():
-            yield tuple(self._membership.records(group_id))
+        for group_id in self._membership.table.group_ids():
+            yield tuple(self._membership.table.records(group_id))
 
     def check_invariants(self) -> None:
         """Raise AssertionError if a group's state is inconsistent."""

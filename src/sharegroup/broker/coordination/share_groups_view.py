@@ -30,7 +30,7 @@ class ShareGroupsView(GroupsView[ShareGroups]):
 
     def records(self, group_id: str) -> Iterator[ShareRecord]:
         """All records of a group; empty for an unknown group."""
-        return self._of(group_id).records(group_id)
+        return self._of(group_id).table.records(group_id)
 
     def list_groups(self) -> tuple[ShareGroupListing, ...]:
         """All groups by id."""
@@ -38,7 +38,7 @@ class ShareGroupsView(GroupsView[ShareGroups]):
 
     def sizes(self) -> Iterator[tuple[str, int]]:
         """Each group's id and number of members."""
-        return (size for groups in self._machines() for size in groups.sizes())
+        return (size for groups in self._machines() for size in groups.table.sizes())
 
     def topic_ids(self) -> set[UUID]:
         """Topics in which any group has delivery state, or is initialising or deleting it."""

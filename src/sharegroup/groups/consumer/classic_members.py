@@ -15,7 +15,7 @@ and nobody reads these partitions until the next rebalance.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from sharegroup.groups.classic.embedded import (
@@ -25,6 +25,7 @@ from sharegroup.groups.classic.embedded import (
 )
 from sharegroup.groups.classic.group import CONSUMER_PROTOCOL
 from sharegroup.groups.classic.requests import Join, Joined, Leaving, Left, Refused, Sync, Synced
+from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.consumer.assigning import Assigning
 from sharegroup.groups.consumer.group import ConsumerGroup
 from sharegroup.groups.consumer.member import (
@@ -32,13 +33,15 @@ from sharegroup.groups.consumer.member import (
     ConsumerMember,
     ConsumerMemberState,
 )
-from sharegroup.groups.consumer.migration import MigrationPolicy, by_id, by_name
+from sharegroup.groups.consumer.members import Members
+from sharegroup.groups.consumer.migration import Migration, by_id, by_name
 from sharegroup.groups.consumer.reconciliation import Owned
-from sharegroup.groups.consumer.records import ClassicMetadata, WrittenRecord, plain
+from sharegroup.groups.consumer.records import ClassicMetadata, ConsumerRecord, WrittenRecord, plain
+from sharegroup.groups.consumer.timers import Timers
 from sharegroup.groups.consumer.transition import ConsumerTransition
+from sharegroup.groups.table import GroupTable
 from sharegroup.groups.topics import TopicsImage
 from sharegroup.model.errors import (
-    FencedInstanceId,
     FencedMemberEpoch,
     IllegalGeneration,
     InconsistentGroupProtocol,
@@ -62,17 +65,28 @@ class _Admitted(NamedTuple):
     owned: Owned
 
 
-class ClassicMembers(Assigning):
-    """What members of the classic protocol ask of consumer groups; see ``ConsumerGroups``."""
+class ClassicMembers:
+    """What members of the classic protocol ask of the groups in ``table``."""
 
-    def has_members(self, group_id: str) -> bool:
-        """Whether there is such a group, and it has members."""
-        group = self._groups.get(group_id)
-        return group is not None and bool(group.members)
+    def __init__(
+        self,
+        settings_of: Callable[[str], GroupSettings],
+        table: GroupTable[ConsumerGroup, ConsumerRecord],
+        timers: Timers,
+        assigning: Assigning,
+        members: Members,
+        migration: Migration,
+    ) -> None:
+        self._settings_of = settings_of
+        self._table = table
+        self._timers = timers
+        self._assigning = assigning
+        self._members = members
+        self._migration = migration
 
     # Joining ---------------------------------------------------------------------------------
 
-    def classic_join(
+    def join(
         self, request: Join, topics: TopicsImage, now_ms: int
     ) -> tuple[Joined | Refused, tuple[WrittenRecord, ...]]:
         """JoinGroup to a consumer group that has members. The caller must make the records durable
@@ -85,27 +99,27 @@ class ClassicMembers(Assigning):
             UnknownMemberId, FencedInstanceId: as their names say.
             FencedMemberEpoch: a later version left the member in a state that is not known here.
         """
-        admitted = self._admit_classic(request, topics)
+        admitted = self._admit(request, topics)
         if isinstance(admitted, Refused):
             return admitted, ()
         group, known, member_id, subscription, owned = admitted
         downgrades = known is not None and self._downgrades_replacing(group, known, request)
         transition, epoch = ConsumerTransition(group), group.epoch
         if known is not None and known.member_id != member_id:
-            self._replace_static(transition, known.member_id, member_id)
+            self._members.replace_static(transition, known.member_id, member_id)
         changed = transition.describe_classic(request, member_id, subscription)
         transition.forget_regexes()
-        self._bump(transition, topics, changed=changed)
+        self._assigning.bump(transition, topics, changed=changed)
         stale = group.assignment_epoch < group.epoch
         if not downgrades:
-            self._retarget(transition, topics, now_ms, self._settings_of(group.group_id))
+            self._assigning.retarget(transition, topics, now_ms, self._settings_of(group.group_id))
         if not (downgrades and stale):
             transition.reconcile(member_id, topics, owned, changed=changed)
         member = group.members[member_id]
         records: tuple[WrittenRecord, ...] = transition.records
         if downgrades:
             rebalance = stale or group.state is not ConsumerGroupState.STABLE
-            records += self._downgrade(group, (), epoch, topics, rebalance=rebalance)
+            records += self._members.downgrade(group, (), epoch, topics, rebalance=rebalance)
         else:
             self._timers.heard_of(group.group_id, member, now_ms, 0)
             self._timers.joined(group.group_id, member, now_ms)
@@ -118,9 +132,9 @@ class ClassicMembers(Assigning):
         )
         return answer, records
 
-    def _admit_classic(self, request: Join, topics: TopicsImage) -> _Admitted | Refused:
-        group = self._existing(request.group_id)
-        if self._migration_policy is MigrationPolicy.DISABLED:
+    def _admit(self, request: Join, topics: TopicsImage) -> _Admitted | Refused:
+        group = self._table.existing(request.group_id)
+        if self._migration.is_disabled:
             raise InconsistentGroupProtocol(
                 f"Cannot join the consumer group {group.group_id} with the classic protocol "
                 "because the group migration is disabled."
@@ -128,7 +142,7 @@ class ClassicMembers(Assigning):
         member_id = request.member_id or request.new_member_id
         static = group.static_member(request.instance_id) if request.instance_id else None
         if static is None and member_id not in group.members:
-            self._check_size(group)
+            self._members.check_size(group)
         names = [protocol.name for protocol in request.protocols[: GROUP_PROTOCOLS_MAX + 1]]
         fits = request.protocol_type == CONSUMER_PROTOCOL and group.supports_classic(names)
         if not fits or len(names) > GROUP_PROTOCOLS_MAX:
@@ -138,7 +152,7 @@ class ClassicMembers(Assigning):
         known = group.members.get(member_id)
         if request.instance_id is not None:
             if request.member_id:
-                known = _static_member(group, request.member_id, request.instance_id)
+                known = group.own_static_member(request.member_id, request.instance_id)
             else:
                 known = static
         try:
@@ -163,13 +177,12 @@ class ClassicMembers(Assigning):
         return (
             request.instance_id is not None
             and known.classic is None
-            and all(member.classic for member in others)
-            and self._may_downgrade(len(group.members))
+            and self._migration.may_downgrade(len(group.members), others)
         )
 
     # Staying ---------------------------------------------------------------------------------
 
-    def classic_sync(self, request: Sync, topics: TopicsImage, now_ms: int) -> Synced:
+    def sync(self, request: Sync, topics: TopicsImage, now_ms: int) -> Synced:
         """SyncGroup: the member's assignment.
 
         Raises:
@@ -201,7 +214,7 @@ class ClassicMembers(Assigning):
             request.protocol_type, request.protocol_name, encode_assignment(held, metadata)
         )
 
-    def classic_heartbeat(
+    def heartbeat(
         self,
         group_id: str,
         member_id: str,
@@ -219,8 +232,8 @@ class ClassicMembers(Assigning):
         self._timers.heard_of(group_id, member, now_ms, 0)
         transition = ConsumerTransition(group)
         if all(one.classic for one in group.members.values()):
-            self._bump(transition, topics, changed=False)
-            self._retarget(transition, topics, now_ms, self._settings_of(group_id))
+            self._assigning.bump(transition, topics, changed=False)
+            self._assigning.retarget(transition, topics, now_ms, self._settings_of(group_id))
         must_join = (
             member.epoch < group.assignment_epoch
             or member.state is ConsumerMemberState.UNREVOKED_PARTITIONS
@@ -236,13 +249,13 @@ class ClassicMembers(Assigning):
     def _classic_member(
         self, group_id: str, member_id: str, instance_id: str | None, generation: int
     ) -> tuple[ConsumerGroup, ConsumerMember, ClassicMetadata]:
-        group = self._groups.get(group_id)
+        group = self._table.get(group_id)
         if group is None:
             raise UnknownMemberId
         if instance_id is not None:
-            member = _static_member(group, member_id, instance_id)
+            member = group.own_static_member(member_id, instance_id)
         else:
-            member = _member(group, member_id)
+            member = group.member(member_id)
         if member.classic is None:
             raise UnknownMemberId(f"Member {member_id} does not use the classic protocol.")
         if generation != member.epoch:
@@ -254,7 +267,7 @@ class ClassicMembers(Assigning):
 
     # Leaving ---------------------------------------------------------------------------------
 
-    def classic_leave(
+    def leave(
         self, group_id: str, leaving: Sequence[Leaving], topics: TopicsImage
     ) -> tuple[Sequence[Left], tuple[WrittenRecord, ...]]:
         """LeaveGroup, for members of both protocols: an administrator names static members by their
@@ -263,7 +276,7 @@ class ClassicMembers(Assigning):
         Raises:
             UnknownMemberId: there is no such group.
         """
-        group = self._groups.get(group_id)
+        group = self._table.get(group_id)
         if group is None:
             raise UnknownMemberId
         left: list[Left] = []
@@ -275,34 +288,15 @@ class ClassicMembers(Assigning):
                 left.append(Left(one, error))
             else:
                 left.append(Left(one, None))
-        return left, self._remove(group, list(gone), topics)
+        return left, self._members.remove(group, list(gone), topics)
 
 
 def _leaving(group: ConsumerGroup, leaving: Leaving) -> ConsumerMember:
     if leaving.instance_id is None:
-        return _member(group, leaving.member_id)
+        return group.member(leaving.member_id)
     if leaving.member_id:
-        return _static_member(group, leaving.member_id, leaving.instance_id)
+        return group.own_static_member(leaving.member_id, leaving.instance_id)
     static = group.static_member(leaving.instance_id)
     if static is None:
         raise UnknownMemberId(f"Instance id {leaving.instance_id} is unknown.")
-    return static
-
-
-def _member(group: ConsumerGroup, member_id: str) -> ConsumerMember:
-    member = group.members.get(member_id)
-    if member is None:
-        raise UnknownMemberId(f"Member {member_id} is not a member of group {group.group_id}.")
-    return member
-
-
-def _static_member(group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerMember:
-    static = group.static_member(instance_id)
-    if static is None:
-        raise UnknownMemberId(f"Instance id {instance_id} is unknown.")
-    if static.member_id != member_id:
-        raise FencedInstanceId(
-            f"Static member {member_id} with instance id {instance_id} was fenced "
-            f"by member {static.member_id}."
-        )
     return static

@@ -19,7 +19,6 @@ from sharegroup.model.errors import (
     IllegalGeneration,
     KafkaError,
     StaleMemberEpoch,
-    UnknownMemberId,
     UnsupportedVersion,
 )
 
@@ -48,7 +47,7 @@ def check_commit(
         None,
     ):
         return
-    member = _member(group, committer.member_id)
+    member = group.member(committer.member_id)
     old = committer.version < COMMIT_HAS_MEMBER_EPOCH_FROM
     if old and not committer.transactional and member.classic is None:
         raise UnsupportedVersion(
@@ -70,7 +69,7 @@ def check_current(group: ConsumerGroup, member_id: str, epoch: int) -> None:
         StaleMemberEpoch, or IllegalGeneration to a member of the classic protocol: the epoch is not
             the member's.
     """
-    member = _member(group, member_id)
+    member = group.member(member_id)
     if epoch > member.epoch:
         raise _newer(epoch, member)
     if epoch < member.epoch:
@@ -103,10 +102,3 @@ def _newer(epoch: int, member: ConsumerMember) -> KafkaError:
 
 def _wrong_epoch(member: ConsumerMember, message: str) -> KafkaError:
     return StaleMemberEpoch(message) if member.classic is None else IllegalGeneration(message)
-
-
-def _member(group: ConsumerGroup, member_id: str) -> ConsumerMember:
-    member = group.members.get(member_id)
-    if member is None:
-        raise UnknownMemberId(f"Member {member_id} is not a member of group {group.group_id}.")
-    return member

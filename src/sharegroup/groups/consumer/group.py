@@ -38,6 +38,7 @@ from sharegroup.groups.consumer.records import (
 )
 from sharegroup.groups.modern_group import ModernGroup, RecordKinds, is_tidy
 from sharegroup.groups.records import Tombstone
+from sharegroup.model.errors import FencedInstanceId, UnknownMemberId
 
 AWAY_EPOCH = -2
 """The epoch of a static member that has left and may come back."""
@@ -84,6 +85,23 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         """The member of that instance id, also while it is away."""
         member_id = self.instances.get(instance_id)
         return None if member_id is None else self.members.get(member_id)
+
+    def own_static_member(self, member_id: str, instance_id: str) -> ConsumerMember:
+        """The member of that instance id, which must be ``member_id``.
+
+        Raises:
+            UnknownMemberId: there is no such instance id.
+            FencedInstanceId: another member has it now.
+        """
+        static = self.static_member(instance_id)
+        if static is None:
+            raise UnknownMemberId(f"Instance id {instance_id} is unknown.")
+        if static.member_id != member_id:
+            raise FencedInstanceId(
+                f"Static member {member_id} with instance id {instance_id} was fenced "
+                f"by member {static.member_id}."
+            )
+        return static
 
     def topics_of(self, member: ConsumerMember) -> tuple[str, ...]:
         """The names that a member subscribes to, including the topics of its expression."""

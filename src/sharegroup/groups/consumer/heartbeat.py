@@ -21,6 +21,7 @@ from sharegroup.model.errors import (
     FencedMemberEpoch,
     InconsistentGroupProtocol,
     InvalidRequest,
+    UnreleasedInstanceId,
     UnsupportedAssignor,
 )
 
@@ -150,6 +151,19 @@ def check_member_epoch(request: ConsumerHeartbeat, member: ConsumerMember) -> No
         raise FencedMemberEpoch(
             "The consumer group member is in a unknown state. "
             "The member must abandon all its partitions and rejoin."
+        )
+
+
+def check_released(request: ConsumerHeartbeat, static: ConsumerMember) -> None:
+    """A member that joins as a static member may replace the member of its instance id.
+
+    Raises:
+        UnreleasedInstanceId: that member has not left.
+    """
+    if static.classic is None and static.epoch != AWAY_EPOCH:
+        raise UnreleasedInstanceId(
+            f"Static member {request.member_id} with instance id {request.instance_id} cannot join "
+            f"the group because the instance id is owned by {static.member_id} member."
         )
 
 

@@ -8,7 +8,7 @@ ConsumerGroup.fromClassicGroup and ClassicGroup.fromConsumerGroup.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 from uuid import UUID
@@ -36,6 +36,7 @@ from sharegroup.groups.consumer.records import (
     ConsumerTargetAssignmentMetadata,
     Held,
     ResolvedRegex,
+    WrittenRecord,
     plain,
 )
 from sharegroup.groups.records import Assignment, Tombstone
@@ -83,6 +84,84 @@ class ClassicSide(Protocol):
         """Take over a group that was a consumer group; ``rebalance`` makes its members join again
         at once."""
         ...
+
+
+class Migration:
+    """Groups that change their protocol.
+
+    Args:
+        classic: the classic groups in the same log; without them no group changes its protocol.
+        policy: which way a group with members may go.
+        size_max: how many members a group may have that becomes a consumer group.
+        classic_size_max: how many members a group may have that becomes a classic group.
+    """
+
+    def __init__(
+        self,
+        classic: ClassicSide | None,
+        policy: MigrationPolicy,
+        size_max: int,
+        classic_size_max: int,
+    ) -> None:
+        self._classic = classic
+        self._policy = policy
+        self._size_max = size_max
+        self._classic_size_max = classic_size_max
+
+    @property
+    def is_disabled(self) -> bool:
+        """Whether the members of a group all use one protocol."""
+        return self._policy is MigrationPolicy.DISABLED
+
+    def is_classic(self, group_id: str) -> bool:
+        """Whether there is such a classic group."""
+        return self._classic is not None and self._classic.group(group_id) is not None
+
+    def upgraded(self, group_id: str, topics: TopicsImage) -> ConsumerGroup | None:
+        """The consumer group that the classic group of that id would become; None without such a
+        classic group. Of an empty classic group only the id is kept.
+
+        Raises:
+            GroupIdNotFound: the group cannot become a consumer group.
+        """
+        classic = None if self._classic is None else self._classic.group(group_id)
+        if self._classic is None or classic is None:
+            return None
+        if classic.state is State.EMPTY:
+            return ConsumerGroup(group_id)
+        check_upgrade(classic, self._policy, self._size_max)
+        try:
+            return upgraded(classic, topics)
+        except GroupIdNotFound:
+            self._classic.keep(group_id)
+            raise
+
+    def taken_over(self, group: ConsumerGroup) -> tuple[WrittenRecord, ...]:
+        """The classic group has become this consumer group."""
+        assert self._classic is not None
+        records = group.records() if group.members else ()
+        return (*self._classic.release(group.group_id), *records)
+
+    def may_downgrade(self, size: int, members: Iterable[ConsumerMember]) -> bool:
+        """Whether a group of this size becomes a classic group, which has these members."""
+        fits = self._policy.downgrades and size <= self._classic_size_max
+        return self._classic is not None and fits and all(m.classic for m in members)
+
+    def downgrade(
+        self,
+        group: ConsumerGroup,
+        leaving: Collection[str],
+        generation: int,
+        topics: TopicsImage,
+        *,
+        rebalance: bool,
+    ) -> tuple[WrittenRecord, ...]:
+        """Let a consumer group become a classic group: :func:`downgraded`. ``rebalance`` makes its
+        members join again at once.
+        """
+        assert self._classic is not None
+        classic = downgraded(group, leaving, generation, topics)
+        return (*tombstones(group), *self._classic.adopt(classic, rebalance=rebalance))
 
 
 def _refusal(group: ClassicGroup) -> str:

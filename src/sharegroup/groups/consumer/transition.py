@@ -1,6 +1,7 @@
 """The steps of a heartbeat or a leave. Each emits records and applies them at once.
 
-Nothing is checked here: requests are checked completely before the first step (``membership.py``).
+Nothing is checked here: requests are checked completely before the first step (``groups.py``,
+``classic_members.py``).
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ from sharegroup.groups.share.records import (
 from sharegroup.groups.share.transition import Identity, ShareTransition, has_unassigned
 from sharegroup.groups.table import GroupTable
 from sharegroup.groups.topics import TopicsImage
-from sharegroup.model.errors import GroupMaxSizeReached, UnknownMemberId
+from sharegroup.model.errors import GroupMaxSizeReached
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 
 GROUP_SIZE_MAX: Final = 200
@@ -72,7 +72,7 @@ class ShareGroupListing(NamedTuple):
     state: ShareGroupState
 
 
-class ShareGroups(GroupTable[ShareGroup, ShareRecord]):
+class ShareGroups:
     """All share groups of this coordinator.
 
     ``settings_of`` gives the effective settings of a group at the time of the call. Times are
@@ -82,7 +82,7 @@ class ShareGroups(GroupTable[ShareGroup, ShareRecord]):
     def __init__(
         self, settings_of: Callable[[str], GroupSettings], *, group_size_max: int = GROUP_SIZE_MAX
     ) -> None:
-        super().__init__(ShareGroup)
+        self.table: Final = GroupTable[ShareGroup, ShareRecord](ShareGroup)
         self._settings_of = settings_of
         self._group_size_max = group_size_max
         self._sessions = Sessions()
@@ -110,7 +110,7 @@ class ShareGroups(GroupTable[ShareGroup, ShareRecord]):
             return ShareHeartbeatResult(
                 member_id=request.member_id, member_epoch=LEAVE_EPOCH, records=records
             )
-        self._groups[group.group_id] = group
+        self.table.add(group)
         settings = self._settings_of(group.group_id)
         before = group.members.get(request.member_id)
         transition = ShareTransition(group)
@@ -154,7 +154,7 @@ class ShareGroups(GroupTable[ShareGroup, ShareRecord]):
 
     def initialization_epoch(self, group_id: str) -> int:
         """The state epoch with which to initialise delivery state: the group epoch."""
-        return self._groups.get(group_id, ShareGroup(group_id)).epoch
+        return (self.table.get(group_id) or ShareGroup(group_id)).epoch
 
     def initializing(
         self, group_id: str, missing: Sequence[ToInitialize]
@@ -164,7 +164,7 @@ class ShareGroups(GroupTable[ShareGroup, ShareRecord]):
         """
         if not missing:
             return ()
-        group = self._groups.setdefault(group_id, ShareGroup(group_id))
+        group = self.table.get_or_add(group_id)
         return administration.initializing(group, [item.topic for item in missing])
 
     def initialized(
@@ -172,7 +172,7 @@ class ShareGroups(GroupTable[ShareGroup, ShareRecord]):
     ) -> tuple[ShareRecord, ...]:
         """Delivery state of ``missing`` is durable: these partitions may be assigned from now
         on."""
-        group = self._groups.get(group_id)
+        group = self.table.get(group_id)
         if group is None or not missing:
             return ()
         return administration.initialized(group, [item.topic for item in missing])
@@ -181,7 +181,7 @@ class ShareGroups(GroupTable[ShareGroup, ShareRecord]):
         self, group_id: str, missing: Sequence[ToInitialize]
     ) -> tuple[ShareRecord, ...]:
         """Initialising ``missing`` has failed; the next heartbeat finds them missing again."""
-        group = self._groups.get(group_id)
+        group = self.table.get(group_id)
         if group is None or not missing:
             return ()
         return administration.not_initialized(group, [item.topic for item in missing])
@@ -192,7 +192,7 @@ class ShareGroups(GroupTable[ShareGroup, ShareRecord]):
         """Partitions that have delivery state, by topic id; empty for a group that does not
         exist.
         """
-        group = self._groups.get(group_id)
+        group = self.table.get(group_id)
         return group.describe().initialized if group is not None else ()
 
     def holds(self, topic_id: UUID) -> list[tuple[str, TopicPartitions]]:
@@ -201,7 +201,7 @@ class ShareGroups(GroupTable[ShareGroup, ShareRecord]):
         """
         return [
             (group.group_id, topic)
-            for group in self._groups.values()
+            for group in self.table
             for topics in (group.initialized, group.initializing)
             if (topic := topics.get(topic_id)) is not None
         ]
@@ -210,7 +210,7 @@ class ShareGroups(GroupTable[ShareGroup, ShareRecord]):
         """Topics of which some group has delivery state, or is initialising or deleting it."""
         return {
             topic_id
-            for group in self._groups.values()
+            for group in self.table
             for topics in (group.initialized, group.initializing, group.deleting)
             for topic_id in topics
         }
@@ -221,13 +221,13 @@ class ShareGroups(GroupTable[ShareGroup, ShareRecord]):
         """
         return tuple(
             record
-            for group in self._groups.values()
+            for group in self.table
             for record in administration.topics_gone(group, topic_ids)
         )
 
     def check_empty(self, group_id: str) -> None:
         """Raise NonEmptyGroup when the group exists and has members."""
-        group = self._groups.get(group_id)
+        group = self.table.get(group_id)
         if group is not None:
             administration.check_empty(group)
 
@@ -238,7 +238,7 @@ class ShareGroups(GroupTable[ShareGroup, ShareRecord]):
             GroupIdNotFound: there is no such group.
             NonEmptyGroup: it has members.
         """
-        group = self._existing(group_id)
+        group = self.table.existing(group_id)
         administration.check_empty(group)
         return administration.deletion(group, topics)
 
@@ -250,8 +250,8 @@ class ShareGroups(GroupTable[ShareGroup, ShareRecord]):
             GroupIdNotFound: there is no such group.
             NonEmptyGroup: it has members.
         """
-        administration.check_empty(self._existing(group_id))
-        del self._groups[group_id]
+        administration.check_empty(self.table.existing(group_id))
+        self.table.remove(group_id)
         self._pacing.forget(group_id)
         kinds = (ShareTargetAssignmentMetadata, StatePartitionMetadata, ShareGroupMetadata)
         return tuple(Tombstone(key_type=kind.key_type, group_id=group_id) for kind in kinds)
@@ -266,7 +266,7 @@ class ShareGroups(GroupTable[ShareGroup, ShareRecord]):
             GroupIdNotFound: there is no such group.
             NonEmptyGroup: it has members.
         """
-        group = self._existing(group_id)
+        group = self.table.existing(group_id)
         administration.check_empty(group)
         return administration.offsets_deletion(group, names, topics)
 
@@ -274,7 +274,7 @@ class ShareGroups(GroupTable[ShareGroup, ShareRecord]):
         self, group_id: str, topic_ids: Collection[UUID]
     ) -> tuple[ShareRecord, ...]:
         """The delivery state of these topics is gone."""
-        return administration.deleted(self._existing(group_id), topic_ids)
+        return administration.deleted(self.table.existing(group_id), topic_ids)
 
     # Time ------------------------------------------------------------------------------------
 
@@ -286,10 +286,18 @@ class ShareGroups(GroupTable[ShareGroup, ShareRecord]):
         """Remove members whose session has ended. The caller must make the records durable."""
         records: list[ShareRecord] = []
         for group_id, member_id in self._sessions.expired(now_ms):
-            records.extend(self._remove(self._groups[group_id], member_id, topics))
+            records.extend(self._remove(self.table.existing(group_id), member_id, topics))
         return tuple(records)
 
     # Reading ---------------------------------------------------------------------------------
+
+    def exists(self, group_id: str) -> bool:
+        """Whether there is such a group."""
+        return group_id in self.table
+
+    def group_ids(self) -> list[str]:
+        """The groups that exist."""
+        return self.table.group_ids()
 
     def describe(self, group_id: str) -> ShareGroupDescription:
         """A snapshot of one group.
@@ -297,35 +305,36 @@ class ShareGroups(GroupTable[ShareGroup, ShareRecord]):
         Raises:
             GroupIdNotFound: there is no such group.
         """
-        return self._existing(group_id).describe()
+        return self.table.existing(group_id).describe()
 
     def is_pending(self, group_id: str) -> bool:
         """Whether a new target assignment of the group waits to be computed."""
-        return self._existing(group_id).is_pending
+        return self.table.existing(group_id).is_pending
 
     def list_groups(self) -> tuple[ShareGroupListing, ...]:
         """All groups by id."""
         return tuple(
-            ShareGroupListing(name, group.state) for name, group in sorted(self._groups.items())
+            ShareGroupListing(group_id, self.table.existing(group_id).state)
+            for group_id in sorted(self.table.group_ids())
         )
 
     # Replay ----------------------------------------------------------------------------------
 
     def sessions_restarted(self, now_ms: int) -> None:
         """After a replay: give every member a full session timeout for its next heartbeat."""
-        for group in self._groups.values():
+        for group in self.table:
             timeout_ms = self._settings_of(group.group_id).session_timeout_ms
             for member_id in group.members:
                 self._sessions.restart(MemberKey(group.group_id, member_id), now_ms + timeout_ms)
 
     def check_invariants(self) -> None:
         """Assert each group's invariants, and that exactly the members have sessions."""
-        for group in self._groups.values():
+        for group in self.table:
             group.check_invariants()
             for member_id in group.members:
                 if MemberKey(group.group_id, member_id) not in self._sessions:
                     raise AssertionError(f"member {member_id} of {group.group_id} has no session")
-        if len(self._sessions) != sum(len(group.members) for group in self._groups.values()):
+        if len(self._sessions) != sum(len(group.members) for group in self.table):
             raise AssertionError("there is a session without a member")
 
     def _admit(self, request: ShareHeartbeat) -> ShareGroup:
@@ -334,9 +343,9 @@ class ShareGroups(GroupTable[ShareGroup, ShareRecord]):
         """
         check_heartbeat(request)
         joins = request.member_epoch == JOIN_EPOCH
-        if joins and request.group_id not in self._groups:
+        if joins and request.group_id not in self.table:
             return ShareGroup(request.group_id)
-        group = self._existing(request.group_id)
+        group = self.table.existing(request.group_id)
         member = group.members.get(request.member_id)
         leaves = request.member_epoch == LEAVE_EPOCH
         if member is None and not leaves and len(group.members) >= self._group_size_max:
@@ -344,10 +353,8 @@ class ShareGroups(GroupTable[ShareGroup, ShareRecord]):
                 f"The share group has reached its maximum capacity of {self._group_size_max} "
                 "members."
             )
-        if member is None and not joins:
-            raise UnknownMemberId(
-                f"Member {request.member_id} is not a member of group {request.group_id}."
-            )
+        if not joins:
+            member = group.member(request.member_id)
         if member is not None and not joins and not leaves:
             check_member_epoch(request.member_epoch, member.epoch, member.previous_epoch)
         return group

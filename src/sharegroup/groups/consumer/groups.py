@@ -5,20 +5,17 @@ Kafka class GroupMetadataManager, its consumer half).
 records of the change are returned, and the caller must make them durable, in order, before it
 answers. If that fails, the caller must throw this object away and replay the log.
 
-**Regular expressions** are resolved inside the heartbeat that brings them, so that the first answer
-has the assignment; Kafka resolves them after it, and assigns with a later heartbeat.
-
 Times are milliseconds of one monotonic clock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Final
 from uuid import UUID
 
-from sharegroup.groups.classic.group import Group as ClassicGroup
-from sharegroup.groups.classic.group import State
 from sharegroup.groups.config import GroupSettings
+from sharegroup.groups.consumer.assigning import Assigning
 from sharegroup.groups.consumer.classic_members import ClassicMembers
 from sharegroup.groups.consumer.commits import check_commit, check_current
 from sharegroup.groups.consumer.group import AWAY_EPOCH, ConsumerGroup
@@ -26,36 +23,37 @@ from sharegroup.groups.consumer.heartbeat import (
     ConsumerHeartbeat,
     ConsumerHeartbeatResult,
     check_member_epoch,
+    check_released,
     check_sharing,
 )
 from sharegroup.groups.consumer.member import ConsumerGroupDescription, ConsumerMember
-from sharegroup.groups.consumer.migration import check_upgrade, tombstones, upgraded
+from sharegroup.groups.consumer.members import Members
+from sharegroup.groups.consumer.migration import ClassicSide, Migration, MigrationPolicy, tombstones
 from sharegroup.groups.consumer.parts import Key
-from sharegroup.groups.consumer.patterns import compile_regex
+from sharegroup.groups.consumer.patterns import Matches, compile_regex
 from sharegroup.groups.consumer.records import (
     ConsumerRecord,
     WrittenRecord,
     plain,
 )
+from sharegroup.groups.consumer.timers import Timers
 from sharegroup.groups.consumer.transition import ConsumerTransition, Sees
 from sharegroup.groups.modern_group import JOIN_EPOCH
 from sharegroup.groups.offsets import Committer
 from sharegroup.groups.sessions import MemberKey
+from sharegroup.groups.table import GroupTable
 from sharegroup.groups.topics import TopicsImage
 from sharegroup.model.errors import (
-    FencedInstanceId,
     GroupIdNotFound,
     InvalidRegularExpression,
     InvalidRequest,
     NonEmptyGroup,
     StaleMemberEpoch,
-    UnknownMemberId,
-    UnreleasedInstanceId,
 )
 from sharegroup.model.limits import GROUP_REGEXES_MAX
 
 
-class ConsumerGroups(ClassicMembers):
+class ConsumerGroups:
     """All consumer groups of this coordinator.
 
     Args:
@@ -69,6 +67,32 @@ class ConsumerGroups(ClassicMembers):
         classic_size_max: how many members a group may have that becomes a classic group.
         matches: the topics of regular expressions, which machines may share.
     """
+
+    def __init__(
+        self,
+        settings_of: Callable[[str], GroupSettings],
+        *,
+        assignors: Sequence[str] = ("uniform", "range"),
+        group_size_max: int = 2**31 - 1,
+        regex_refresh_ms: int = 600_000,
+        classic: ClassicSide | None = None,
+        migration_policy: MigrationPolicy = MigrationPolicy.DISABLED,
+        classic_size_max: int = 2**31 - 1,
+        matches: Matches | None = None,
+    ) -> None:
+        self._settings_of = settings_of
+        self._timers = Timers()
+        self._migration = Migration(classic, migration_policy, group_size_max, classic_size_max)
+        self.table: Final = GroupTable[ConsumerGroup, ConsumerRecord](ConsumerGroup)
+        self.assigning: Final = Assigning(
+            self.table, assignors, regex_refresh_ms, matches or Matches()
+        )
+        self._members = Members(
+            self.table, self._timers, self.assigning, self._migration, group_size_max
+        )
+        self.classic_members: Final = ClassicMembers(
+            settings_of, self.table, self._timers, self.assigning, self._members, self._migration
+        )
 
     # Heartbeats ------------------------------------------------------------------------------
 
@@ -93,21 +117,20 @@ class ConsumerGroups(ClassicMembers):
             InvalidRegularExpression: RE2 refuses it, or the group has too many.
             InconsistentGroupProtocol: other members share partitions in another way.
         """
-        classic = self._classic_group(request)
-        upgrade = None if classic is None else self._upgrade(classic, topics)
+        upgrade = None if request.group_id in self.table else self._upgrade(request, topics)
         group, known = self._admit(request, upgrade)
         if request.leaves:
             return self._leave(group, known, request, topics)
         settings = self._settings_of(group.group_id)
         taken: tuple[WrittenRecord, ...] = ()
-        if classic is not None:
-            taken = self._take_over(classic, group, now_ms)
-        self._groups[group.group_id] = group
+        if upgrade is not None:
+            taken = self._take_over(group, now_ms)
+        self.table.add(group)
         transition = ConsumerTransition(group)
         if known is not None and (
             known.epoch == AWAY_EPOCH or known.member_id != request.member_id
         ):
-            self._replace_static(transition, known.member_id, request.member_id)
+            self._members.replace_static(transition, known.member_id, request.member_id)
         before = group.members.get(request.member_id)
         interval_ms = self._advance(transition, request, topics, now_ms, settings, sees)
         member = group.members[request.member_id]
@@ -130,46 +153,27 @@ class ConsumerGroups(ClassicMembers):
 
     def rebalance(self, group_id: str, topics: TopicsImage) -> list[WrittenRecord]:
         """Bump the group epoch, so that the members go on from the committed offsets (KIP-X)."""
-        group = self._groups.get(group_id)
+        group = self.table.get(group_id)
         if group is None or not group.members:
             return []
         transition = ConsumerTransition(group)
         transition.bump_epoch(topics, changed=True)
         return list(transition.records)
 
-    def _classic_group(self, request: ConsumerHeartbeat) -> ClassicGroup | None:
-        """The classic group that would become a consumer group."""
-        if self._classic is None or request.group_id in self._groups:
-            return None
-        classic = self._classic.group(request.group_id)
-        if classic is not None and request.member_epoch != JOIN_EPOCH:
-            raise GroupIdNotFound(f"Group {request.group_id} is not a consumer group.")
-        return classic
+    def _upgrade(self, request: ConsumerHeartbeat, topics: TopicsImage) -> ConsumerGroup | None:
+        """The consumer group that a classic group would become."""
+        group_id = request.group_id
+        if request.member_epoch == JOIN_EPOCH:
+            return self._migration.upgraded(group_id, topics)
+        if self._migration.is_classic(group_id):
+            raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
+        return None
 
-    def _upgrade(self, classic: ClassicGroup, topics: TopicsImage) -> ConsumerGroup:
-        """The consumer group that a classic group would become. Of an empty classic group only the
-        id is kept."""
-        if classic.state is State.EMPTY:
-            return ConsumerGroup(classic.group_id)
-        assert self._classic is not None
-        check_upgrade(classic, self._migration_policy, self._group_size_max)
-        try:
-            return upgraded(classic, topics)
-        except GroupIdNotFound:
-            self._classic.keep(classic.group_id)
-            raise
-
-    def _take_over(
-        self, classic: ClassicGroup, group: ConsumerGroup, now_ms: int
-    ) -> tuple[WrittenRecord, ...]:
+    def _take_over(self, group: ConsumerGroup, now_ms: int) -> tuple[WrittenRecord, ...]:
         """The classic group is gone, and its members are members of the consumer group."""
-        assert self._classic is not None
         for member in group.members.values():
             self._timers.heard_of(group.group_id, member, now_ms, 0)
-        return (
-            *self._classic.release(classic.group_id),
-            *(group.records() if group.members else ()),
-        )
+        return self._migration.taken_over(group)
 
     def _admit(
         self, request: ConsumerHeartbeat, upgrade: ConsumerGroup | None
@@ -180,22 +184,16 @@ class ConsumerGroups(ClassicMembers):
         joins = request.member_epoch == JOIN_EPOCH
         if upgrade is not None:
             group = upgrade
-        elif request.group_id in self._groups or request.leaves:
-            group = self._existing(request.group_id)
+        elif request.group_id in self.table or request.leaves:
+            group = self.table.existing(request.group_id)
         elif joins:
             group = ConsumerGroup(request.group_id)
         else:
             raise GroupIdNotFound(f"Consumer group {request.group_id} not found.")
         static = group.static_member(request.instance_id) if request.instance_id else None
-        known = group.members.get(request.member_id)
-        if not request.leaves and static is None and known is None:
-            self._check_size(group)
-        if request.instance_id is not None:
-            known = _static(request, static, known, joins=joins)
-        elif known is None and not joins:
-            raise UnknownMemberId(
-                f"Member {request.member_id} is not a member of group {request.group_id}."
-            )
+        if not request.leaves and static is None and request.member_id not in group.members:
+            self._members.check_size(group)
+        known = _known(group, request, static)
         if known is not None and not request.leaves:
             check_member_epoch(request, known)
         if joins:
@@ -228,13 +226,13 @@ class ConsumerGroups(ClassicMembers):
         """Apply all changes of a heartbeat; returns the heartbeat interval to answer with."""
         group = transition.group
         asks = request.server_assignor is not None
-        assignor = self._assignor(group) if asks else ""
+        assignor = self.assigning.assignor_of(group) if asks else ""
         subscribes = transition.describe(request)
         asked = request.subscribed_regex is not None
-        resolved = self._resolve(transition, topics, now_ms, sees, asked=asked)
-        changed = subscribes or resolved or (asks and assignor != self._assignor(group))
-        self._bump(transition, topics, changed=changed)
-        interval_ms = self._retarget(transition, topics, now_ms, settings)
+        resolved = self.assigning.resolve(transition, topics, now_ms, sees, asked=asked)
+        changed = subscribes or resolved or (asks and assignor != self.assigning.assignor_of(group))
+        self.assigning.bump(transition, topics, changed=changed)
+        interval_ms = self.assigning.retarget(transition, topics, now_ms, settings)
         moved = transition.reconcile(
             request.member_id,
             topics,
@@ -255,7 +253,7 @@ class ConsumerGroups(ClassicMembers):
     ) -> ConsumerHeartbeatResult:
         records: tuple[WrittenRecord, ...]
         if request.member_epoch != AWAY_EPOCH:
-            records = self._remove(group, {request.member_id}, topics)
+            records = self._members.remove(group, {request.member_id}, topics)
         else:
             transition = ConsumerTransition(group)
             if member is not None:
@@ -274,7 +272,7 @@ class ConsumerGroups(ClassicMembers):
         Raises:
             KafkaError: as ``commits.check_commit``.
         """
-        check_commit(self._existing(committer.group_id), committer, partitions)
+        check_commit(self.table.existing(committer.group_id), committer, partitions)
 
     def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
         """Allow OffsetFetch to a group that exists.
@@ -284,7 +282,7 @@ class ConsumerGroups(ClassicMembers):
         """
         if member_id is None and member_epoch < 0:
             return
-        check_current(self._existing(group_id), member_id or "", member_epoch)
+        check_current(self.table.existing(group_id), member_id or "", member_epoch)
 
     def cooperative_member(
         self, group_id: str, member_id: str, member_epoch: int, partition: Key
@@ -297,7 +295,7 @@ class ConsumerGroups(ClassicMembers):
                 own the partition.
             InvalidRequest: the member has not joined as a cooperative member.
         """
-        group = self._existing(group_id)
+        group = self.table.existing(group_id)
         check_current(group, member_id, member_epoch)
         member = group.members[member_id]
         if not member.cooperative:
@@ -308,14 +306,14 @@ class ConsumerGroups(ClassicMembers):
 
     def subscribes(self, group_id: str, topic: str) -> bool:
         """Whether a member subscribes to the topic."""
-        group = self._groups.get(group_id)
+        group = self.table.get(group_id)
         return group is not None and topic in group.subscribed_topics()
 
     # Administration --------------------------------------------------------------------------
 
     def check_deletable(self, group_id: str) -> None:
         """Raise GroupIdNotFound or NonEmptyGroup unless :meth:`delete` would work."""
-        if self._existing(group_id).members:
+        if self.table.existing(group_id).members:
             raise NonEmptyGroup(f"Group {group_id} is not empty.")
 
     def delete(self, group_id: str) -> tuple[ConsumerRecord, ...]:
@@ -326,21 +324,35 @@ class ConsumerGroups(ClassicMembers):
             NonEmptyGroup: it has members.
         """
         self.check_deletable(group_id)
-        group = self._groups.pop(group_id)
-        self._forget(group)
+        group = self.table.existing(group_id)
+        self.table.remove(group_id)
+        self.assigning.forget(group_id)
         return tuple(tombstones(group))
 
     def delete_unused(self, has_offsets: Callable[[str], bool]) -> tuple[ConsumerRecord, ...]:
         """Delete the empty groups without committed offsets (Kafka:
         ``GroupCoordinatorShard.cleanupGroupMetadata``)."""
         unused = [
-            group_id
-            for group_id, group in self._groups.items()
-            if not group.members and not has_offsets(group_id)
+            group.group_id
+            for group in self.table
+            if not group.members and not has_offsets(group.group_id)
         ]
         return tuple(record for group_id in unused for record in self.delete(group_id))
 
     # Reading ---------------------------------------------------------------------------------
+
+    def exists(self, group_id: str) -> bool:
+        """Whether there is such a group."""
+        return group_id in self.table
+
+    def group_ids(self) -> list[str]:
+        """The groups that exist."""
+        return self.table.group_ids()
+
+    def has_members(self, group_id: str) -> bool:
+        """Whether there is such a group, and it has members."""
+        group = self.table.get(group_id)
+        return group is not None and bool(group.members)
 
     def describe(self, group_id: str) -> ConsumerGroupDescription:
         """A snapshot of one group.
@@ -348,33 +360,60 @@ class ConsumerGroups(ClassicMembers):
         Raises:
             GroupIdNotFound: there is no such group.
         """
-        return self._existing(group_id).describe(self._assignors[0])
+        return self.table.existing(group_id).describe(self.assigning.default_assignor)
 
     def list_groups(self) -> list[tuple[str, str]]:
         """(id, state) of all groups."""
-        return [(group_id, group.state) for group_id, group in self._groups.items()]
+        return [(group.group_id, group.state) for group in self.table]
+
+    # Time ------------------------------------------------------------------------------------
+
+    def next_deadline_ms(self) -> int | None:
+        """When :meth:`tick` has something to do, or None."""
+        return self._timers.next_deadline_ms()
+
+    def tick(self, topics: TopicsImage, now_ms: int) -> tuple[WrittenRecord, ...]:
+        """Remove members whose session has ended, that have not given partitions back within their
+        rebalance timeout, or that have not joined or synced within it. The caller must make the
+        records durable.
+        """
+        records: list[WrittenRecord] = []
+        for group_id, member_id in self._timers.expired(now_ms):
+            group = self.table.get(group_id)
+            if group is not None and member_id in group.members:
+                records.extend(self._members.remove(group, {member_id}, topics))
+        return tuple(records)
+
+    # Replay ----------------------------------------------------------------------------------
+
+    def sessions_restarted(self, now_ms: int) -> None:
+        """After a replay: give every member a full session timeout for its next heartbeat, and a
+        full rebalance timeout to give partitions back."""
+        for group in self.table:
+            self.assigning.at_rest(group)
+            timeout_ms = self._settings_of(group.group_id).consumer_session_timeout_ms
+            for member in group.members.values():
+                self._timers.heard_of(group.group_id, member, now_ms, timeout_ms)
+                self._timers.watch_revocation(group.group_id, member, now_ms, restarts=True)
+
+    def check_invariants(self) -> None:
+        """Assert each group's invariants, and that members have the deadlines that they need."""
+        for group in self.table:
+            group.check_invariants()
+            if self._migration.is_classic(group.group_id):
+                raise AssertionError(f"group {group.group_id!r} has two types")
+        self._timers.check_invariants(self.table)
 
 
-def _static(
-    request: ConsumerHeartbeat,
-    static: ConsumerMember | None,
-    known: ConsumerMember | None,
-    *,
-    joins: bool,
+def _known(
+    group: ConsumerGroup, request: ConsumerHeartbeat, static: ConsumerMember | None
 ) -> ConsumerMember | None:
-    """The member of the request's instance id; None for a new member."""
+    """The member, or the member ``static`` that it replaces; None for a new member."""
+    if request.member_epoch != JOIN_EPOCH:
+        if request.instance_id is not None:
+            return group.own_static_member(request.member_id, request.instance_id)
+        return group.member(request.member_id)
     if static is None:
-        if not joins:
-            raise UnknownMemberId(f"Instance id {request.instance_id} is unknown.")
-        return known
-    if joins and static.classic is None and static.epoch != AWAY_EPOCH:
-        raise UnreleasedInstanceId(
-            f"Static member {request.member_id} with instance id {request.instance_id} cannot join "
-            f"the group because the instance id is owned by {static.member_id} member."
-        )
-    if not joins and static.member_id != request.member_id:
-        raise FencedInstanceId(
-            f"Static member {request.member_id} with instance id {request.instance_id} was fenced "
-            f"by member {static.member_id}."
-        )
+        return group.members.get(request.member_id)
+    check_released(request, static)
     return static
