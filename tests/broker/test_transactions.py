@@ -26,7 +26,7 @@ from sharegroup.model.errors import (
     UnknownTopicOrPartition,
 )
 from sharegroup.wire import apis
-from sharegroup.wire.markers import MarkerType
+from sharegroup.wire.markers import MarkerType, encode_marker
 from sharegroup.wire.messages import add_partitions_to_txn as add
 from sharegroup.wire.messages import describe_producers, write_txn_markers
 from sharegroup.wire.messages.api_versions import ApiVersionsRequest
@@ -165,8 +165,10 @@ def test_a_partition_that_knows_a_later_producer_gets_no_marker(tmp_path: Path) 
         await producer.add(0)
         assert await producer.write({0: b"x"}) == [OK]
         log = broker.parts.topics.internal_log(TOPIC, 0)
-        marker = MarkerType.ABORT
-        end = broker.parts.transactions.markers.append(log, marker, producer.producer_id, 7)
+        written = encode_marker(
+            MarkerType.ABORT, producer_id=producer.producer_id, producer_epoch=7, timestamp_ms=0
+        )
+        end = log.append_trusted(written).last_offset + 1
         assert await producer.end(commit=True) == OK
         await complete(broker)
         assert log.log_end_offset == end == 2

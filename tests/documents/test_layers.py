@@ -1,4 +1,5 @@
-"""The floors that pages show are those of the import contracts in pyproject.toml."""
+"""The floors that pages show are those of the import contracts in pyproject.toml. What no import
+contract can say about rooms is checked here."""
 
 from __future__ import annotations
 
@@ -46,3 +47,16 @@ def test_contributing_has_the_layers_of_the_contract() -> None:
     lines = (ROOT / "CONTRIBUTING.md").read_text().splitlines()
     (chain,) = (line for line in lines if "→" in line and _CHAIN.fullmatch(line))
     assert [set(floor.split(", ")) for floor in chain.split(" → ")] == contract("layers")
+
+
+def test_only_coordination_writes_to_logs_unchecked() -> None:
+    """``broker/topics.py`` and ``broker/assembly.py`` pass the logs on to it."""
+    broker = ROOT / "src" / "sharegroup" / "broker"
+    own = {broker / "topics.py", broker / "assembly.py"}
+    knowing = [
+        str(path)
+        for path in broker.rglob("*.py")
+        if path.parent.name != "coordination" and path not in own
+        if re.search(r"TrustedLog|append_trusted|internal_log\(|encode_marker", path.read_text())
+    ]
+    assert knowing == []

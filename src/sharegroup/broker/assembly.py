@@ -8,7 +8,7 @@ from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.live_configs import LiveConfigs
 from sharegroup.broker.coordination.group_coordinators import GroupCoordinators, group_coordinators
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
-from sharegroup.broker.coordination.internal_topic import InternalTopic
+from sharegroup.broker.coordination.internal_topic import InternalTopic, LocalTransactionLog
 from sharegroup.broker.coordination.offset_coordinator import (
     OffsetCoordinator,
 )
@@ -48,7 +48,7 @@ from sharegroup.broker.read_model.topics import TopicViews
 from sharegroup.broker.topics import Topics
 from sharegroup.broker.waiters import Waiters
 from sharegroup.model.environment import Clock, Environment
-from sharegroup.model.log import ProducerStates
+from sharegroup.model.log import OwnedLog, ProducerStates
 from sharegroup.model.store import Store
 from sharegroup.share.session import ShareSessions
 from sharegroup.transactions.coordinator import TransactionCoordinator
@@ -213,14 +213,17 @@ def _transactions(
     transactions = Transactions(
         InternalTopic(TRANSACTION_STATE, partitions, topics, clock),
         new_coordinator,
-        TransactionMarkers(topics, clock, offsets),
+        TransactionMarkers(
+            lambda where: LocalTransactionLog(topics.internal_log(*where), clock), offsets
+        ),
         clock,
     )
 
     def states_of(partition: int) -> ProducerStates | None:
         if topics.find(CONSUMER_OFFSETS) is None:
             return None
-        return topics.log(CONSUMER_OFFSETS, partition).producer_states
+        log: OwnedLog = topics.log(CONSUMER_OFFSETS, partition)
+        return log.producer_states
 
     offsets.check_transaction = OffsetAdmission(transactions, states_of)
     return transactions

@@ -129,7 +129,8 @@ class Topics:
         return self._store.log(name, partition)
 
     def internal_log(self, name: str, partition: int) -> TrustedLog:
-        """The log of a partition of an internal topic; raises as :meth:`log`."""
+        """The log of a partition for coordinators, which write to it unchecked; raises as
+        :meth:`log`."""
         return self._store.internal_log(name, partition)
 
     def log_by_id(self, key: TopicIdPartition) -> PartitionLog:

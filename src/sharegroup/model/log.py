@@ -305,7 +305,8 @@ class PartitionLog(ReadableLog, AppendableLog, OwnedLog, Protocol):
 
 class TrustedLog(PartitionLog, Protocol):
     """A log in this broker, which may write to it unchecked: an internal topic, or a marker in any
-    topic. The offsets of an append are known at once."""
+    topic. The offsets of an append are known at once. For coordinators only, and they put it behind
+    the protocols of ``broker/coordination/log.py``."""
 
     def append_trusted(self, batches: bytes, *, flush: bool = True) -> Appended:
         """Append batches that this broker has made: no CRC, limit or sequence is checked. They are

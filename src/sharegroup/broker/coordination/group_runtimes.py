@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from sharegroup.broker.coordination.foreign_records import ForeignRecords
-from sharegroup.broker.coordination.internal_topic import InternalTopic
+from sharegroup.broker.coordination.log import CoordinatorTopic
 from sharegroup.broker.coordination.machine import Machine
 from sharegroup.broker.coordination.offsets_log import OffsetsLog
 from sharegroup.broker.coordination.runtime import Growth, Heard, Runtime, Spawn
@@ -34,8 +34,8 @@ class GroupRuntimes:
 
     def __init__(
         self,
-        topic: InternalTopic,
-        ranges: InternalTopic,
+        topic: CoordinatorTopic,
+        ranges: CoordinatorTopic,
         machines: Sequence[Callable[[], Machine[Any]]],
         clock: Clock,
         records_per_rewrite: Callable[[], int],

@@ -1,4 +1,5 @@
-"""Internal topics, and their partitions as logs of coordinators.
+"""Internal topics, their partitions as logs of coordinators, and the partitions in which
+coordinators end transactions: over logs in this process.
 
 The topic is created with its first record, so that an unused broker has no files for it.
 """
@@ -94,6 +95,41 @@ class InternalTopic:
         return self._topics.internal_log(self.name, partition)
 
 
+class LocalTransactionLog:
+    """One partition of any topic; implements ``log.TransactionLog``."""
+
+    def __init__(self, log: TrustedLog, clock: Clock) -> None:
+        self._log = log
+        self._clock = clock
+
+    def lacks_end(self, end: EndOfTransaction, *, own_epoch: bool) -> bool:
+        """See ``log.TransactionLog``."""
+        states, (producer_id, epoch) = self._log.producer_states, end.producer
+        later = states.epoch_of(producer_id) > epoch
+        return not later and not (own_epoch and states.is_marked(producer_id, epoch))
+
+    def check_end(self, end: EndOfTransaction, *, newer: bool) -> None:
+        """See ``log.TransactionLog``."""
+        states = self._log.producer_states
+        states.check_marker(*end.producer, end.coordinator_epoch, newer=newer)
+
+    def submit_end(self, end: EndOfTransaction) -> LocalTicket:
+        """Write a control batch. See ``log.TransactionLog``."""
+        batch = encode_marker(
+            MarkerType.COMMIT if end.committed else MarkerType.ABORT,
+            producer_id=end.producer.producer_id,
+            producer_epoch=end.producer.epoch,
+            timestamp_ms=self._clock.wall_ms(),
+            coordinator_epoch=end.coordinator_epoch,
+        )
+        return _append(self._log, batch)
+
+    def submitted(self) -> LocalTicket:
+        """See ``log.TransactionLog``."""
+        end_offset = self._log.log_end_offset
+        return LocalTicket(self._log, end_offset, end_offset)
+
+
 class LocalTicket(NamedTuple):
     """Submitted records of a log that knows offsets at once; implements ``log.Ticket``."""
 
@@ -105,6 +141,11 @@ class LocalTicket(NamedTuple):
         """Return the first offset when all records are durable. See ``log.Ticket``."""
         await self.log.wait_durable(self.end_offset)
         return self.first_offset
+
+
+def _append(log: TrustedLog, batch: bytes, *, flush: bool = True) -> LocalTicket:
+    appended = log.append_trusted(batch, flush=flush)
+    return LocalTicket(log, appended.base_offset, appended.last_offset + 1)
 
 
 class InternalLog:
@@ -158,8 +199,9 @@ class InternalLog:
             return LocalTicket(log, log.log_end_offset, log.log_end_offset)
         now_ms = self._clock.wall_ms()
         if producer is None:
-            return self._append(encode_batch(records, timestamp_ms=now_ms), flush=flush)
-        return self._append(
+            return _append(self._log, encode_batch(records, timestamp_ms=now_ms), flush=flush)
+        return _append(
+            self._log,
             encode_batch(
                 records,
                 timestamp_ms=now_ms,
@@ -173,24 +215,11 @@ class InternalLog:
 
     def submit_end(self, end: EndOfTransaction) -> LocalTicket:
         """Write a control batch. See ``log.CoordinatorLog``."""
-        return self._append(
-            encode_marker(
-                MarkerType.COMMIT if end.committed else MarkerType.ABORT,
-                producer_id=end.producer.producer_id,
-                producer_epoch=end.producer.epoch,
-                timestamp_ms=self._clock.wall_ms(),
-                coordinator_epoch=end.coordinator_epoch,
-            )
-        )
+        return LocalTransactionLog(self._log, self._clock).submit_end(end)
 
     def check_producer(self, producer: Producer) -> None:
         """See ``log.CoordinatorLog``."""
         self._log.producer_states.check_epoch(*producer)
-
-    def _append(self, batch: bytes, *, flush: bool = True) -> LocalTicket:
-        log = self._log
-        appended = log.append_trusted(batch, flush=flush)
-        return LocalTicket(log, appended.base_offset, appended.last_offset + 1)
 
     async def delete_before(self, offset: int) -> int:
         """Move the log start up to ``offset``. See ``log.CoordinatorLog``."""

@@ -1,8 +1,9 @@
-"""The log of a coordinator, as the runtime sees it: one partition of an internal topic.
+"""The logs of coordinators: their own, which are partitions of internal topics, and the partitions
+in which they end transactions. Only here is a log written without checks.
 
-``internal_topic`` implements it over a log that knows offsets at once. A log in another cluster
-would know them only when it answers, so this protocol gives offsets only once the records are
-durable.
+``internal_topic`` implements all of it over logs that know offsets at once (``TrustedLog``). A log
+in another cluster would know them only when it answers, so these protocols give offsets only once
+the records are durable.
 """
 
 from __future__ import annotations
@@ -62,6 +63,38 @@ class Ticket(Protocol):
         Raises:
             KafkaStorageError: the records will never be durable.
         """
+        ...
+
+
+class TransactionLog(Protocol):
+    """One partition of any topic, for whoever ends transactions there."""
+
+    def lacks_end(self, end: EndOfTransaction, *, own_epoch: bool) -> bool:
+        """Whether the marker has to be written. Not if the partition knows a later epoch of the
+        producer; nor, if the transaction has an epoch of its own (``own_epoch``), if the partition
+        knows that this one or a later one has ended."""
+        ...
+
+    def check_end(self, end: EndOfTransaction, *, newer: bool) -> None:
+        """Check a marker made by hand. ``newer``: its epoch must be above the epoch of the
+        producer's records (KIP-890), not only equal.
+
+        Raises:
+            InvalidProducerEpoch: a later producer has been here.
+            TransactionCoordinatorFenced: a later coordinator has been here.
+        """
+        ...
+
+    def submit_end(self, end: EndOfTransaction) -> Ticket:
+        """Append the marker of a transaction.
+
+        Raises:
+            KafkaStorageError: it was not written.
+        """
+        ...
+
+    def submitted(self) -> Ticket:
+        """A ticket for all that was appended until now."""
         ...
 
 
@@ -150,4 +183,39 @@ class CoordinatorLog(Protocol):
 
     def leave_out(self, offset: int, error: MalformedMessage) -> None:
         """Log that the record at ``offset`` is malformed; it is left out like a damaged one."""
+        ...
+
+
+class InternalPartition(CoordinatorLog, Protocol):
+    """A log that is one partition, and can tell which offsets are lost in it."""
+
+    @property
+    def left_out(self) -> Sequence[tuple[int, int]]:
+        """The ranges that the last replay could not read: first and last offset of each."""
+        ...
+
+
+class CoordinatorTopic(Protocol):
+    """One internal topic; its partitions are logs of coordinators."""
+
+    @property
+    def exists(self) -> bool:
+        """Whether the topic has been made."""
+        ...
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions the topic has, or will have."""
+        ...
+
+    async def ensure(self) -> None:
+        """Make the topic unless it exists.
+
+        Raises:
+            KafkaStorageError: the disk failed.
+        """
+        ...
+
+    def partition(self, partition: int) -> InternalPartition:
+        """One partition as the log of a coordinator."""
         ...

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple
 
-from sharegroup.broker.coordination.internal_topic import InternalLog
 from sharegroup.broker.coordination.log import (
+    CoordinatorLog,
     EndOfTransaction,
     KeyValue,
     LoggedEnd,
@@ -41,7 +41,7 @@ class _Both(NamedTuple):
 class OffsetsLog:
     """Implements ``log.CoordinatorLog``."""
 
-    def __init__(self, offsets: InternalLog, ranges: InternalLog) -> None:
+    def __init__(self, offsets: CoordinatorLog, ranges: CoordinatorLog) -> None:
         self.name = offsets.name
         self._offsets = offsets
         self._ranges = ranges

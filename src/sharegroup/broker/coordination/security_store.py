@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 from sharegroup.broker.configs.access import DAMAGE_ACCEPTED
-from sharegroup.broker.coordination.internal_topic import InternalTopic
+from sharegroup.broker.coordination.log import CoordinatorTopic
 from sharegroup.broker.coordination.runtime import Growth, Runtime, Spawn
 from sharegroup.broker.coordination.security_machine import EncodedAcl, SecurityMachine
 from sharegroup.broker.internal_topics import SECURITY
@@ -33,7 +33,7 @@ GROWTH: Final = Growth(records=lambda: 1_000, per_live=2)
 class SecurityStore:
     """See the module."""
 
-    def __init__(self, topic: InternalTopic, clock: Clock) -> None:
+    def __init__(self, topic: CoordinatorTopic, clock: Clock) -> None:
         self.changed: list[Callable[[], None]] = []
         """Called after each load, and when a change is durable."""
         self._log = topic.partition(0)

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from sharegroup.broker.coordination.internal_topic import InternalTopic
+from sharegroup.broker.coordination.log import CoordinatorTopic
 from sharegroup.broker.coordination.runtime import Spawn
 from sharegroup.broker.coordination.share_state_shard import Decide, StateSettings, StateShard
 from sharegroup.model.environment import Clock
@@ -49,7 +49,7 @@ class ShareStateLog:
 
     def __init__(
         self,
-        topic: InternalTopic,
+        topic: CoordinatorTopic,
         settings: StateSettings,
         clock: Clock,
         exists: Callable[[UUID], bool],

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
-from sharegroup.broker.coordination.internal_topic import InternalTopic
+from sharegroup.broker.coordination.log import CoordinatorTopic
 from sharegroup.broker.coordination.runtime import Growth, Runtime, Spawn
 from sharegroup.broker.coordination.share_state_machine import ShareStateMachine
 from sharegroup.model.environment import Clock
@@ -49,7 +49,7 @@ class StateShard:
     """The share coordinator of one state partition."""
 
     def __init__(
-        self, topic: InternalTopic, partition: int, settings: StateSettings, clock: Clock
+        self, topic: CoordinatorTopic, partition: int, settings: StateSettings, clock: Clock
     ) -> None:
         self.partition = partition
         self._settings = settings

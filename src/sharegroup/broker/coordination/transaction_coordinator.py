@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 from typing import Final, TypeVar
 
-from sharegroup.broker.coordination.internal_topic import InternalTopic
+from sharegroup.broker.coordination.log import CoordinatorTopic
 from sharegroup.broker.coordination.runtime import Growth, Runtime, Spawn, Written, unavailable
 from sharegroup.broker.coordination.transaction_machine import TransactionMachine
 from sharegroup.broker.coordination.transaction_markers import TransactionMarkers
@@ -63,7 +63,7 @@ class Transactions:
 
     def __init__(
         self,
-        topic: InternalTopic,
+        topic: CoordinatorTopic,
         new_coordinator: Callable[[], TransactionCoordinator],
         markers: TransactionMarkers,
         clock: Clock,

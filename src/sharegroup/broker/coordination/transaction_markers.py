@@ -13,16 +13,14 @@ partition that knows a later epoch of the producer gets no marker.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
+from sharegroup.broker.coordination.log import EndOfTransaction, Producer, TransactionLog
 from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
-from sharegroup.broker.topics import Topics
-from sharegroup.model.environment import Clock
 from sharegroup.model.errors import KafkaError, UnknownTopicOrPartition
 from sharegroup.model.ids import TopicPartition
-from sharegroup.model.log import TrustedLog
 from sharegroup.transactions.transaction import EPOCH_PER_TRANSACTION, Transaction
-from sharegroup.wire.markers import MarkerType, encode_marker
 
 COORDINATOR_EPOCH: Final = 0
 """One node leads the transaction log for ever."""
@@ -55,11 +53,12 @@ class TransactionalOffsets(Protocol):
 class TransactionMarkers:
     """See the module."""
 
-    def __init__(self, topics: Topics, clock: Clock, offsets: TransactionalOffsets) -> None:
-        self._topics = topics
-        self._clock = clock
+    def __init__(
+        self, log_of: Callable[[TopicPartition], TransactionLog], offsets: TransactionalOffsets
+    ) -> None:
+        self._log_of = log_of
+        self._offsets = offsets
         self.partition_of_group = offsets.partition_of
-        self.complete_offsets = offsets.complete_transaction
 
     async def write(self, transaction: Transaction, done: set[TopicPartition]) -> None:
         """Write all markers and wait until they are durable. Partitions in ``done`` are left out,
@@ -68,70 +67,58 @@ class TransactionMarkers:
         Raises:
             KafkaError: a log failed.
         """
-        marker = MarkerType.COMMIT if transaction.commits else MarkerType.ABORT
         own_epoch = transaction.client_version >= EPOCH_PER_TRANSACTION
-        producer_id, epoch = transaction.producer_id, transaction.epoch
+        producer = Producer(transaction.producer_id, transaction.epoch)
+        end = EndOfTransaction(producer, transaction.commits, COORDINATOR_EPOCH)
         waits = []
         for where in sorted(transaction.partitions - done):
             try:
-                log = self._topics.internal_log(*where)
+                log = self._log_of(where)
                 if where.topic == CONSUMER_OFFSETS:
                     # Even if it has the marker: this keeps offsets that were checked, and are not
                     # written yet, from coming after the marker.
-                    waits.append(self._end_offsets(transaction, where, done))
+                    waits.append(_done(self._end_offsets(where, end), where, done))
                     continue
-                states = log.producer_states
-                later = states.epoch_of(producer_id) > epoch
-                if not later and not (own_epoch and states.is_marked(producer_id, epoch)):
-                    self.append(log, marker, producer_id, epoch)
+                lacks = log.lacks_end(end, own_epoch=own_epoch)
+                ticket = log.submit_end(end) if lacks else log.submitted()
             except UnknownTopicOrPartition:
                 done.add(where)
             except KafkaError as error:
                 waits.append(_failed(error))
             else:
-                waits.append(_durable(log, log.log_end_offset, where, done))
+                waits.append(_done(ticket.durable(), where, done))
         for failed in filter(None, await asyncio.gather(*waits, return_exceptions=True)):
             raise failed
 
-    async def _end_offsets(
-        self, transaction: Transaction, where: TopicPartition, done: set[TopicPartition]
+    async def write_by_hand(
+        self, where: TopicPartition, end: EndOfTransaction, *, newer: bool
     ) -> None:
-        await self.complete_offsets(
-            where.partition,
-            transaction.producer_id,
-            transaction.epoch,
-            committed=transaction.commits,
-            coordinator_epoch=COORDINATOR_EPOCH,
-        )
-        done.add(where)
-
-    def append(
-        self,
-        log: TrustedLog,
-        marker: MarkerType,
-        producer_id: int,
-        epoch: int,
-        coordinator_epoch: int = COORDINATOR_EPOCH,
-    ) -> int:
-        """Append one marker, not yet durable. Returns the end of the log.
+        """End a producer's transaction in one partition, whatever its coordinator says; returns
+        when that is durable. ``newer`` as in ``log.TransactionLog.check_end``.
 
         Raises:
-            KafkaStorageError: the disk failed.
+            UnknownTopicOrPartition: there is no such partition.
+            InvalidProducerEpoch, TransactionCoordinatorFenced: somebody later has been here.
+            KafkaError: the log failed.
         """
-        batch = encode_marker(
-            marker,
-            producer_id=producer_id,
-            producer_epoch=epoch,
-            timestamp_ms=self._clock.wall_ms(),
-            coordinator_epoch=coordinator_epoch,
+        log = self._log_of(where)
+        log.check_end(end, newer=newer)
+        if where.topic == CONSUMER_OFFSETS:
+            await self._end_offsets(where, end)
+        else:
+            await log.submit_end(end).durable()
+
+    async def _end_offsets(self, where: TopicPartition, end: EndOfTransaction) -> None:
+        await self._offsets.complete_transaction(
+            where.partition,
+            *end.producer,
+            committed=end.committed,
+            coordinator_epoch=end.coordinator_epoch,
         )
-        return log.append_trusted(batch).last_offset + 1
 
 
-async def _durable(
-    log: TrustedLog, end_offset: int, where: TopicPartition, done: set[TopicPartition]
-) -> None:
-    await log.wait_durable(end_offset)
+async def _done(work: Awaitable[object], where: TopicPartition, done: set[TopicPartition]) -> None:
+    await work
     done.add(where)
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from sharegroup.broker.authorization.resources import CLUSTER, Operation
-from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
+from sharegroup.broker.coordination.log import EndOfTransaction, Producer
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.time_slices import sliced
 from sharegroup.model.errors import NONE, KafkaError
 from sharegroup.model.ids import TopicPartition
 from sharegroup.transactions.transaction import EPOCH_PER_TRANSACTION
-from sharegroup.wire.markers import MarkerType
 from sharegroup.wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
@@ -49,28 +48,10 @@ async def _one(
     parts: BrokerParts, marker: WritableTxnMarker, where: TopicPartition, version: int
 ) -> int:
     newer = version >= VERSIONED_FROM and marker.transaction_version >= EPOCH_PER_TRANSACTION
+    producer = Producer(marker.producer_id, marker.producer_epoch)
+    end = EndOfTransaction(producer, marker.transaction_result, marker.coordinator_epoch)
     try:
-        log = parts.topics.internal_log(*where)
-        log.producer_states.check_marker(
-            marker.producer_id, marker.producer_epoch, marker.coordinator_epoch, newer=newer
-        )
-        if where.topic == CONSUMER_OFFSETS:
-            await parts.transactions.markers.complete_offsets(
-                where.partition,
-                marker.producer_id,
-                marker.producer_epoch,
-                committed=marker.transaction_result,
-                coordinator_epoch=marker.coordinator_epoch,
-            )
-            return NONE
-        end_offset = parts.transactions.markers.append(
-            log,
-            MarkerType.COMMIT if marker.transaction_result else MarkerType.ABORT,
-            marker.producer_id,
-            marker.producer_epoch,
-            marker.coordinator_epoch,
-        )
-        await log.wait_durable(end_offset)
+        await parts.transactions.markers.write_by_hand(where, end, newer=newer)
     except KafkaError as error:
         parts.counters.trouble("request_errors", f"WriteTxnMarkers {error.name}", str(error))
         return error.code
