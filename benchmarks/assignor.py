@@ -13,7 +13,7 @@ from sharegroup.groups.assignor import assign
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.share.groups import ShareGroups
 from sharegroup.groups.share.heartbeat import ShareHeartbeat
-from sharegroup.groups.topics import TopicInfo, TopicsImage
+from sharegroup.groups.topics import KnownTopic, TopicsImage
 
 FULL = "assignor-full"
 JOIN = "assignor-join"
@@ -61,7 +61,7 @@ def _heartbeats_ms() -> tuple[float, float]:
     groups = ShareGroups(
         lambda _: GroupSettings(assignment_interval_ms=60_000), group_size_max=2 * MEMBERS
     )
-    image = TopicsImage({"t": TopicInfo(TOPIC, PARTITIONS)})
+    image = TopicsImage({"t": KnownTopic(TOPIC, PARTITIONS)})
     now_ms = 0
     for number in range(BEFORE):
         _heartbeat(groups, image, f"member-{number:04}", 0, now_ms)

@@ -29,7 +29,7 @@ from benchmarks.benchmark import Bench, Benchmark, Row
 from sharegroup import Consumer as GroupConsumer
 from sharegroup import sync
 from sharegroup.client import AckType, Admin, Record, ShareConsumer
-from sharegroup.client.core.fetched import AcquiredRange, FetchedPartition, Lease
+from sharegroup.client.core.fetched import FetchedPartition, Lease, LockedRange
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.connection import Connection
 from sharegroup.client.network.versions import CLIENT_VERSIONS
@@ -221,7 +221,7 @@ def plain_fetched(topic_id: UUID, data: Any, offsets: dict[int, int]) -> Fetched
         topic_id=topic_id,
         partition=data.partition_index,
         records=bytes(data.records),
-        acquired=[AcquiredRange(first, last, 1)],
+        acquired=[LockedRange(first, last, 1)],
         error=None,
         lease=Lease(),
         lock_deadline=0.0,

@@ -19,7 +19,7 @@ from benchmarks.client import Meter, look
 from benchmarks.secured_systems import secured_listener
 from sharegroup.client import ShareConsumer
 from sharegroup.client.network.connection import Connection
-from sharegroup.client.security.access import Access
+from sharegroup.client.security.access import ConnectionAccess
 from sharegroup.client.security.properties import as_security
 from sharegroup.wire.apis import METADATA
 from sharegroup.wire.messages.metadata import MetadataRequest
@@ -36,7 +36,7 @@ PLAINTEXT_SETTINGS: Mapping[str, str] = {"security.protocol": "PLAINTEXT"}
 async def connect(bootstrap: str, settings: Mapping[str, str]) -> float:
     """Milliseconds from the start of one connection to its first answer: the median."""
     host, _, port = bootstrap.rpartition(":")
-    access = Access(as_security(settings))
+    access = ConnectionAccess(as_security(settings))
     seconds: list[float] = []
     for _ in range(CONNECTIONS):
         began = time.perf_counter()

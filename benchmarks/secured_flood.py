@@ -22,7 +22,7 @@ from benchmarks.benchmark import Bench, Benchmark, Row
 from benchmarks.secured_client import TIMEOUT_MS
 from benchmarks.secured_systems import Secured, secured_listener
 from sharegroup.client.network.connection import Connection
-from sharegroup.client.security.access import Access
+from sharegroup.client.security.access import ConnectionAccess
 from sharegroup.client.security.properties import as_security
 from sharegroup.model.errors import SaslAuthenticationFailed
 from sharegroup.wire.apis import METADATA
@@ -42,7 +42,7 @@ TITLES = {
 
 async def opened(address: str, settings: Mapping[str, str]) -> Connection:
     host, _, port = address.rpartition(":")
-    access = Access(as_security(settings))
+    access = ConnectionAccess(as_security(settings))
     return await Connection.open(
         host, int(port), client_id="bench", timeout_ms=TIMEOUT_MS, access=access
     )

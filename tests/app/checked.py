@@ -8,20 +8,20 @@ from pathlib import Path
 from uuid import UUID
 
 from sharegroup.app.environment import local_environment
-from sharegroup.app.fsck import Outcome, Progress, fsck
+from sharegroup.app.fsck import CheckOutcome, CheckProgress, fsck
 from sharegroup.broker.server import Broker
 from tests.broker import running, share_wire
 from tests.broker.share_wire import ACCEPT, RELEASE
 
 SECONDS = 240
 SEGMENT = "log.segment.bytes=1048576"
-SILENT = Progress(begins=lambda _: None, read=lambda _: None)
+SILENT = CheckProgress(begins=lambda _: None, read=lambda _: None)
 
 
-def check(folder: Path, *, repair: bool = False) -> Outcome:
+def check(folder: Path, *, repair: bool = False) -> CheckOutcome:
     """Check a folder that no broker has open."""
 
-    async def main() -> Outcome:
+    async def main() -> CheckOutcome:
         work = fsck(local_environment(), str(folder), repair=repair, progress=SILENT)
         return await asyncio.wait_for(work, SECONDS)
 
@@ -33,7 +33,7 @@ def without_checksum(catalog: str) -> str:
     return re.sub(r',\s*"crc32c": \d+', "", catalog)
 
 
-def kinds(outcome: Outcome) -> set[str]:
+def kinds(outcome: CheckOutcome) -> set[str]:
     """What is left to do."""
     return {finding.kind for finding in outcome.findings if finding.open}
 

@@ -20,7 +20,7 @@ from sharegroup import sync
 from sharegroup.broker.configs.broker import BROKER_CONFIGS, load
 from sharegroup.broker.configs.topic import TOPIC_CONFIGS
 from sharegroup.broker.metrics.exposition import METRICS
-from sharegroup.broker.metrics.metric import Kind
+from sharegroup.broker.metrics.metric import MetricKind
 from sharegroup.groups.config import GROUP_CONFIGS
 from sharegroup.model.ids import TopicPartition
 from sharegroup.sasl.users_file import user_lines
@@ -36,8 +36,8 @@ SECONDS = 240
 RULE_FIELDS = {"alert", "expr", "for", "labels", "annotations"}
 PROCESS_METRICS = {"process_open_fds", "process_max_fds"}
 SUFFIXES = {
-    Kind.HISTOGRAM: ("_bucket", "_sum", "_count"),
-    Kind.SUMMARY: ("_sum", "_count"),
+    MetricKind.HISTOGRAM: ("_bucket", "_sum", "_count"),
+    MetricKind.SUMMARY: ("_sum", "_count"),
 }
 
 

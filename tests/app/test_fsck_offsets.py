@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from sharegroup.broker.coordination.group_registry import Committer
-from sharegroup.broker.coordination.log import Producer
-from sharegroup.broker.coordination.offset_coordinator import Transaction
+from sharegroup.broker.coordination.log import ProducerEpoch
+from sharegroup.broker.coordination.offset_coordinator import OffsetTransaction
 from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
 from sharegroup.broker.server import Broker
-from sharegroup.groups.offsets import Commit, Committed
+from sharegroup.groups.offsets import Commit, CommittedOffset
 from sharegroup.wire.batch import encode_batch
 from tests.app.checked import check, kinds
 from tests.broker import running
 
 
-async def allow_all(transaction: Transaction, offsets_partition: int) -> None:
+async def allow_all(transaction: OffsetTransaction, offsets_partition: int) -> None:
     """The coordinator of transactions is not asked."""
 
 
@@ -25,13 +25,13 @@ async def allow_all(transaction: Transaction, offsets_partition: int) -> None:
 def test_transactions_are_sound_and_garbage_is_not(tmp_path: Path, value: bytes | None) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         topic = await broker.parts.topics.create("jobs", 1, {})
-        commits = [Commit("jobs", 0, Committed(5, topic_id=topic.topic_id))]
+        commits = [Commit("jobs", 0, CommittedOffset(5, topic_id=topic.topic_id))]
         offsets = broker.parts.offsets
         offsets.check_transaction = allow_all
         for ends in (True, False, None):
             await offsets.commit_in_transaction(
                 Committer("readers", "", None, -1, transactional=True, version=5),
-                Transaction("t", Producer(7, 0), 5),
+                OffsetTransaction("t", ProducerEpoch(7, 0), 5),
                 commits,
             )
             if ends is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sharegroup.broker.coordination.offset_coordinator import Transaction
+from sharegroup.broker.coordination.offset_coordinator import OffsetTransaction
 from sharegroup.broker.coordination.transaction_writes import OffsetAdmission
 from sharegroup.client.network.connection import Connection
 from sharegroup.client.network.versions import CLIENT_VERSIONS
@@ -35,7 +35,7 @@ class Target(NamedTuple):
     id_of: Callable[[str], UUID | None]
 
 
-async def allow(transaction: Transaction, partition: int) -> None:
+async def allow(transaction: OffsetTransaction, partition: int) -> None:
     """Take every transaction for open."""
 
 

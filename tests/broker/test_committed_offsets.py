@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from sharegroup.broker.coordination.offset_coordinator import Transaction
+from sharegroup.broker.coordination.offset_coordinator import OffsetTransaction
 from sharegroup.broker.coordination.offsets_machine import OffsetsMachine
 from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
 from sharegroup.model.errors import (
@@ -312,7 +312,7 @@ def test_no_offset_is_written_behind_the_marker_of_its_transaction() -> None:
 
         ending = []
 
-        async def ends_meanwhile(transaction: Transaction, partition: int) -> None:
+        async def ends_meanwhile(transaction: OffsetTransaction, partition: int) -> None:
             # It runs while the commit makes __consumer_offsets, behind this check.
             ending.append(asyncio.ensure_future(client.end(committed=True)))
 

@@ -11,7 +11,7 @@ import pytest
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.consumer.groups import ConsumerGroups
 from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat
-from sharegroup.groups.topics import TopicInfo, TopicsImage
+from sharegroup.groups.topics import KnownTopic, TopicsImage
 from sharegroup.model import errors
 from sharegroup.model.limits import GROUP_REGEXES_MAX
 from sharegroup.wire import apis
@@ -308,7 +308,7 @@ def test_a_deleted_topic_is_taken_from_its_members() -> None:
 
 def test_acls_decide_what_a_regular_expression_finds() -> None:
     groups = ConsumerGroups(lambda _: GroupSettings(), regex_refresh_ms=600_000)
-    ids = {name: TopicInfo(UUID(int=n), 1) for n, name in enumerate(("seen", "secret"), 1)}
+    ids = {name: KnownTopic(UUID(int=n), 1) for n, name in enumerate(("seen", "secret"), 1)}
     image = TopicsImage(ids)
     joining = ConsumerHeartbeat(
         group_id=GROUP,

@@ -15,7 +15,7 @@ from sharegroup.broker.coordination.log import (
     KeyValue,
     LoggedEnd,
     LoggedRecord,
-    Producer,
+    ProducerEpoch,
 )
 from sharegroup.broker.coordination.runtime import Growth, Runtime
 from sharegroup.model.errors import (
@@ -38,7 +38,7 @@ class LateTicket:
     def __init__(
         self,
         records: Sequence[KeyValue],
-        producer: Producer | None = None,
+        producer: ProducerEpoch | None = None,
         end: EndOfTransaction | None = None,
     ) -> None:
         self.records = records
@@ -75,14 +75,18 @@ class LateLog:
         """It is there."""
 
     def submit(
-        self, records: Sequence[KeyValue], producer: Producer | None = None, *, flush: bool = True
+        self,
+        records: Sequence[KeyValue],
+        producer: ProducerEpoch | None = None,
+        *,
+        flush: bool = True,
     ) -> LateTicket:
         return self._submit(LateTicket(records, producer))
 
     def submit_end(self, end: EndOfTransaction) -> LateTicket:
         return self._submit(LateTicket((), end.producer, end))
 
-    def check_producer(self, producer: Producer) -> None:
+    def check_producer(self, producer: ProducerEpoch) -> None:
         if self.epochs.get(producer.producer_id, -1) > producer.epoch:
             raise InvalidProducerEpoch
 

@@ -8,7 +8,7 @@ import asyncio
 
 import pytest
 
-from sharegroup.groups.offsets import Committer
+from sharegroup.groups.offsets import CommitClient
 from sharegroup.model import errors
 from sharegroup.wire.messages.join_group import JoinGroupResponse
 from tests.broker.classic_wire import CLASSIC, listed, together
@@ -27,8 +27,8 @@ def test_commits_are_for_members_of_this_epoch() -> None:
         groups = world.broker.parts.consumer_groups.groups
         held = [(foo, 0)]
 
-        def committer(member: str, epoch: int, *, transactional: bool = False) -> Committer:
-            return Committer(GROUP, member, None, epoch, transactional, version=9)
+        def committer(member: str, epoch: int, *, transactional: bool = False) -> CommitClient:
+            return CommitClient(GROUP, member, None, epoch, transactional, version=9)
 
         groups.check_commit(committer("a", epoch), held)
         groups.check_commit(committer("", -1, transactional=True), held)

@@ -13,7 +13,7 @@ import pytest
 import uvloop
 
 from sharegroup.broker.network.connection import BrokerConnection
-from sharegroup.broker.network.outgoing import Chunk, Leaving
+from sharegroup.broker.network.outgoing import Chunk, OutgoingChunks
 from sharegroup.broker.server import Broker
 from sharegroup.storage import LocalDisk
 from sharegroup.wire import apis
@@ -154,7 +154,7 @@ class ChunkRecorder(Recorder):
 @pytest.mark.parametrize(("last", "writes"), [(16 * 1024 - 60, 1), (16 * 1024 - 59, 3)])
 def test_small_chunks_leave_as_one(last: int, writes: int) -> None:
     """TLS makes a record of each write; large answers are not copied for that."""
-    leaving, transport = Leaving(), ChunkRecorder()
+    leaving, transport = OutgoingChunks(), ChunkRecorder()
     chunks: list[Chunk] = [b"h" * 30, memoryview(b"b" * 30), b"e" * last]
     leaving.add(chunks, sum(map(len, chunks)))
     leaving.write(transport, MIB)
@@ -169,7 +169,7 @@ def test_what_is_read_leaves_together(tmp_path: Path) -> None:
     one, other = file.range(MIB // 2, 0), file.range(2 * MIB, MIB)
     assert one is not None
     assert other is not None
-    leaving, transport = Leaving(), Recorder()
+    leaving, transport = OutgoingChunks(), Recorder()
     leaving.add([b"head", one, b"between", other], len(one) + len(other) + 11)
     while leaving:
         leaving.write(transport, MIB)
@@ -187,7 +187,7 @@ def test_where_nothing_can_be_sent_the_file_is_read(tmp_path: Path, bytes_max: i
     assert other is not None
     chunks: list[Chunk] = [b"head", one, b"", b"between", memoryview(b"and"), other, b"end"]
     whole = b"head" + content[:3000] + b"betweenand" + content[4900:] + b"end"
-    leaving, transport = Leaving(), Recorder()
+    leaving, transport = OutgoingChunks(), Recorder()
     leaving.add(chunks, sum(map(len, chunks)))
     left = len(whole)
     while leaving:

@@ -15,7 +15,7 @@ import pytest
 
 from sharegroup.broker.configs.broker import load
 from sharegroup.broker.coordination.internal_topic import InternalTopic
-from sharegroup.broker.coordination.share_state_log import Change, ShareStateLog
+from sharegroup.broker.coordination.share_state_log import ShareStateLog, StateWrite
 from sharegroup.broker.coordination.share_state_shard import StateSettings
 from sharegroup.broker.internal_topics import SHARE_GROUP_STATE
 from sharegroup.broker.server import Broker
@@ -45,9 +45,9 @@ def key(number: int, group: str = "g") -> SharePartitionKey:
     return SharePartitionKey(group, TOPIC_ID, number)
 
 
-def accepted(number: int, first: int, last: int, start: int = 0) -> Change:
+def accepted(number: int, first: int, last: int, start: int = 0) -> StateWrite:
     """A leader's change that finishes ``first`` … ``last``."""
-    return Change(key(number), 0, -1, start, last - first + 1, (StateBatch(first, last, 2, 1),))
+    return StateWrite(key(number), 0, -1, start, last - first + 1, (StateBatch(first, last, 2, 1),))
 
 
 def state_log(broker: Broker, partition: int = 0) -> LocalPartitionLog:
@@ -126,7 +126,7 @@ def test_a_start_reads_the_last_snapshots_and_later_updates(tmp_path: Path) -> N
             assert await shard.prune() is None, "nothing moved since"
             segments = list((tmp_path / "data").rglob(f"{SHARE_GROUP_STATE}-0/*.log"))
             assert len(segments) < 5, "whole segments below the log start are gone"
-            change = Change(key(1), 1, -1, 7, 1, (StateBatch(9, 9, 2, 1),))
+            change = StateWrite(key(1), 1, -1, 7, 1, (StateBatch(9, 9, 2, 1),))
             await broker.parts.state.write([change])
         async with serving(tmp_path, *options) as broker:
             assert state_log(broker).log_start_offset == moved
@@ -479,7 +479,7 @@ def test_a_state_of_many_ranges_may_be_larger_than_a_client_may_write(tmp_path: 
     async def main() -> None:
         async with serving(tmp_path, PER_SNAPSHOT + "0") as broker:
             await begin(broker.parts.state, 0)
-            await broker.parts.state.write([Change(key(0), 0, -1, 0, len(ranges), ranges)])
+            await broker.parts.state.write([StateWrite(key(0), 0, -1, 0, len(ranges), ranges)])
             assert state_log(broker).statistics().size_bytes > 1_200_000
         async with serving(tmp_path) as broker:
             assert await batches(broker.parts.state, 0) == ranges

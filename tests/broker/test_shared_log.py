@@ -18,11 +18,11 @@ from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.share.groups import ShareGroups
 from sharegroup.groups.share.heartbeat import ShareHeartbeat
 from sharegroup.groups.share.records import ShareRecord
-from sharegroup.groups.topics import TopicInfo, TopicsImage
+from sharegroup.groups.topics import KnownTopic, TopicsImage
 from sharegroup.sim import MemoryDisk, SimulatedLoop, simulated_environment
 from tests.broker.tally_machine import TallyMachine
 
-IMAGE = TopicsImage({"foo": TopicInfo(UUID(int=7), 2)})
+IMAGE = TopicsImage({"foo": KnownTopic(UUID(int=7), 2)})
 
 
 def new_share_groups() -> ShareGroupsMachine:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sharegroup.broker.network.request_scheduler import COMPANY_S, Turns
+from sharegroup.broker.network.request_scheduler import COMPANY_S, RequestScheduler
 from sharegroup.broker.server import Broker
 from sharegroup.model.limits import (
     OPEN_BYTES_MAX,
@@ -50,7 +50,7 @@ class Player:
 def test_a_lone_request_is_started_at_once_and_a_greedy_one_in_steps() -> None:
     async def scenario() -> None:
         started: list[str] = []
-        turns = Turns()
+        turns = RequestScheduler()
         turns.enter(Player("greedy", 1_000, started))
         assert len(started) == TURN_REQUESTS, "no more in the step in which it came"
         turns.enter(Player("late", 1, started))
@@ -64,7 +64,7 @@ def test_a_lone_request_is_started_at_once_and_a_greedy_one_in_steps() -> None:
 def test_what_waits_for_those_in_line_comes_after_each_of_them_had_a_turn() -> None:
     async def scenario() -> None:
         started: list[str] = []
-        turns = Turns()
+        turns = RequestScheduler()
         turns.after_those_in_line(lambda: started.append("nobody"))
         await until(lambda: bool(started))
         many = [Player(f"p{number}", 5, started) for number in range(10 * STEP_REQUESTS)]
@@ -82,7 +82,7 @@ def test_what_waits_for_those_in_line_comes_after_each_of_them_had_a_turn() -> N
 def test_a_single_connection_gets_larger_steps() -> None:
     async def scenario() -> None:
         started: list[str] = []
-        turns = Turns()
+        turns = RequestScheduler()
         turns.enter(Player("alone", 1_000_000, started))
         steps: set[int] = set()
         async with asyncio.timeout(240):
@@ -115,7 +115,7 @@ def test_a_constantly_busy_connection_counts_as_another_for_a_recurring_one() ->
 
     async def scenario() -> None:
         started: list[str] = []
-        turns = Turns()
+        turns = RequestScheduler()
         turns.enter(Player("greedy", 1_000_000, started))
         victim = Player("victim", 1, started)
         loop = asyncio.get_running_loop()
@@ -136,7 +136,7 @@ def test_a_connection_that_waits_for_its_answer_is_company_however_long() -> Non
 
     async def scenario() -> None:
         started: list[str] = []
-        turns = Turns()
+        turns = RequestScheduler()
         greedy, victim = Player("greedy", 1_000_000, started), Player("victim", 1, started)
         loop = asyncio.get_running_loop()
         answers = [loop.create_future() for _ in range(2)]
@@ -171,7 +171,7 @@ async def largest_step(started: list[str], until_s: float) -> int:
 def test_turns_are_round_robin() -> None:
     async def scenario() -> None:
         started: list[str] = []
-        turns = Turns()
+        turns = RequestScheduler()
         for name in "abcdefgh":
             turns.enter(Player(name, 100, started))
         while len(started) < 400:
@@ -186,7 +186,7 @@ def test_turns_are_round_robin() -> None:
 def test_a_large_request_is_a_turn_of_its_own() -> None:
     async def scenario() -> None:
         started: list[str] = []
-        turns = Turns()
+        turns = RequestScheduler()
         turns.enter(Player("large", 10, started, size=TURN_REQUESTS))
         assert started == ["large"]
         await asyncio.sleep(0)

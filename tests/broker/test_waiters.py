@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from sharegroup.broker.waiters import Waiter, Waiters
+from sharegroup.broker.waiters import FetchWaiters, Waiter
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.sim import SimulatedLoop
 
@@ -20,7 +20,7 @@ ONE, OTHER = TopicIdPartition(UUID(int=1), 0), TopicIdPartition(UUID(int=1), 1)
 def test_a_wait_ends_by_a_wake_or_at_its_time() -> None:
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
-        waiters = Waiters()
+        waiters = FetchWaiters()
         with waiters.watch([ONE], HERE) as waiter:
             loop.call_later(3, waiters.wake, OTHER)
             loop.call_later(5, waiters.wake, ONE)
@@ -41,7 +41,7 @@ def test_a_wait_ends_by_a_wake_or_at_its_time() -> None:
 def test_a_wake_between_two_waits_is_not_lost() -> None:
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
-        waiters = Waiters()
+        waiters = FetchWaiters()
         with waiters.watch([ONE, OTHER, ONE], HERE) as waiter:
             waiters.wake(OTHER)
             await waiter.wait(loop.time() + 60)
@@ -54,7 +54,7 @@ def test_a_wake_between_two_waits_is_not_lost() -> None:
 def test_a_connection_wakes_its_own_fetches_only() -> None:
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
-        waiters = Waiters()
+        waiters = FetchWaiters()
         with waiters.watch([], HERE) as waiter, waiters.watch([ONE], THERE) as other:
             loop.call_later(3, waiters.wake_connection, HERE)
             loop.call_later(5, waiters.wake_all)
@@ -75,7 +75,7 @@ def looking(waiters: list[Waiter]) -> list[int]:
 
 
 def test_an_offer_goes_to_one_of_each_group_and_on_in_line() -> None:
-    waiters = Waiters()
+    waiters = FetchWaiters()
     plain = [waiters.watch([ONE], HERE) for _ in range(2)]
     group = [waiters.watch([ONE], HERE, "workers") for _ in range(3)]
     other = [waiters.watch([ONE], HERE, "others") for _ in range(3)]
@@ -102,7 +102,7 @@ def test_an_offer_goes_to_one_of_each_group_and_on_in_line() -> None:
 def test_an_offer_that_nobody_takes_reaches_everyone_in_line_and_ends(seed: int) -> None:
     """Several offers at once, and waiters that come, look, and leave without having looked."""
     random = Random(seed)
-    waiters = Waiters()
+    waiters = FetchWaiters()
     waiting: list[Waiter] = []
     looks: dict[Waiter, int] = {}
     offers = last = 0
@@ -133,7 +133,7 @@ def test_an_offer_that_nobody_takes_reaches_everyone_in_line_and_ends(seed: int)
 
 
 def test_a_thousand_in_line_cost_one_look_a_record() -> None:
-    waiters = Waiters()
+    waiters = FetchWaiters()
     line = [waiters.watch([ONE], HERE, "workers").__enter__() for _ in range(1000)]
     for _ in range(3000):
         waiters.offer(ONE)

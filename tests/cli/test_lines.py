@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sharegroup.cli.input_records import LineSplitter, NewRecord, parser
 from sharegroup.cli.outcome import UsageError
 from sharegroup.cli.record_json import record_json
-from sharegroup.client.core.record import Delivery, PlainFields, Record
+from sharegroup.client.core.record import HeldDelivery, PlainFields, Record
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.limits import INPUT_LINE_BYTES_MAX
 from sharegroup.model.offsets import OffsetRange
@@ -103,11 +103,11 @@ def test_a_record_as_json() -> None:
     }
 
 
-def delivery() -> Delivery:
+def delivery() -> HeldDelivery:
     """What a record is part of; it does not show in the JSON."""
     where = TopicIdPartition(uuid4(), 1)
     name = TopicPartition("t", 1)
-    return Delivery(where, name, OffsetRange(7, 7), 2, Lease(), deadline=0)
+    return HeldDelivery(where, name, OffsetRange(7, 7), 2, Lease(), deadline=0)
 
 
 class Lease:

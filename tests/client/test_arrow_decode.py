@@ -14,7 +14,7 @@ from sharegroup.arrow.schema import column_names
 from sharegroup.client.core.acknowledgements import SENT, UNDECIDED, AckType
 from sharegroup.client.core.fetched import FetchedPartition
 from sharegroup.client.core.held_deliveries import AcknowledgementMode, Holdings
-from sharegroup.client.core.record import Delivery
+from sharegroup.client.core.record import HeldDelivery
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.records.arrow_decode import ArrowDecoding, ArrowDelivery, decode_arrow
 from sharegroup.client.records.decode import decode_fetched
@@ -25,7 +25,7 @@ from tests.client.test_decode import batch, control, fetched
 DECODING = ArrowDecoding(column_names(include_headers=True), rows_wanted=1_000)
 
 
-def words(deliveries: Sequence[Delivery]) -> dict[int, int]:
+def words(deliveries: Sequence[HeldDelivery]) -> dict[int, int]:
     """Offset → the word on it; each offset in at most one delivery."""
     found: dict[int, int] = {}
     for one in deliveries:
@@ -36,7 +36,7 @@ def words(deliveries: Sequence[Delivery]) -> dict[int, int]:
     return found
 
 
-def by_record(deliveries: list[Delivery]) -> list[tuple[object, ...]]:
+def by_record(deliveries: list[HeldDelivery]) -> list[tuple[object, ...]]:
     return [
         (r.offset, r.timestamp, r.key, r.value, list(r.headers), r.topic, r.partition,
          r.delivery_count)

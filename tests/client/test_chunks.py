@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from sharegroup.client.core.positions import Position
 from sharegroup.client.errors import CorruptRecordBatch, RecordDeserializationError
-from sharegroup.client.group.arrow_chunks import ArrowChunk, ArrowForm
-from sharegroup.client.group.chunks import Chunk, Fetched, decode_chunk
+from sharegroup.client.group.arrow_chunks import ArrowChunk, ArrowChunkForm
+from sharegroup.client.group.chunks import Chunk, FetchedBytes, decode_chunk
 from sharegroup.client.records.decode import AS_BYTES, Decoding
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log import AbortedTransaction
@@ -87,8 +87,8 @@ logs = st.lists(
 ).map(log_of)
 
 
-def fetched(log: Log, first: int = 0, data: bytes | None = None) -> Fetched:
-    return Fetched(
+def fetched(log: Log, first: int = 0, data: bytes | None = None) -> FetchedBytes:
+    return FetchedBytes(
         WHERE, 1, Position(first), log.end, log.data if data is None else data, log.aborted
     )
 
@@ -120,7 +120,7 @@ def test_records_and_rows_are_those_that_were_committed(log: Log, each: int, fir
     assert taken(chunk, each) == wanted
     assert chunk.error is None
     assert chunk.end.offset == log.end
-    arrow = ArrowChunk(fetched(log, first), ArrowForm(each, False, AS_BYTES))
+    arrow = ArrowChunk(fetched(log, first), ArrowChunkForm(each, False, AS_BYTES))
     assert rows(arrow) == wanted
     assert arrow.end.offset == log.end
 
@@ -141,7 +141,7 @@ def test_damage_ends_a_chunk_and_changes_nothing_before_it(
     assert taken(chunk, each) == [offset for offset in log.visible if offset < first]
     assert isinstance(chunk.error, CorruptRecordBatch)
     assert first < chunk.end.offset <= log.end
-    arrow = ArrowChunk(fetched(log, data=bytes(damaged)), ArrowForm(each, False, AS_BYTES))
+    arrow = ArrowChunk(fetched(log, data=bytes(damaged)), ArrowChunkForm(each, False, AS_BYTES))
     assert rows(arrow) == [offset for offset in log.visible if offset < first]
     assert isinstance(arrow.error, CorruptRecordBatch)
 
@@ -157,7 +157,7 @@ def test_no_damage_leads_out_of_the_log(log: Log, at: int, each: int) -> None:
     assert set(taken(chunk, each)) <= set(range(log.end))
     assert 0 <= chunk.end.offset <= log.end
     assert chunk.error is not None or chunk.end.offset > 0
-    arrow = ArrowChunk(fetched(log, data=bytes(damaged)), ArrowForm(each, False, AS_BYTES))
+    arrow = ArrowChunk(fetched(log, data=bytes(damaged)), ArrowChunkForm(each, False, AS_BYTES))
     assert set(rows(arrow)) <= set(range(log.end))
     assert 0 <= arrow.end.offset <= log.end
 
@@ -186,4 +186,4 @@ def test_an_epoch_of_the_leader_comes_with_each_record() -> None:
 @pytest.mark.parametrize("count", [0, -1])
 def test_a_form_without_rows_is_refused(count: int) -> None:
     with pytest.raises(Exception, match="max_records"):
-        ArrowForm(count, False, AS_BYTES)
+        ArrowChunkForm(count, False, AS_BYTES)

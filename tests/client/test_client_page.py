@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from sharegroup.client import ShareConsumer
-from sharegroup.client.share.metrics import ConsumerMetrics
+from sharegroup.client.share.metrics import ShareConsumerMetrics
 
 PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text()
 
@@ -18,7 +18,7 @@ def test_every_public_name_is_on_the_page() -> None:
 
 def test_every_metric_is_on_the_page() -> None:
     async def read() -> list[tuple[str, str]]:
-        return list(ConsumerMetrics(asyncio.get_running_loop().time).read())
+        return list(ShareConsumerMetrics(asyncio.get_running_loop().time).read())
 
     for group, name in asyncio.run(read()):
         row = next(line for line in PAGE.splitlines() if line.startswith(f"| `{group}`"))

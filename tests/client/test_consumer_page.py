@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from sharegroup.client import Consumer
-from sharegroup.client.group.metrics import ConsumerMetrics
+from sharegroup.client.group.metrics import GroupConsumerMetrics
 
 PAGE = (Path(__file__).parents[2] / "docs" / "consumer.md").read_text()
 
@@ -18,7 +18,7 @@ def test_every_public_name_is_on_the_page() -> None:
 
 def test_every_metric_is_on_the_page() -> None:
     async def read() -> list[tuple[str, str]]:
-        return list(ConsumerMetrics(asyncio.get_running_loop().time, dict).read())
+        return list(GroupConsumerMetrics(asyncio.get_running_loop().time, dict).read())
 
     for group, name in asyncio.run(read()):
         row = next(line for line in PAGE.splitlines() if line.startswith(f"| `{group}`"))

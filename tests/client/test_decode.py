@@ -10,7 +10,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from crc32c import crc32c
 
 from sharegroup.client.core.acknowledgements import UNDECIDED, AckType
-from sharegroup.client.core.fetched import AcquiredRange, FetchedPartition, Lease
+from sharegroup.client.core.fetched import FetchedPartition, Lease, LockedRange
 from sharegroup.client.core.record import delivery_of
 from sharegroup.client.errors import CorruptRecordBatch, RecordDeserializationError
 from sharegroup.client.records.decode import Decoding, decode_fetched
@@ -48,7 +48,7 @@ def fetched(records: bytes | bytearray, *acquired: tuple[int, int, int]) -> Fetc
         topic_id=UUID(int=1),
         partition=3,
         records=bytes(records),
-        acquired=[AcquiredRange(*one) for one in acquired],
+        acquired=[LockedRange(*one) for one in acquired],
         error=None,
         lease=Lease(),
         lock_deadline=1.0,

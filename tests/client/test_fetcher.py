@@ -11,7 +11,7 @@ import pytest
 
 from sharegroup.client import ShareConsumer
 from sharegroup.client.core.fetched import FetchedPartition
-from sharegroup.client.core.record import Delivery
+from sharegroup.client.core.record import HeldDelivery
 from sharegroup.testing import broker
 from sharegroup.wire.apis import SHARE_FETCH
 
@@ -40,7 +40,7 @@ def test_the_next_fetch_is_sent_before_the_last_one_is_decoded(bootstrap: str) -
             settings = consumer._parts.fetcher.settings
             waiting: list[object] = []
 
-            def decode(fetched: Sequence[FetchedPartition]) -> Sequence[Delivery]:
+            def decode(fetched: Sequence[FetchedPartition]) -> Sequence[HeldDelivery]:
                 waiting.extend(one.api for one in connection._protocol._waiting)
                 return settings.decode(fetched)
 

@@ -15,7 +15,7 @@ import pytest
 from sharegroup import Admin, Consumer, Producer, Security, ShareConsumer, SharegroupError, sync
 from sharegroup.client.network.addresses import Address
 from sharegroup.client.network.connection import Connection
-from sharegroup.client.security.access import Access
+from sharegroup.client.security.access import ConnectionAccess
 from sharegroup.model.errors import KafkaError, SaslAuthenticationFailed, TopicAuthorizationFailed
 from sharegroup.spark.task.blocking import BlockingConnection
 from sharegroup.wire.apis import METADATA
@@ -209,7 +209,7 @@ def test_a_connection_logs_in_anew_and_goes_on(kafka: SecuredKafka) -> None:
             int(port),
             client_id="test",
             timeout_ms=10_000,
-            access=Access(with_tokens(kafka, tokens)),
+            access=ConnectionAccess(with_tokens(kafka, tokens)),
         )
         answered = 0
         while tokens.given < 4:  # the broker closes a connection whose login is over
@@ -231,7 +231,7 @@ def test_a_task_of_spark_logs_in_anew_and_goes_on(kafka: SecuredKafka) -> None:
         Address(host, int(port)),
         client_id="test",
         timeout_ms=10_000,
-        access=Access(with_tokens(kafka, tokens)),
+        access=ConnectionAccess(with_tokens(kafka, tokens)),
     )
     while tokens.given < 3:
         response = connection.call(METADATA, MetadataRequest(topics=[]), MetadataResponse)

@@ -12,7 +12,7 @@ import pytest
 from sharegroup.client.network.addresses import Address
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.connection import Connection
-from sharegroup.client.security.access import Access, shared_access
+from sharegroup.client.security.access import ConnectionAccess, shared_access
 from sharegroup.client.security.settings import NO_SECURITY, Security
 from sharegroup.model.errors import ConfigError, NetworkException, TlsFailed
 from sharegroup.spark.task.blocking import BlockingConnection
@@ -39,7 +39,7 @@ def server_tls(known: Identity, *, client_auth: str = "none") -> ssl.SSLContext:
     )
 
 
-async def metadata_of(server: ScriptedServer, access: Access) -> int:
+async def metadata_of(server: ScriptedServer, access: ConnectionAccess) -> int:
     """How many brokers a new connection sees."""
     connection = await Connection.open(
         "127.0.0.1", server.port, client_id="test", timeout_ms=60_000, access=access
@@ -52,7 +52,7 @@ async def metadata_of(server: ScriptedServer, access: Access) -> int:
         connection.close()
 
 
-def ask_blocking(port: int, access: Access) -> int:
+def ask_blocking(port: int, access: ConnectionAccess) -> int:
     connection = BlockingConnection(
         Address("127.0.0.1", port), client_id="test", timeout_ms=60_000, access=access
     )
@@ -67,7 +67,7 @@ def test_new_files_take_effect_with_the_next_connection(
     known: Identity, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = tmp_path / "ca.pem"
-    access = Access(Security(protocol="SSL", ca_location=str(file)))
+    access = ConnectionAccess(Security(protocol="SSL", ca_location=str(file)))
 
     async def scenario() -> None:
         async with ScriptedServer(tls=server_tls(known)) as server:
@@ -89,7 +89,7 @@ def test_new_files_take_effect_with_the_next_connection(
 
 def test_a_client_certificate_and_a_blocking_connection(known: Identity) -> None:
     client = signed(known, "client")
-    access = Access(
+    access = ConnectionAccess(
         Security(
             protocol="SSL",
             ca_text=known.certificate_pem,
@@ -98,7 +98,7 @@ def test_a_client_certificate_and_a_blocking_connection(known: Identity) -> None
             key_password="of the key",
         )
     )
-    without = Access(Security(protocol="SSL", ca_text=known.certificate_pem))
+    without = ConnectionAccess(Security(protocol="SSL", ca_text=known.certificate_pem))
 
     async def scenario() -> None:
         async with ScriptedServer(tls=server_tls(known, client_auth="required")) as server:
@@ -123,21 +123,21 @@ def test_without_verification_anybody_is_the_broker(known: Identity) -> None:
                 lambda access: asyncio.to_thread(ask_blocking, server.port, access),
             ):
                 with pytest.raises(TlsFailed, match="unknown authority"):
-                    await driver(Access(Security(protocol="SSL")))
-                assert await driver(Access(Security(protocol="SSL", verify=False))) == 1
+                    await driver(ConnectionAccess(Security(protocol="SSL")))
+                assert await driver(ConnectionAccess(Security(protocol="SSL", verify=False))) == 1
 
     asyncio.run(scenario())
 
 
 def test_one_side_without_tls(known: Identity) -> None:
-    tls = Access(Security(protocol="SSL", ca_text=known.certificate_pem))
+    tls = ConnectionAccess(Security(protocol="SSL", ca_text=known.certificate_pem))
 
     async def scenario() -> None:
         async with ScriptedServer(tls=server_tls(known)) as server:
             with pytest.raises(
                 (TlsFailed, NetworkException), match=r"set security\.protocol to SSL"
             ):
-                await metadata_of(server, Access(NO_SECURITY))
+                await metadata_of(server, ConnectionAccess(NO_SECURITY))
         async with ScriptedServer() as server:
             server_closes = "port without TLS, set security.protocol to PLAINTEXT"
             with pytest.raises((TlsFailed, NetworkException), match=server_closes):

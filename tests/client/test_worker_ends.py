@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sharegroup.client import Backoff, IllegalState, Record, ShareConsumer
-from sharegroup.client.worker.locks import LockKeeper
+from sharegroup.client.worker.locks import WorkerLocks
 from sharegroup.client.worker.settings import SIGNALS
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicIdPartition
@@ -154,7 +154,7 @@ def test_renewals_detect_a_single_lost_lock(kafka: LocalBroker) -> None:
             await poll_until(one, 2)
             kafka.advance(seconds=11)
             [taken] = await poll_until(other, 1)
-            keeper = LockKeeper(one._parts.holdings, one._parts.member, renewing=True)
+            keeper = WorkerLocks(one._parts.holdings, one._parts.member, renewing=True)
             keeper._on_lost = lambda partition, offset: lost.append((partition, offset))
             await keeper._renew_all()
         assert [offset for _, offset in lost] == [taken.offset] == [0]

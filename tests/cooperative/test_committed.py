@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharegroup.cooperative.committed import Committed, Committing
+from sharegroup.cooperative.committed import CommittedRanges, Committing
 from sharegroup.cooperative.intervals import Interval
 
 RANGES = st.lists(
@@ -16,15 +16,15 @@ RANGES = st.lists(
 
 def test_the_draft_s_example() -> None:
     """Its stable 42 is our 43: the last that is committed, and the first that is not."""
-    committed = Committed(43, [(45, 47), (50, 50)])
+    committed = CommittedRanges(43, [(45, 47), (50, 50)])
     assert committed.commit([(48, 49)]) == Committing(None, ((45, 47), (50, 50)), ((45, 50),), 0)
-    committed = Committed(43, [(45, 47)])
+    committed = CommittedRanges(43, [(45, 47)])
     assert committed.commit([(43, 44)]) == Committing(48, ((45, 47),), (), 0)
     assert (committed.stable, committed.ranges) == (48, ())
 
 
 def test_gap_amending() -> None:
-    committed = Committed(41, [(43, 45), (48, 49)])
+    committed = CommittedRanges(41, [(43, 45), (48, 49)])
     assert committed.uncommitted(41, 50) == ((41, 42), (46, 47), (50, 50))
     assert committed.uncommitted(0, 42) == ((41, 42),)
     assert committed.uncommitted(43, 45) == ()
@@ -32,13 +32,13 @@ def test_gap_amending() -> None:
 
 
 def test_what_is_committed_again_is_counted() -> None:
-    committed = Committed(10, [(20, 29)])
+    committed = CommittedRanges(10, [(20, 29)])
     assert committed.commit([(5, 12), (25, 34)]) == Committing(13, ((20, 29),), ((20, 34),), 10)
     assert committed.commit([(21, 22), (0, 3)]) == Committing(None, (), (), 6)
 
 
 def test_a_plain_commit_takes_the_ranges_away() -> None:
-    committed = Committed(10, [(20, 29), (40, 49)])
+    committed = CommittedRanges(10, [(20, 29), (40, 49)])
     assert committed.reset(25) == Committing(25, ((20, 29), (40, 49)), (), 0)
     assert (committed.stable, committed.ranges) == (25, ())
 
@@ -46,7 +46,7 @@ def test_a_plain_commit_takes_the_ranges_away() -> None:
 @given(st.integers(0, 20), st.lists(RANGES, max_size=12))
 def test_beside_a_set(stable: int, commits: list[list[Interval]]) -> None:
     """The records on disk, replayed, are the ranges in memory as well."""
-    committed = Committed(stable)
+    committed = CommittedRanges(stable)
     done = set(range(stable))
     disk: set[Interval] = set()
     on_disk = stable
@@ -68,7 +68,7 @@ def test_beside_a_set(stable: int, commits: list[list[Interval]]) -> None:
         assert behind == {offset for offset in done if offset > committed.stable}
         assert disk == set(committed.ranges)
         assert on_disk == committed.stable
-        again = Committed(on_disk, disk)
+        again = CommittedRanges(on_disk, disk)
         assert (again.stable, again.ranges) == (committed.stable, committed.ranges)
         left = [n for first, last in committed.uncommitted(7, 55) for n in range(first, last + 1)]
         assert left == [n for n in range(7, 56) if n not in done]

@@ -18,7 +18,7 @@ from uuid import UUID
 import pytest
 from confluent_kafka import AcknowledgeType
 
-from sharegroup.broker.coordination.share_state_log import Change
+from sharegroup.broker.coordination.share_state_log import StateWrite
 from sharegroup.broker.internal_topics import SHARE_GROUP_STATE
 from sharegroup.broker.server import Broker
 from sharegroup.model import errors
@@ -156,10 +156,10 @@ async def go_on(broker: Broker, topic_id: UUID) -> None:
         base = stored.start_offset + 50
         for turn in range(7):
             batch = StateBatch(base + 2 * turn, base + 2 * turn, 2 * (turn % 3), 1 + turn % 2)
-            await state.write([Change(key, stored.state_epoch, 5, -1, turn, (batch,))])
+            await state.write([StateWrite(key, stored.state_epoch, 5, -1, turn, (batch,))])
         for count, lowers in ((9, False), (8, True)):  # as an operator releases a record
             batch = StateBatch(base + 30, base + 30, 0, count)
-            change = Change(key, stored.state_epoch, 5, -1, -1, (batch,), lowers)
+            change = StateWrite(key, stored.state_epoch, 5, -1, -1, (batch,), lowers)
             await state.write([change])
         assert batch in (await state.read(key, 5)).batches
     again = [SharePartitionKey("deleted", topic_id, partition) for partition in range(PARTITIONS)]
@@ -169,7 +169,7 @@ async def go_on(broker: Broker, topic_id: UUID) -> None:
         await shard.shorten()
     await state.delete(again[:1])
     last = SharePartitionKey("altered", topic_id, 1)
-    await state.write([Change(last, -1, -1, 14, 1, (StateBatch(16, 16, 4, 3),))])
+    await state.write([StateWrite(last, -1, -1, 14, 1, (StateBatch(16, 16, 4, 3),))])
 
 
 def replace_logs(source: Path, target: Path) -> None:

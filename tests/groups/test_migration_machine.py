@@ -25,11 +25,11 @@ from sharegroup.groups.classic.records import (
     ClassicTombstone,
 )
 from sharegroup.groups.classic.requests import (
-    Answer,
+    ClassicAnswer,
     Effects,
     Join,
     Joined,
-    Leaving,
+    LeavingMember,
     Now,
     Protocol,
     Refused,
@@ -42,14 +42,14 @@ from sharegroup.groups.consumer.groups import ConsumerGroups
 from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat
 from sharegroup.groups.consumer.migration import MigrationPolicy
 from sharegroup.groups.consumer.records import WrittenRecord
-from sharegroup.groups.topics import TopicInfo, TopicsImage
+from sharegroup.groups.topics import KnownTopic, TopicsImage
 from sharegroup.model.errors import KafkaError
 from tests.broker.migration_wire import subscription
 
 NAMES = ("a", "b", "static")
 PARTITIONS = 5
 TOPIC = UUID(int=1)
-TOPICS = TopicsImage({"t": TopicInfo(TOPIC, PARTITIONS)})
+TOPICS = TopicsImage({"t": KnownTopic(TOPIC, PARTITIONS)})
 SETTINGS = GroupSettings(consumer_session_timeout_ms=10_000, consumer_assignment_interval_ms=1_000)
 SESSION_MS, REBALANCE_MS = 10_000, 4_000
 
@@ -60,7 +60,7 @@ class Server:
     def __init__(self, log: list[WrittenRecord]) -> None:
         self.log = log
         self.now_ms = 0
-        self.answers: dict[int, Answer] = {}
+        self.answers: dict[int, ClassicAnswer] = {}
         self.classic = ClassicGroups(Settings(100, 500))
         self.consumer = ConsumerGroups(
             lambda _: SETTINGS, classic=self, migration_policy=MigrationPolicy.BIDIRECTIONAL
@@ -326,7 +326,7 @@ class Migration(RuleBasedStateMachine):
             answer, records = Refused(error), ()
         self.server.log += records
         assert isinstance(answer, Joined | Synced | Refused)
-        self.server.answers[self.ids] = Answer(self.ids, answer)
+        self.server.answers[self.ids] = ClassicAnswer(self.ids, answer)
 
     def take_answer(self, client: Client) -> None:
         if client.token is None or client.token not in self.server.answers:
@@ -355,7 +355,7 @@ class Migration(RuleBasedStateMachine):
         client = self.clients.get((name, False))
         if client is None or client.token is not None or not client.member_id:
             return
-        leaving = [Leaving(client.member_id, client.instance_id)]
+        leaving = [LeavingMember(client.member_id, client.instance_id)]
         if self.consumer_group():
             _, records = self.server.consumer.classic_members.leave("g", leaving, TOPICS)
             self.server.log += records

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sharegroup.groups.offsets import NONE, Commit, Committed, CommittedOffsets, OffsetRecord
+from sharegroup.groups.offsets import NONE, Commit, CommittedOffset, CommittedOffsets, OffsetRecord
 from sharegroup.model.ids import NULL_TOPIC_ID, TopicPartition
 from sharegroup.wire.internal.offsets import decode_record, encode_record
 
@@ -35,7 +35,7 @@ class Happened(NamedTuple):
     group_id: str
     topic: str
     partition: int
-    committed: Committed | None
+    committed: CommittedOffset | None
     transaction: int
     """0 outside transactions."""
 
@@ -73,7 +73,7 @@ class Naive:
                 return its[at + 1 :]
         return its
 
-    def get(self, group_id: str, topic: str, partition: int) -> Committed | None:
+    def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         counts = [
             one.committed
             for one in self._since_deletion(group_id, topic, partition)
@@ -110,7 +110,9 @@ class Life:
         self.now_ms += 1
         offset = self.random.randint(0, 100)
         return [
-            Commit(topic, at, Committed(offset, 3, "text", self.now_ms, NONE, TOPIC_IDS[topic]))
+            Commit(
+                topic, at, CommittedOffset(offset, 3, "text", self.now_ms, NONE, TOPIC_IDS[topic])
+            )
             for topic, at in where
         ]
 
@@ -244,7 +246,7 @@ def test_random_lives(seed: int) -> None:
 
 
 def one(commit_ms: int, expire_ms: int = NONE) -> list[Commit]:
-    return [Commit("a", 0, Committed(5, commit_ms=commit_ms, expire_ms=expire_ms))]
+    return [Commit("a", 0, CommittedOffset(5, commit_ms=commit_ms, expire_ms=expire_ms))]
 
 
 @pytest.mark.parametrize(
@@ -282,7 +284,7 @@ def test_pending_and_subscribed_offsets_do_not_expire() -> None:
 def test_offsets_in_missing_topics_are_deleted() -> None:
     offsets = CommittedOffsets()
     for topic, noted in (("same", 1), ("made anew", 2), ("gone", 3), ("not noted", 0)):
-        offsets.commit("g", [Commit(topic, 0, Committed(1, topic_id=UUID(int=noted)))])
+        offsets.commit("g", [Commit(topic, 0, CommittedOffset(1, topic_id=UUID(int=noted)))])
     now = {"same": UUID(int=1), "made anew": UUID(int=9), "not noted": UUID(int=4)}
     records = offsets.delete_missing(now.get)
     assert {record.topic for record in records} == {"made anew", "gone"}

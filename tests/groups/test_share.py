@@ -18,7 +18,7 @@ from sharegroup.groups.share.records import (
     ShareTargetAssignmentMetadata,
     TopicPartitions,
 )
-from sharegroup.groups.topics import TopicInfo, TopicsImage
+from sharegroup.groups.topics import KnownTopic, TopicsImage
 from sharegroup.model.errors import (
     FencedMemberEpoch,
     GroupIdNotFound,
@@ -30,7 +30,7 @@ from sharegroup.model.errors import (
 )
 
 FLIGHTS, DELAYS = UUID(int=1), UUID(int=2)
-TOPICS = TopicsImage({"flights": TopicInfo(FLIGHTS, 4), "delays": TopicInfo(DELAYS, 1)})
+TOPICS = TopicsImage({"flights": KnownTopic(FLIGHTS, 4), "delays": KnownTopic(DELAYS, 1)})
 SETTINGS = GroupSettings()
 
 
@@ -140,7 +140,7 @@ def test_new_topics_start_by_the_reset_policy_and_added_partitions_at_zero() -> 
     missing = groups.uninitialized(join("a", "delays", "nowhere"), TOPICS)
     assert missing == (to_initialize(DELAYS, "delays", 0),)
     epoch = groups.do(join("a", "delays")).member_epoch
-    grown = TopicsImage({"delays": TopicInfo(DELAYS, 2)})
+    grown = TopicsImage({"delays": KnownTopic(DELAYS, 2)})
     missing = groups.uninitialized(beat("a", epoch), grown)
     assert missing == (to_initialize(DELAYS, "delays", 1, start=0),)
     assert groups.initialization_epoch("g") == 2
@@ -206,10 +206,10 @@ def test_a_deleted_topic_is_removed_from_state_and_assignment() -> None:
     assert groups.holds(DELAYS) == [("g", TopicPartitions(DELAYS, "delays", (0,)))]
     groups.log += groups.topics_deleted({DELAYS})
     assert groups.holds(DELAYS) == []
-    left = TopicsImage({"flights": TopicInfo(FLIGHTS, 4)})
+    left = TopicsImage({"flights": KnownTopic(FLIGHTS, 4)})
     assert groups.do(beat("a", 2), 5_000, left).assignment == {FLIGHTS: (0, 1, 2, 3)}
     assert groups.topic_ids() == {FLIGHTS}
-    again = TopicsImage({**left.topics, "delays": TopicInfo(UUID(int=9), 1)})
+    again = TopicsImage({**left.topics, "delays": KnownTopic(UUID(int=9), 1)})
     assert groups.uninitialized(beat("a", 3), again) == (to_initialize(UUID(int=9), "delays", 0),)
     result = groups.do(beat("a", 3), 6_000, again)
     assert result.assignment == {FLIGHTS: (0, 1, 2, 3), UUID(int=9): (0,)}
@@ -290,7 +290,7 @@ def test_a_deletion_interrupted_by_a_crash_is_retried() -> None:
     groups.log += begun.records
     restored = rebuilt(groups.log)
     assert restored.state_partitions("g") == ()
-    only_flights = TopicsImage({"flights": TopicInfo(FLIGHTS, 4)})
+    only_flights = TopicsImage({"flights": KnownTopic(FLIGHTS, 4)})
     assert restored.begin_deletion("g", only_flights).topics == (
         TopicPartitions(FLIGHTS, "flights", (0, 1, 2, 3)),
     )

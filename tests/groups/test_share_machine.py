@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from sharegroup.groups.config import GroupSettings
-from sharegroup.groups.share.group import ShareMember
+from sharegroup.groups.share.group import ShareGroupMember
 from sharegroup.groups.share.groups import ShareGroups
 from sharegroup.groups.share.heartbeat import ShareHeartbeat, ToInitialize
 from sharegroup.groups.share.records import ShareRecord, TopicPartitions
-from sharegroup.groups.topics import TopicInfo, TopicsImage
+from sharegroup.groups.topics import KnownTopic, TopicsImage
 
 NAMES = ("flights", "delays", "planes")
 MEMBERS = tuple("abcdef")
@@ -46,7 +46,7 @@ class ShareGroupsMachine(RuleBasedStateMachine):
     def start(self) -> None:
         self.now_ms = 0
         self.ids = 0
-        self.topics: dict[str, TopicInfo] = {}
+        self.topics: dict[str, KnownTopic] = {}
         self.log: list[ShareRecord] = []
         self.groups = ShareGroups(lambda _: SETTINGS, group_size_max=len(MEMBERS))
         self.told: dict[str, int] = {}
@@ -128,7 +128,7 @@ class ShareGroupsMachine(RuleBasedStateMachine):
         if every and len(set(self.wishes.values())) == 1:
             assert set(held.values()) == {-(-len(self.told) // len(every))}
 
-    def member(self, member: str) -> ShareMember:
+    def member(self, member: str) -> ShareGroupMember:
         return next(m for m in self.groups.describe("g").members if m.member_id == member)
 
     def forget(self, member: str) -> None:
@@ -166,14 +166,14 @@ class ShareGroupsMachine(RuleBasedStateMachine):
     @rule(name=st.sampled_from(NAMES))
     def create_topic(self, name: str) -> None:
         self.ids += 1
-        self.topics.setdefault(name, TopicInfo(UUID(int=self.ids), 1))
+        self.topics.setdefault(name, KnownTopic(UUID(int=self.ids), 1))
         self.image = TopicsImage(dict(self.topics))
 
     @rule(name=st.sampled_from(NAMES))
     def grow_topic(self, name: str) -> None:
         if name in self.topics:
             topic_id, count = self.topics[name]
-            self.topics[name] = TopicInfo(topic_id, min(count + 2, 9))
+            self.topics[name] = KnownTopic(topic_id, min(count + 2, 9))
             self.image = TopicsImage(dict(self.topics))
 
     @rule(name=st.sampled_from(NAMES))

@@ -6,7 +6,7 @@ import pytest
 
 from sharegroup.model.errors import InvalidRequest, PolicyViolation
 from sharegroup.model.limits import QUOTAS_MAX
-from sharegroup.quotas.alteration import Alteration, Change, changes_of, entity_of
+from sharegroup.quotas.alteration import Alteration, AlteredQuota, changes_of, entity_of
 from sharegroup.quotas.entity import Entity
 
 Parts = list[tuple[str, str | None]]
@@ -34,7 +34,7 @@ Parts = list[tuple[str, str | None]]
 )
 def test_what_is_refused(parts: Parts, key: str, value: float, sentence: str) -> None:
     with pytest.raises(InvalidRequest, match=sentence):
-        changes_of(Alteration(parts, [Change(key, value)]), {})
+        changes_of(Alteration(parts, [AlteredQuota(key, value)]), {})
 
 
 @pytest.mark.parametrize(
@@ -49,13 +49,13 @@ def test_what_is_refused(parts: Parts, key: str, value: float, sentence: str) ->
     ],
 )
 def test_what_is_taken(parts: Parts, key: str, value: float) -> None:
-    entity, changes = changes_of(Alteration(parts, [Change(key, value)]), {})
+    entity, changes = changes_of(Alteration(parts, [AlteredQuota(key, value)]), {})
     assert entity == tuple(sorted(parts))
-    assert changes == [Change(key, value)]
+    assert changes == [AlteredQuota(key, value)]
 
 
 def test_a_quota_named_twice_is_refused() -> None:
-    twice = [Change("producer_byte_rate", 1), Change("producer_byte_rate", None)]
+    twice = [AlteredQuota("producer_byte_rate", 1), AlteredQuota("producer_byte_rate", None)]
     with pytest.raises(InvalidRequest, match="it names producer_byte_rate twice"):
         changes_of(Alteration([("user", "u")], twice), {})
 
@@ -64,13 +64,13 @@ def test_only_what_makes_a_difference_changes() -> None:
     user = entity_of([("user", "u")])
     held = {(user, "producer_byte_rate"): 5.0, (user, "consumer_byte_rate"): 6.0}
     asked = [
-        Change("producer_byte_rate", 5.0),
-        Change("consumer_byte_rate", None),
-        Change("request_percentage", None),
-        Change("no_such_quota", None),
+        AlteredQuota("producer_byte_rate", 5.0),
+        AlteredQuota("consumer_byte_rate", None),
+        AlteredQuota("request_percentage", None),
+        AlteredQuota("no_such_quota", None),
     ]
     _, changes = changes_of(Alteration([("user", "u")], asked), held)
-    assert changes == [Change("consumer_byte_rate", None)]
+    assert changes == [AlteredQuota("consumer_byte_rate", None)]
 
 
 def test_there_is_a_most() -> None:
@@ -78,10 +78,10 @@ def test_there_is_a_most() -> None:
         (entity_of([("user", f"u{number}")]), "producer_byte_rate"): 1.0
         for number in range(QUOTAS_MAX - 1)
     }
-    one, two = Change("producer_byte_rate", 1), Change("consumer_byte_rate", 1)
+    one, two = AlteredQuota("producer_byte_rate", 1), AlteredQuota("consumer_byte_rate", 1)
     assert changes_of(Alteration([("user", "v")], [one]), held)[1] == [one]
     with pytest.raises(PolicyViolation, match="at most 10000"):
         changes_of(Alteration([("user", "v")], [one, two]), held)
-    replaced = [Change("producer_byte_rate", 2)]
+    replaced = [AlteredQuota("producer_byte_rate", 2)]
     held[entity_of([("user", "w")]), "producer_byte_rate"] = 1.0
     assert changes_of(Alteration([("user", "w")], replaced), held)[1] == replaced

@@ -13,9 +13,9 @@ from sharegroup.quotas.alteration import entity_of
 from sharegroup.quotas.client_rates import ClientRates
 from sharegroup.quotas.entity import CLIENT_ID, USER, Entity
 from sharegroup.quotas.precedence import Precedence
-from sharegroup.quotas.rate import Rate, Window
+from sharegroup.quotas.rate import Rate, RateWindow
 
-WINDOW = Window(11, 1_000)
+WINDOW = RateWindow(11, 1_000)
 
 
 def entity(**names: str | None) -> Entity:

@@ -8,11 +8,16 @@ from hypothesis import strategies as st
 
 from sharegroup.model.config import INT_MAX
 from sharegroup.model.limits import QUOTA_CLIENTS_MAX
-from sharegroup.quotas.connection_rates import AT_ONCE, Admission, ConnectionRates, canonical
+from sharegroup.quotas.connection_rates import (
+    AT_ONCE,
+    ConnectionAdmission,
+    ConnectionRates,
+    canonical,
+)
 from sharegroup.quotas.entity import IP
-from sharegroup.quotas.rate import Window
+from sharegroup.quotas.rate import RateWindow
 
-WINDOW = Window(11, 1_000)
+WINDOW = RateWindow(11, 1_000)
 
 
 def rates(**quotas: float) -> ConnectionRates:
@@ -28,7 +33,7 @@ def test_an_address_over_its_quota_is_refused_after_the_throttle_time_and_does_n
     for _ in range(20):
         assert made.admit("127.0.0.1", INT_MAX, 0) == AT_ONCE
     for _ in range(100):
-        assert made.admit("127.0.0.1", INT_MAX, 0) == Admission(500, refused=True)
+        assert made.admit("127.0.0.1", INT_MAX, 0) == ConnectionAdmission(500, refused=True)
     assert made.admit("127.0.0.2", INT_MAX, 0) == AT_ONCE, "another address"
     assert made.admit("127.0.0.1", INT_MAX, 500) == AT_ONCE
     made.check_invariants()

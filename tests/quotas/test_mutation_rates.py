@@ -10,9 +10,9 @@ from sharegroup.model.config import INT_MAX
 from sharegroup.model.limits import QUOTA_CLIENTS_MAX
 from sharegroup.quotas.entity import CLIENT_ID, USER
 from sharegroup.quotas.mutation_rates import MutationRates
-from sharegroup.quotas.rate import Window
+from sharegroup.quotas.rate import RateWindow
 
-WINDOW = Window(11, 1_000)
+WINDOW = RateWindow(11, 1_000)
 ANY_CLIENT = ((CLIENT_ID, None),)
 
 

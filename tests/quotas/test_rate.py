@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharegroup.model.config import INT_MAX
-from sharegroup.quotas.rate import Rate, Window
+from sharegroup.quotas.rate import Rate, RateWindow
 
-TEN_SECONDS = Window(11, 1_000)
+TEN_SECONDS = RateWindow(11, 1_000)
 
 
 class NaiveRate:
@@ -18,7 +18,7 @@ class NaiveRate:
     def __init__(self) -> None:
         self.events: list[tuple[int, float]] = []
 
-    def samples(self, window: Window, now_ms: int) -> list[tuple[int, int, float]]:
+    def samples(self, window: RateWindow, now_ms: int) -> list[tuple[int, int, float]]:
         """(start, last event, amount) of those that count."""
         found: list[tuple[int, int, float]] = []
         for at_ms, amount in self.events:
@@ -29,7 +29,7 @@ class NaiveRate:
                 found.append((at_ms, at_ms, amount))
         return [each for each in found if now_ms - each[1] < window.samples * window.sample_ms]
 
-    def per_second(self, window: Window, now_ms: int) -> float:
+    def per_second(self, window: RateWindow, now_ms: int) -> float:
         counted = self.samples(window, now_ms)
         elapsed_ms = now_ms - counted[0][0] if counted else 0
         while elapsed_ms // window.sample_ms < window.samples - 1:
@@ -37,13 +37,13 @@ class NaiveRate:
         return sum(each[2] for each in counted) * 1000 / max(elapsed_ms, 1)
 
 
-WINDOWS = st.builds(Window, st.integers(1, 12), st.integers(1, 2_000))
+WINDOWS = st.builds(RateWindow, st.integers(1, 12), st.integers(1, 2_000))
 STEPS = st.lists(st.tuples(st.integers(0, 3_000), st.integers(0, 1_000)), max_size=60)
 
 
 @given(window=WINDOWS, steps=STEPS, quota=st.floats(0.01, 10_000))
 def test_it_is_what_all_events_say(
-    window: Window, steps: list[tuple[int, int]], quota: float
+    window: RateWindow, steps: list[tuple[int, int]], quota: float
 ) -> None:
     rate, naive, now_ms = Rate(), NaiveRate(), 0
     for passed_ms, amount in steps:

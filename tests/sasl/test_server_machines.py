@@ -14,7 +14,7 @@ from sharegroup.sasl.scram_keys import (
     salt_password,
 )
 from sharegroup.sasl.server import (
-    Refused,
+    LoginRefused,
     ScramServer,
     parse_bearer,
     parse_plain,
@@ -77,7 +77,7 @@ def test_names_are_escaped() -> None:
     ],
 )
 def test_first_messages_that_are_refused(first: bytes) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(LoginRefused):
         server().first(first)
 
 
@@ -106,14 +106,14 @@ def changed(old: bytes, new: bytes) -> bytes:
 def test_last_messages_that_are_refused(final: bytes) -> None:
     machine = server()
     machine.first(FIRST)
-    with pytest.raises(Refused):
+    with pytest.raises(LoginRefused):
         machine.final(final)
 
 
 def test_a_recorded_exchange_proves_nothing_a_second_time() -> None:
     machine = server("another")
     machine.first(FIRST)
-    with pytest.raises(Refused, match="nonce of another exchange"):
+    with pytest.raises(LoginRefused, match="nonce of another exchange"):
         machine.final(FINAL)
 
 
@@ -163,7 +163,7 @@ def test_plain() -> None:
     ],
 )
 def test_plain_messages_that_are_refused(message: bytes) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(LoginRefused):
         parse_plain(message)
 
 
@@ -191,13 +191,13 @@ def test_bearer() -> None:
     ],
 )
 def test_bearer_messages_that_are_refused(message: bytes) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(LoginRefused):
         parse_bearer(message)
 
 
 def test_a_long_name_is_cut_in_the_log() -> None:
     machine = ScramServer(SHA_256, lambda _: kept(), "S")
     machine.first(b"n,,n=" + b"u" * 10_000 + b",r=C")
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(LoginRefused) as refused:
         machine.final(b"c=biws,r=CS,p=" + base64.b64encode(bytes(32)))
     assert len(str(refused.value)) < 200

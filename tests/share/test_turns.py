@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from sharegroup.cooperative.intervals import Intervals, normal
 from sharegroup.model.errors import InvalidFetchSessionEpoch
 from sharegroup.share.settings import DeliverySettings
-from sharegroup.share.turns import FIRST_TURN, TURN_RECORDS, Turns
+from sharegroup.share.turns import FIRST_TURN, TURN_RECORDS, PartitionTurns
 
 LOCK_MS = 1_000
 SETTINGS = DeliverySettings(lock_ms=LOCK_MS, delivery_count_limit=1 << 30, record_locks_max=200)
@@ -18,7 +18,9 @@ BATCH = 10
 END = 400
 
 
-def given(turns: Turns, member: str, number: int, now_ms: int = 0, *, end: int = END) -> Intervals:
+def given(
+    turns: PartitionTurns, member: str, number: int, now_ms: int = 0, *, end: int = END
+) -> Intervals:
     """A turn over a log of batches of ten, every seventh of which is missing."""
     again = turns.begin(member, number, now_ms, SETTINGS)
     while not again:
@@ -43,7 +45,7 @@ def offsets(ranges: Intervals) -> set[int]:
 
 
 def test_a_turn_that_is_asked_for_again_gets_the_same_records() -> None:
-    turns = Turns(0)
+    turns = PartitionTurns(0)
     first = given(turns, "a", 1, end=20)
     assert first == ((0, 19),)
     assert given(turns, "b", 1, end=30) == ((20, 29),)
@@ -53,7 +55,7 @@ def test_a_turn_that_is_asked_for_again_gets_the_same_records() -> None:
 
 
 def test_a_member_that_begins_anew_gives_back_what_it_held() -> None:
-    turns = Turns(0)
+    turns = PartitionTurns(0)
     held = given(turns, "a", 1, end=20)
     assert turns.commit("a", ((0, 4),), 0, SETTINGS)
     assert given(turns, "a", FIRST_TURN, end=20) == ((5, 19),)
@@ -62,14 +64,14 @@ def test_a_member_that_begins_anew_gives_back_what_it_held() -> None:
 
 @pytest.mark.parametrize("number", [0, 2, 3, -1])
 def test_a_turn_that_is_not_the_members_is_refused(number: int) -> None:
-    turns = Turns(0)
+    turns = PartitionTurns(0)
     given(turns, "b", 1)
     with pytest.raises(InvalidFetchSessionEpoch):
         given(turns, "a", number)
 
 
 def test_who_has_left_holds_nothing() -> None:
-    turns = Turns(0)
+    turns = PartitionTurns(0)
     held = given(turns, "a", 1)
     turns.keep({"b"}, 0, SETTINGS)
     assert given(turns, "b", 1) == held
@@ -78,7 +80,7 @@ def test_who_has_left_holds_nothing() -> None:
 
 
 def test_a_lock_ends_unless_its_member_commits() -> None:
-    turns = Turns(0)
+    turns = PartitionTurns(0)
     held = given(turns, "a", 1, now_ms=0)
     assert turns.commit("a", (), LOCK_MS - 1, SETTINGS)
     turns.keep(MEMBERS, LOCK_MS, SETTINGS)
@@ -88,11 +90,15 @@ def test_a_lock_ends_unless_its_member_commits() -> None:
 
 
 def test_what_the_group_has_committed_is_not_given() -> None:
-    assert given(Turns(3, ((5, 9), (15, 15))), "a", 1, end=20) == ((3, 4), (10, 14), (16, 19))
+    assert given(PartitionTurns(3, ((5, 9), (15, 15))), "a", 1, end=20) == (
+        (3, 4),
+        (10, 14),
+        (16, 19),
+    )
 
 
 def test_holes_are_told_until_they_are_committed() -> None:
-    turns = Turns(0)
+    turns = PartitionTurns(0)
     assert given(turns, "a", 1, end=60) == ((0, 29), (40, 49))
     assert turns.holes == ((30, 39),)
     assert turns.commit("a", ((0, 29), (40, 49)), 0, SETTINGS)
@@ -102,26 +108,26 @@ def test_holes_are_told_until_they_are_committed() -> None:
 
 
 def test_damage_is_a_hole() -> None:
-    turns = Turns(0)
+    turns = PartitionTurns(0)
     turns.lost(0, 9)
     assert turns.holes == ((0, 9),)
     assert given(turns, "a", 1, end=20) == ((10, 19),)
 
 
 def test_a_group_that_has_moved_back_begins_with_a_new_object() -> None:
-    turns = Turns(10)
+    turns = PartitionTurns(10)
     assert turns.follow(20)
     assert not turns.follow(19)
 
 
 def test_a_commit_of_what_was_never_given_is_noticed() -> None:
-    turns = Turns(0)
+    turns = PartitionTurns(0)
     given(turns, "a", 1)
     assert not turns.commit("a", ((END, END + 1),), 0, SETTINGS)
 
 
 def test_a_turn_has_about_so_many_records() -> None:
-    turns = Turns(0)
+    turns = PartitionTurns(0)
     wide = DeliverySettings(lock_ms=1, delivery_count_limit=9, record_locks_max=1 << 30)
     turns.begin("a", 1, 0, wide)
     read = [(base, base + 299) for base in range(0, 3_000, 300)]
@@ -135,7 +141,7 @@ class TurnsBesideModel(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.turns = Turns(0)
+        self.turns = PartitionTurns(0)
         self.now_ms = 0
         self.done: set[int] = set()
         self.held: dict[int, tuple[str, int]] = {}

@@ -11,7 +11,7 @@ import pytest
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
-from sharegroup.spark.ack_files import Inbox, Outbox
+from sharegroup.spark.ack_files import AckOutbox, Inbox
 from sharegroup.spark.locations import folder
 from sharegroup.spark.ranges import Decision
 
@@ -37,18 +37,18 @@ def files(location: str) -> list[str]:
 
 def test_decisions_are_matched_by_content(location: str) -> None:
     source = inbox(location)
-    Outbox(location).put({ORDERS: [[0, 4, 1, 0], [5, 5, 2, 300]]})
+    AckOutbox(location).put({ORDERS: [[0, 4, 1, 0], [5, 5, 2, 300]]})
     assert source.take(TOPICS) == {KEY: [Decision(0, 4, 1), Decision(5, 5, 2, 300)]}
 
 
 def test_a_restart_finds_the_decisions_until_a_later_batch_is_settled(location: str) -> None:
     source = inbox(location)
-    Outbox(location).put({ORDERS: [[0, 4, 3, 0]]})
+    AckOutbox(location).put({ORDERS: [[0, 4, 3, 0]]})
     assert source.take(TOPICS) == {KEY: [Decision(0, 4, 3)]}
     source.close()
     restarted = inbox(location)
     assert restarted.take(TOPICS) == {KEY: [Decision(0, 4, 3)]}
-    Outbox(location).put({ORDERS: [[5, 9, 1, 0]]})
+    AckOutbox(location).put({ORDERS: [[5, 9, 1, 0]]})
     assert restarted.take(TOPICS) == {KEY: [Decision(5, 9, 1)]}
     assert restarted.take(TOPICS) == {}
     assert files(location) == []
@@ -56,14 +56,14 @@ def test_a_restart_finds_the_decisions_until_a_later_batch_is_settled(location: 
 
 def test_the_later_of_two_files_about_a_record_counts(location: str) -> None:
     source = inbox(location)
-    Outbox(location).put({ORDERS: [[0, 9, 1, 0]]})
-    Outbox(location).put({ORDERS: [[3, 4, 3, 0]]})
+    AckOutbox(location).put({ORDERS: [[0, 9, 1, 0]]})
+    AckOutbox(location).put({ORDERS: [[3, 4, 3, 0]]})
     assert source.take(TOPICS) == {KEY: [Decision(0, 2, 1), Decision(3, 4, 3), Decision(5, 9, 1)]}
 
 
 def test_two_sources_in_one_folder_take_their_own_topics(location: str) -> None:
     one, two = inbox(location), inbox(location, "refunds")
-    Outbox(location).put({ORDERS: [[0, 0, 1, 0]], TopicPartition("refunds", 2): [[7, 8, 3, 0]]})
+    AckOutbox(location).put({ORDERS: [[0, 0, 1, 0]], TopicPartition("refunds", 2): [[7, 8, 3, 0]]})
     assert one.take(TOPICS) == {KEY: [Decision(0, 0, 1)]}
     assert one.take(TOPICS) == {}
     refunds = TopicIdPartition(UUID(int=2), 2)
@@ -72,7 +72,7 @@ def test_two_sources_in_one_folder_take_their_own_topics(location: str) -> None:
 
 def test_a_new_query_ignores_decisions_of_an_earlier_one(location: str) -> None:
     inbox(location).close()
-    Outbox(location).put({ORDERS: [[0, 9, 1, 0]]})
+    AckOutbox(location).put({ORDERS: [[0, 9, 1, 0]]})
     source = inbox(location)
     source.discard(["orders"])
     assert source.take(TOPICS) == {}
@@ -80,13 +80,13 @@ def test_a_new_query_ignores_decisions_of_an_earlier_one(location: str) -> None:
 
 def test_a_folder_that_no_source_reads(location: str) -> None:
     with pytest.raises(ConfigError, match=r"no kafka-share source reads ackLocation"):
-        Outbox(location).put({ORDERS: [[0, 0, 1, 0]]})
+        AckOutbox(location).put({ORDERS: [[0, 0, 1, 0]]})
 
 
 def test_answers_about_a_topic_without_a_source_are_refused(location: str) -> None:
     inbox(location)
     with pytest.raises(ConfigError, match=r"topic 'ordres', and no source reads it .* only orders"):
-        Outbox(location).put({TopicPartition("ordres", 0): [[0, 0, 1, 0]]})
+        AckOutbox(location).put({TopicPartition("ordres", 0): [[0, 0, 1, 0]]})
     assert files(location) == []
 
 
@@ -94,7 +94,7 @@ def test_files_without_a_reader_are_logged_and_deleted_one_batch_later(
     location: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     source = inbox(location)
-    Outbox(location).put({ORDERS: [[0, 0, 1, 0]]})
+    AckOutbox(location).put({ORDERS: [[0, 0, 1, 0]]})
     [name] = files(location)
     stray = Path(location) / name.replace("0001", "0002")
     stray.write_text((Path(location) / name).read_text().replace("orders", "ordres"))
@@ -109,7 +109,7 @@ def test_files_without_a_reader_are_logged_and_deleted_one_batch_later(
 
 def test_a_torn_file_has_no_effect_and_does_not_stop_the_query(location: str) -> None:
     source = inbox(location)
-    Outbox(location).put({ORDERS: [[0, 0, 1, 0]]})
+    AckOutbox(location).put({ORDERS: [[0, 0, 1, 0]]})
     path = Path(location) / files(location)[0]
     path.write_text(path.read_text()[:-4])
     assert source.take(TOPICS) == {}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.model.ids import TopicPartition
-from sharegroup.spark.ack_files import Inbox, Outbox
+from sharegroup.spark.ack_files import AckOutbox, Inbox
 
 DECISIONS = {TopicPartition("orders", 0): [[0, 9, 1, 0]]}
 
@@ -15,7 +15,7 @@ DECISIONS = {TopicPartition("orders", 0): [[0, 9, 1, 0]]}
 def test_only_decisions_since_the_batch_began_show_its_commit(tmp_path: Path) -> None:
     inbox = Inbox(str(tmp_path), "group", AckType.RELEASE)
     asyncio.run(inbox.open(["orders"]))
-    outbox = Outbox(str(tmp_path))
+    outbox = AckOutbox(str(tmp_path))
     first, second = tmp_path / "commit-0", tmp_path / "commit-1"
     outbox.put(DECISIONS, str(first))
     assert not inbox.committed(["orders"])

@@ -15,7 +15,7 @@ import pytest
 from sharegroup.arrow.schema import COLUMNS, column_names
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.model.ids import TopicPartition
-from sharegroup.spark.ack_files import Outbox
+from sharegroup.spark.ack_files import AckOutbox
 from sharegroup.spark.data_source import ShareStreamReader
 from sharegroup.spark.folder_lock import FolderTaken
 from sharegroup.spark.source.offsets import from_json
@@ -114,7 +114,7 @@ class Query:
         """A batch that runs again must be the same; then the answers are handed over."""
         assert self.sink.setdefault(batch, rows) == rows
         if self.lane.mode.is_answered:
-            Outbox(str(self._acks)).put(self._answers(rows))
+            AckOutbox(str(self._acks)).put(self._answers(rows))
 
     def _answers(self, rows: Rows) -> dict[TopicPartition, list[list[int]]]:
         answers: dict[TopicPartition, list[list[int]]] = {}

@@ -15,7 +15,7 @@ from sharegroup.client.network.addresses import Address
 from sharegroup.model.errors import NetworkException
 from sharegroup.model.ids import TopicPartition
 from sharegroup.spark.slices import Acquired, Slice
-from sharegroup.spark.task.fetch import DataLoss, FetchSettings, SliceReader
+from sharegroup.spark.task.fetch import DataLoss, SliceReader, TaskFetchSettings
 from tests.servers import admin
 from tests.servers.process import HOST, free_port
 from tests.servers.sharegroup_server import SharegroupServer
@@ -54,8 +54,8 @@ def delete_before(broker: SharegroupServer, offset: int) -> None:
 
 def settings(
     broker: SharegroupServer, *, loss: bool = True, patience: int = 5_000
-) -> FetchSettings:
-    return FetchSettings(
+) -> TaskFetchSettings:
+    return TaskFetchSettings(
         bootstrap_servers=broker.bootstrap,
         client_id="test",
         request_timeout_ms=5_000,
@@ -64,7 +64,7 @@ def settings(
     )
 
 
-def read(part: Slice, how: FetchSettings, leader: Address | None = None) -> Iterator[int]:
+def read(part: Slice, how: TaskFetchSettings, leader: Address | None = None) -> Iterator[int]:
     """The values read, which are the offsets written out."""
     rows = RowBuilder(("offset", "value"), "t", 0, part.ranges)
     for chunk in SliceReader(part, leader, how).chunks():

@@ -17,7 +17,7 @@ from sharegroup.arrow.rows import RowBuilder
 from sharegroup.client import Admin
 from sharegroup.spark.slices import Acquired, Slice
 from sharegroup.spark.source.planning import key_parts
-from sharegroup.spark.task.fetch import FetchSettings, SliceReader
+from sharegroup.spark.task.fetch import SliceReader, TaskFetchSettings
 from tests.servers import admin
 from tests.servers.sharegroup_server import SharegroupServer
 
@@ -66,7 +66,7 @@ def filled(
 
 def read(broker: SharegroupServer, part: Slice, *, by_key: bool) -> tuple[Rows, int]:
     """The rows of a slice, and the bytes that were fetched for them."""
-    settings = FetchSettings(
+    settings = TaskFetchSettings(
         bootstrap_servers=broker.bootstrap,
         client_id="test",
         request_timeout_ms=5_000,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sharegroup.model.ids import TopicPartition
-from sharegroup.spark.ack_files import Outbox
+from sharegroup.spark.ack_files import AckOutbox
 from sharegroup.spark.folder_lock import FolderLock, FolderTaken, Writer, reader_of
 from tests.servers import admin
 from tests.servers.sharegroup_server import SharegroupServer
@@ -30,7 +30,7 @@ def take(folder: Path, *topics: str) -> FolderLock:
 
 def test_a_second_reader_of_a_topic_is_refused_with_the_name_of_the_first(tmp_path: Path) -> None:
     first = take(tmp_path, "orders")
-    Outbox(str(tmp_path)).put(ROWS, writer=Writer("/checkpoints/nightly", "nightly"))
+    AckOutbox(str(tmp_path)).put(ROWS, writer=Writer("/checkpoints/nightly", "nightly"))
     take(tmp_path, "refunds")  # another topic: the second source of the same query
     with pytest.raises(FolderTaken) as refused:
         take(tmp_path, "orders")
@@ -57,7 +57,7 @@ def test_a_reader_detects_file_systems_without_locks(tmp_path: Path) -> None:
 
 def test_answers_of_another_query_are_refused(tmp_path: Path) -> None:
     take(tmp_path, "orders")
-    box = Outbox(str(tmp_path))
+    box = AckOutbox(str(tmp_path))
     box.put(ROWS, writer=Writer("/checkpoints/a", None))
     box.put(ROWS, writer=Writer("/checkpoints/a", "renamed"))
     with pytest.raises(
@@ -69,9 +69,9 @@ def test_answers_of_another_query_are_refused(tmp_path: Path) -> None:
 
 def test_the_next_run_of_a_query_may_have_another_checkpoint(tmp_path: Path) -> None:
     take(tmp_path, "orders").release()
-    Outbox(str(tmp_path)).put(ROWS, writer=Writer("/checkpoints/a", None))
+    AckOutbox(str(tmp_path)).put(ROWS, writer=Writer("/checkpoints/a", None))
     take(tmp_path, "orders")
-    Outbox(str(tmp_path)).put(ROWS, writer=Writer("/checkpoints/b", None))
+    AckOutbox(str(tmp_path)).put(ROWS, writer=Writer("/checkpoints/b", None))
 
 
 # --- processes ------------------------------------------------------------------------------------

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharegroup.storage.producer_snapshot import decode, encode
-from sharegroup.transactions.producers import Batch, ProducerEntry
+from sharegroup.transactions.producers import ProducedBatch, ProducerEntry
 
 BATCHES = st.builds(
-    Batch,
+    ProducedBatch,
     st.integers(0, 2**31 - 1),
     st.integers(0, 2**31 - 1),
     st.integers(0, 2**63 - 1),

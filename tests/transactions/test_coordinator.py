@@ -20,9 +20,9 @@ from sharegroup.transactions.transaction import (
     EPOCH_MAX,
     LABELS,
     Expired,
-    Producer,
+    IdAndEpoch,
     Transaction,
-    TransactionState,
+    TransactionStage,
 )
 
 ID = "transfers"
@@ -39,13 +39,13 @@ def coordinator() -> TransactionCoordinator:
     return TransactionCoordinator(lambda: next(ids), lambda: TIMEOUT_MAX_MS, lambda: EXPIRATION_MS)
 
 
-def initialized(ids: TransactionCoordinator, expected: Producer | None = None) -> Producer:
+def initialized(ids: TransactionCoordinator, expected: IdAndEpoch | None = None) -> IdAndEpoch:
     producer, _ = ids.initialize(ID, TIMEOUT_MS, expected, 0)
     assert producer is not None
     return producer
 
 
-def state(ids: TransactionCoordinator) -> TransactionState:
+def state(ids: TransactionCoordinator) -> TransactionStage:
     found = ids.find(ID)
     assert found is not None
     found.check_invariants()
@@ -55,18 +55,18 @@ def state(ids: TransactionCoordinator) -> TransactionState:
 def complete(ids: TransactionCoordinator, now_ms: int = 0) -> None:
     found = ids.find(ID)
     assert found is not None
-    ids.completed(ID, Producer(found.producer_id, found.epoch), now_ms)
+    ids.completed(ID, IdAndEpoch(found.producer_id, found.epoch), now_ms)
     assert not ids.decided()
 
 
-def exhausted() -> tuple[TransactionCoordinator, Producer]:
+def exhausted() -> tuple[TransactionCoordinator, IdAndEpoch]:
     """An id whose producer has the last epoch that a client may have."""
     ids = coordinator()
     last = Transaction(
         transactional_id=ID, producer_id=7, epoch=EPOCH_MAX - 1, timeout_ms=1000, updated_ms=0
     )
     ids.replay(last)
-    return ids, Producer(7, EPOCH_MAX - 1)
+    return ids, IdAndEpoch(7, EPOCH_MAX - 1)
 
 
 @pytest.mark.parametrize("version", [OLDEST, NEWEST])
@@ -88,7 +88,7 @@ def test_a_transaction_from_begin_to_end(version: int, commit: bool) -> None:
         ids.add_partitions(ID, following, {P0}, version, 40)
     complete(ids)
     ids.add_partitions(ID, following, {P0}, version, 50)
-    assert state(ids) is TransactionState.ONGOING
+    assert state(ids) is TransactionStage.ONGOING
     ids.check_invariants()
 
 
@@ -149,7 +149,7 @@ def test_a_second_producer_aborts_the_open_transaction() -> None:
     ids.add_partitions(ID, first, {P0}, OLDEST, 0)
     second, records = ids.initialize(ID, TIMEOUT_MS, None, 5)
     assert second is None
-    assert state(ids) is TransactionState.PREPARE_ABORT
+    assert state(ids) is TransactionStage.PREPARE_ABORT
     (decided,) = records
     assert isinstance(decided, Transaction)
     assert decided.epoch == first.epoch + 1  # its markers stop late records of the first
@@ -168,7 +168,7 @@ def test_a_wrong_epoch_is_found_after_the_open_transaction_is_aborted(wrong_by: 
     ids.add_partitions(ID, second, {P0}, NEWEST, 0)
     wrong = second._replace(epoch=second.epoch + wrong_by)
     assert ids.initialize(ID, TIMEOUT_MS, wrong, 0)[0] is None
-    assert state(ids) is TransactionState.PREPARE_ABORT
+    assert state(ids) is TransactionStage.PREPARE_ABORT
     complete(ids)
     with pytest.raises(ProducerFenced):
         initialized(ids, wrong)
@@ -189,17 +189,17 @@ def test_another_producer_id_aborts_nothing() -> None:
     ids = coordinator()
     producer = initialized(ids)
     ids.add_partitions(ID, producer, {P0}, NEWEST, 0)
-    for wrong in (Producer(1, 0), Producer(1, EPOCH_MAX - 1)):
+    for wrong in (IdAndEpoch(1, 0), IdAndEpoch(1, EPOCH_MAX - 1)):
         with pytest.raises(ProducerFenced):
             ids.initialize(ID, TIMEOUT_MS, wrong, 0)
-    assert state(ids) is TransactionState.ONGOING
+    assert state(ids) is TransactionStage.ONGOING
 
 
 def test_whatever_is_asked_before_the_transaction_is_complete_waits() -> None:
     ids, producer = exhausted()
     ids.add_partitions(ID, producer, {P0}, NEWEST, 0)
     following, _ = ids.end(ID, producer, NEWEST, 0, commit=True)
-    for someone in (producer, following, Producer(99, 5)):
+    for someone in (producer, following, IdAndEpoch(99, 5)):
         for version in (OLDEST, NEWEST):
             with pytest.raises(ConcurrentTransactions):
                 ids.add_partitions(ID, someone, {P0}, version, 0)
@@ -221,7 +221,7 @@ def test_a_producer_goes_on_with_a_higher_epoch() -> None:
     with pytest.raises(ProducerFenced):
         initialized(ids, first)
     with pytest.raises(ProducerFenced):
-        initialized(ids, Producer(1, 2))
+        initialized(ids, IdAndEpoch(1, 2))
 
 
 def test_a_producer_goes_on_after_its_transaction_timed_out() -> None:
@@ -325,7 +325,7 @@ def test_a_transaction_times_out() -> None:
     assert ids.tick(99 + TIMEOUT_MS) == []
     (aborted,) = ids.tick(100 + TIMEOUT_MS)
     assert isinstance(aborted, Transaction)
-    assert aborted.state is TransactionState.PREPARE_ABORT
+    assert aborted.state is TransactionStage.PREPARE_ABORT
     complete(ids, 2000)
     with pytest.raises(ProducerFenced):
         ids.add_partitions(ID, aborted_producer(producer), {P0}, NEWEST, 2000)
@@ -347,7 +347,7 @@ def test_a_transaction_times_out() -> None:
         ids.end(ID, following, NEWEST, 2000, commit=False)
 
 
-def aborted_producer(producer: Producer) -> Producer:
+def aborted_producer(producer: IdAndEpoch) -> IdAndEpoch:
     """The producer as it knows itself: nobody has told it."""
     return producer
 
@@ -371,7 +371,7 @@ def test_what_is_complete_is_not_completed_again() -> None:
     ids = coordinator()
     producer = initialized(ids)
     ids.add_partitions(ID, producer, {P0}, NEWEST, 0)
-    first = Producer(producer.producer_id, 1)
+    first = IdAndEpoch(producer.producer_id, 1)
     assert ids.completed(ID, first, 0) == (None, ())
     ids.end(ID, producer, NEWEST, 0, commit=True)
     assert ids.completed(ID, producer, 0) == (None, ())  # another transaction's
@@ -391,8 +391,8 @@ def test_an_overview_by_state_producer_and_duration() -> None:
     def names(**filters: object) -> list[str]:
         return [each.transactional_id for each in overview(everything, **filters)]  # type: ignore[arg-type]
 
-    assert names(states={TransactionState.ONGOING}) == [ID]
-    assert names(states={TransactionState.EMPTY}) == ["idle"]
+    assert names(states={TransactionStage.ONGOING}) == [ID]
+    assert names(states={TransactionStage.EMPTY}) == ["idle"]
     assert names(producer_ids={producer.producer_id, 5}) == [ID]
     assert names(longer_than_ms=400, now_ms=501) == [ID]
     assert names(longer_than_ms=400, now_ms=500) == []
@@ -409,7 +409,7 @@ def test_the_largest_epoch_can_still_be_aborted() -> None:
             timeout_ms=TIMEOUT_MS,
             updated_ms=0,
             started_ms=0,
-            state=TransactionState.ONGOING,
+            state=TransactionStage.ONGOING,
             partitions=frozenset({P0}),
         )
     )
@@ -422,7 +422,7 @@ def test_the_largest_epoch_can_still_be_aborted() -> None:
 
 
 def test_an_id_that_was_forgotten_begins_anew_whoever_asks() -> None:
-    assert initialized(coordinator(), Producer(5, 5)) == (1000, 0)
+    assert initialized(coordinator(), IdAndEpoch(5, 5)) == (1000, 0)
 
 
 def test_a_clock_that_goes_back_is_tolerated() -> None:
@@ -439,11 +439,11 @@ def test_a_clock_that_goes_back_is_tolerated() -> None:
         ids.check_invariants()
     found = ids.find(ID)
     assert found is not None
-    assert (found.state, found.updated_ms) == (TransactionState.COMPLETE_ABORT, 50)
+    assert (found.state, found.updated_ms) == (TransactionStage.COMPLETE_ABORT, 50)
 
 
 def test_states_have_kafkas_numbers_and_names() -> None:
-    assert {state.value: state.label for state in TransactionState} == {
+    assert {state.value: state.label for state in TransactionStage} == {
         0: "Empty",
         1: "Ongoing",
         2: "PrepareCommit",
@@ -453,7 +453,7 @@ def test_states_have_kafkas_numbers_and_names() -> None:
         6: "Dead",
         7: "PrepareEpochFence",
     }
-    assert [LABELS[state.label] for state in TransactionState] == list(TransactionState)
+    assert [LABELS[state.label] for state in TransactionStage] == list(TransactionStage)
 
 
 @pytest.mark.parametrize("commit", [True, False])
@@ -468,7 +468,7 @@ def test_an_abort_with_the_next_epoch_is_a_transaction_of_its_own(commit: bool) 
     raised, (aborted,) = ids.end(ID, following, NEWEST, 7, commit=False)
     assert raised == following._replace(epoch=2)
     assert isinstance(aborted, Transaction)
-    assert (aborted.state, aborted.started_ms) == (TransactionState.PREPARE_ABORT, 7)
+    assert (aborted.state, aborted.started_ms) == (TransactionStage.PREPARE_ABORT, 7)
 
 
 @pytest.mark.parametrize("version", [OLDEST, NEWEST])
@@ -477,14 +477,14 @@ def test_only_its_own_producer_ends_a_transaction(version: int) -> None:
     producer = initialized(ids)
     ids.add_partitions(ID, producer, {P0}, version, 0)
     for wrong, error in (
-        (Producer(99, 0), InvalidProducerIdMapping),
+        (IdAndEpoch(99, 0), InvalidProducerIdMapping),
         (producer._replace(epoch=1), ProducerFenced),
         (producer._replace(epoch=-1), ProducerFenced),
     ):
         for commit in (True, False):
             with pytest.raises(error):
                 ids.end(ID, wrong, version, 0, commit=commit)
-    assert state(ids) is TransactionState.ONGOING
+    assert state(ids) is TransactionStage.ONGOING
 
 
 @pytest.mark.parametrize("commit", [True, False])

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
 from sharegroup.transactions.coordinator import Record, TransactionCoordinator
-from sharegroup.transactions.transaction import EPOCH_MAX, Producer, Transaction
+from sharegroup.transactions.transaction import EPOCH_MAX, IdAndEpoch, Transaction
 
 ID = "transfers"
 PARTITIONS = [TopicPartition("jobs", number) for number in range(3)]
@@ -34,24 +34,24 @@ class Coordination(RuleBasedStateMachine):
         self.ids = self.new()
         self.log: list[Record] = []
         self.now_ms = 0
-        self.told: list[Producer] = []
+        self.told: list[IdAndEpoch] = []
         """Every producer that a client was told to be, in order."""
-        self.fenced: set[Producer] = set()
+        self.fenced: set[IdAndEpoch] = set()
         """Those that a later one was put in place of."""
-        self.begun: dict[Producer, set[TopicPartition]] = {}
+        self.begun: dict[IdAndEpoch, set[TopicPartition]] = {}
         """The partitions of open transactions, by the producer that began them."""
-        self.ended: dict[Producer, bool] = {}
+        self.ended: dict[IdAndEpoch, bool] = {}
         """The outcomes that clients were told."""
         self.decided = False
         """A client was told an outcome whose markers are not all written."""
-        self.marked: set[tuple[Producer, TopicPartition]] = set()
+        self.marked: set[tuple[IdAndEpoch, TopicPartition]] = set()
 
     def new(self) -> TransactionCoordinator:
         return TransactionCoordinator(
             lambda: next(self.producer_ids), lambda: TIMEOUT_MS, lambda: EXPIRATION_MS
         )
 
-    def producer(self, data: st.DataObject) -> Producer:
+    def producer(self, data: st.DataObject) -> IdAndEpoch:
         return data.draw(st.sampled_from(self.told[-4:]), label="producer")
 
     @rule(data=st.data(), goes_on=st.booleans())
@@ -108,7 +108,7 @@ class Coordination(RuleBasedStateMachine):
         """Write the markers of what is decided, as the shell does."""
         for decided in self.ids.decided():
             self.write_markers(decided, decided.partitions)
-            marked = Producer(decided.producer_id, decided.epoch)
+            marked = IdAndEpoch(decided.producer_id, decided.epoch)
             self.log += self.ids.completed(ID, marked, self.now_ms)[1]
         self.decided = False
 
@@ -120,7 +120,7 @@ class Coordination(RuleBasedStateMachine):
             self.write_markers(decided, decided.partitions & some)
 
     def write_markers(self, decided: Transaction, partitions: frozenset[TopicPartition]) -> None:
-        marker = Producer(decided.producer_id, decided.epoch)
+        marker = IdAndEpoch(decided.producer_id, decided.epoch)
         bumped = decided.client_version >= 2
         owner = marker._replace(epoch=marker.epoch - 1) if bumped else marker
         for where in partitions:
@@ -156,7 +156,7 @@ class Coordination(RuleBasedStateMachine):
         if found is None or found.state.name != "EMPTY" or self.begun.get(self.told[-1]):
             return
         self.fenced |= set(self.told)
-        owner = Producer(next(self.producer_ids), EPOCH_MAX - 2)
+        owner = IdAndEpoch(next(self.producer_ids), EPOCH_MAX - 2)
         self.log += self.ids._put(found.taken(owner, -1, TIMEOUT_MS, self.now_ms))
         self.told.append(owner)
 

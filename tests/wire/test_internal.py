@@ -13,7 +13,7 @@ from sharegroup.model.errors import MalformedMessage
 from sharegroup.model.ids import SharePartitionKey, TopicPartition
 from sharegroup.model.share_state import StateBatch
 from sharegroup.share_state.records import KeyedRecord, ShareSnapshot, ShareUpdate
-from sharegroup.transactions.transaction import Expired, Transaction, TransactionState
+from sharegroup.transactions.transaction import Expired, Transaction, TransactionStage
 from sharegroup.wire.internal import groups as group_records
 from sharegroup.wire.internal import share_state as state_records
 from sharegroup.wire.internal import transaction_log as transaction_records
@@ -133,7 +133,7 @@ TRANSACTIONS = [
         epoch=32_767,
         timeout_ms=1,
         updated_ms=1_700_000_000_000,
-        state=TransactionState.PREPARE_COMMIT,
+        state=TransactionStage.PREPARE_COMMIT,
         partitions=frozenset({TopicPartition("a", 0), TopicPartition("a", 7)}),
         started_ms=1_600_000_000_000,
         previous_producer_id=4,
@@ -160,7 +160,7 @@ def test_a_transaction_of_version_0() -> None:
         epoch=3,
         timeout_ms=60_000,
         updated_ms=9,
-        state=TransactionState.ONGOING,
+        state=TransactionStage.ONGOING,
         partitions=frozenset({TopicPartition("a", 7)}),
         started_ms=8,
     )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharegroup.groups.offsets import NONE, Committed, OffsetRecord
+from sharegroup.groups.offsets import NONE, CommittedOffset, OffsetRecord
 from sharegroup.model.errors import MalformedMessage
 from sharegroup.wire.codec import encode_bytes
 from sharegroup.wire.internal.offsets import (
@@ -24,7 +24,8 @@ records = st.builds(
     st.text(max_size=40),
     st.text(max_size=300),
     int32,
-    st.none() | st.builds(Committed, int64, int32, st.text(), int64, st.just(NONE), st.uuids()),
+    st.none()
+    | st.builds(CommittedOffset, int64, int32, st.text(), int64, st.just(NONE), st.uuids()),
     st.just(NONE),
     st.just(NONE),
 )
@@ -53,7 +54,7 @@ def test_every_version_is_read(key_type: int, version: int) -> None:
         "g",
         "t",
         3,
-        Committed(5, 6 if version >= 3 else NONE, "text", 7, 8 if version == 1 else NONE),
+        CommittedOffset(5, 6 if version >= 3 else NONE, "text", 7, 8 if version == 1 else NONE),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sharegroup.broker.checkup.affected import add_affected_groups, add_security_advice
-from sharegroup.broker.checkup.durable_state import DurableState
+from sharegroup.broker.checkup.durable_state import DurableStateCheck
 from sharegroup.model.environment import Environment
 from sharegroup.storage.checkup.findings import Finding, Severity
 from sharegroup.storage.checkup.folder_check import FolderCheck
@@ -18,7 +18,7 @@ _ORDER: Final = {severity: at for at, severity in enumerate(reversed(Severity))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class CheckProgress:
     """Callbacks that report progress. All calls come from the checking thread."""
 
     begins: Callable[[int], None]
@@ -28,7 +28,7 @@ class Progress:
 
 
 @dataclass(slots=True, kw_only=True)
-class Outcome:
+class CheckOutcome:
     """The result of a check, and of the repair if there was one."""
 
     folder: str
@@ -73,8 +73,8 @@ class Outcome:
 
 
 async def fsck(
-    environment: Environment, folder: str, *, repair: bool, progress: Progress
-) -> Outcome:
+    environment: Environment, folder: str, *, repair: bool, progress: CheckProgress
+) -> CheckOutcome:
     """Check ``folder``; without ``repair`` nothing is written.
 
     Raises:
@@ -85,10 +85,10 @@ async def fsck(
     check = FolderCheck(environment.disk, root, environment.new_id)
     check.lock()
     try:
-        outcome = Outcome(folder=folder, repair=repair, size_bytes=check.size())
+        outcome = CheckOutcome(folder=folder, repair=repair, size_bytes=check.size())
         progress.begins(outcome.size_bytes)
         check.run(progress.read)
-        state = DurableState(check)
+        state = DurableStateCheck(check)
         state.run()
         add_affected_groups(check, state.windows)
         add_security_advice(check)

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from sharegroup.arrow.records import Bytes, Fields, Ints
+from sharegroup.arrow.records import Bytes, FieldColumns, Ints
 from sharegroup.records.key_hashes import (
     FIRST_MULTIPLIER,
     MURMUR_MULTIPLIER,
@@ -32,7 +32,7 @@ WORD_BYTES: Final = 4
 _M: Final = np.uint32(MURMUR_MULTIPLIER)
 
 
-def hashes_of(fields: Fields) -> Ints:
+def hashes_of(fields: FieldColumns) -> Ints:
     """The hash of each record: the hash of its key, or of its offset if it has no key."""
     keyed = np.flatnonzero(fields.key_lengths >= 0)
     if len(keyed) == len(fields):

@@ -57,7 +57,7 @@ _LENGTH_END: Final = 12
 _OFFSET_MAX: Final = 2**63 - 1
 
 
-class Batch(NamedTuple):
+class EncodedBatch(NamedTuple):
     """One batch: its header, and where its records lie in the buffer that belongs to it."""
 
     header: BatchHeader
@@ -66,7 +66,7 @@ class Batch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class FieldColumns:
     """Where the fields of records lie in ``data``, one row per record. A length of -1 is a null."""
 
     data: Bytes
@@ -87,7 +87,7 @@ class Fields:
         return len(self.offsets)
 
 
-def whole_batches(data: memoryview, *, check_crcs: bool = True) -> Iterator[Batch]:
+def whole_batches(data: memoryview, *, check_crcs: bool = True) -> Iterator[EncodedBatch]:
     """Each whole batch of a Fetch response, and where its records lie in it; a batch that the byte
     limit cut off at the end is left out.
 
@@ -108,13 +108,13 @@ def whole_batches(data: memoryview, *, check_crcs: bool = True) -> Iterator[Batc
             raise CorruptMessage(f"a batch at offset {header.base_offset} is out of order")
         if not 0 <= header.record_count <= header.last_offset_delta + 1:
             raise CorruptMessage(f"a batch cannot have {header.record_count} records")
-        yield Batch(header, position + HEADER_BYTES, end)
+        yield EncodedBatch(header, position + HEADER_BYTES, end)
         position, offset = end, header.last_offset + 1
 
 
 def plain_records(
-    data: memoryview, batches: Iterable[Batch]
-) -> Iterator[tuple[Buffer, list[Batch]]]:
+    data: memoryview, batches: Iterable[EncodedBatch]
+) -> Iterator[tuple[Buffer, list[EncodedBatch]]]:
     """The data batches among ``batches`` of ``data``, about ``BUFFER_BYTES`` of records at a time,
     each group with the buffer that holds its plain records. The buffer is ``data`` itself, or, if
     some batches are compressed, a new one.
@@ -125,7 +125,7 @@ def plain_records(
     if any(batch.header.attributes & COMPRESSION_MASK for batch in wanted):
         yield from _decompressed(data, wanted)
         return
-    group: list[Batch] = []
+    group: list[EncodedBatch] = []
     for batch in wanted:
         if group and batch.end - group[0].start > BUFFER_BYTES:
             yield data, group
@@ -136,12 +136,12 @@ def plain_records(
 
 
 def _decompressed(
-    data: memoryview, batches: Iterable[Batch]
-) -> Iterator[tuple[bytes, list[Batch]]]:
+    data: memoryview, batches: Iterable[EncodedBatch]
+) -> Iterator[tuple[bytes, list[EncodedBatch]]]:
     """The batches' records, decompressed, end to end in new buffers: all codecs share the code that
     reads these."""
     chunks: list[bytes | memoryview] = []
-    placed: list[Batch] = []
+    placed: list[EncodedBatch] = []
     size = 0
     for header, start, end in batches:
         if size >= BUFFER_BYTES:
@@ -149,7 +149,7 @@ def _decompressed(
             chunks, placed, size = [], [], 0
         plain = _plain(header, data[start:end])
         chunks.append(plain)
-        placed.append(Batch(header, size, size + len(plain)))
+        placed.append(EncodedBatch(header, size, size + len(plain)))
         size += len(plain)
     if placed:
         yield b"".join(chunks), placed
@@ -165,7 +165,7 @@ def _plain(header: BatchHeader, body: memoryview) -> bytes | memoryview:
         raise CorruptMessage(f"compressed batch at offset {header.base_offset}: {error}") from error
 
 
-def record_starts(data: Buffer, view: Bytes, batches: list[Batch]) -> Ints:
+def record_starts(data: Buffer, view: Bytes, batches: list[EncodedBatch]) -> Ints:
     """The position of every record, in the order of ``batches``.
 
     The compiled walk (``records/walk.c``) checks every record on its way. Without it, many batches
@@ -190,7 +190,7 @@ def record_starts(data: Buffer, view: Bytes, batches: list[Batch]) -> Ints:
         raise CorruptMessage("a record is cut off") from error
 
 
-def _compiled(library: Any, view: Bytes, batches: list[Batch], counts: Ints) -> Ints:
+def _compiled(library: Any, view: Bytes, batches: list[EncodedBatch], counts: Ints) -> Ints:
     starts = np.empty(int(counts.sum()), np.int64)
     begin = np.array([batch.start for batch in batches], np.int64)
     end = np.array([batch.end for batch in batches], np.int64)
@@ -282,7 +282,7 @@ def _size_table() -> Ints:
 _SIZE_BY_PAIR: Final = _size_table()
 
 
-def fields_of(data: Buffer, batches: list[Batch]) -> Fields:
+def fields_of(data: Buffer, batches: list[EncodedBatch]) -> FieldColumns:
     """The fields of all records of ``batches``, whose records lie in ``data``.
 
     Raises:
@@ -295,7 +295,7 @@ def fields_of(data: Buffer, batches: list[Batch]) -> Fields:
     return fields
 
 
-def _check(fields: Fields, batches: list[Batch]) -> None:
+def _check(fields: FieldColumns, batches: list[EncodedBatch]) -> None:
     """The checks that the compiled walk makes: offsets ascend, headers fill the rest of their
     record, and the records fill their batch.
 
@@ -314,7 +314,7 @@ def _check(fields: Fields, batches: list[Batch]) -> None:
     header_places(fields)
 
 
-def _fields(view: Bytes, batches: list[Batch], start: Ints) -> Fields:
+def _fields(view: Bytes, batches: list[EncodedBatch], start: Ints) -> FieldColumns:
     headers = [batch.header for batch in batches]
     counts = np.array([header.record_count for header in headers], np.int64)
     size, position = numbers_at(view, start)
@@ -337,7 +337,7 @@ def _fields(view: Bytes, batches: list[Batch], start: Ints) -> Fields:
     ):
         raise CorruptMessage("a field of a record is longer than the record")
     appended = _appended(headers, counts)
-    return Fields(
+    return FieldColumns(
         data=view,
         offsets=np.repeat([header.base_offset for header in headers], counts) + offset_delta,
         timestamps_ms=_timestamps(headers, counts, timestamp_delta, appended),
@@ -414,7 +414,7 @@ class HeaderPlaces(NamedTuple):
     lengths: Ints
 
 
-def header_places(fields: Fields) -> HeaderPlaces:
+def header_places(fields: FieldColumns) -> HeaderPlaces:
     """Find all headers.
 
     Raises:
@@ -446,7 +446,9 @@ def header_places(fields: Fields) -> HeaderPlaces:
     return places
 
 
-def _headers_of(fields: Fields, places: HeaderPlaces, record: int, nth: int, position: int) -> int:
+def _headers_of(
+    fields: FieldColumns, places: HeaderPlaces, record: int, nth: int, position: int
+) -> int:
     """Find the headers of one record from its n-th on, which is at ``position``. Returns where the
     last one ends."""
     begin, end = position, int(fields.ends[record])
@@ -466,9 +468,9 @@ def _headers_of(fields: Fields, places: HeaderPlaces, record: int, nth: int, pos
     return position
 
 
-def select(fields: Fields, rows: npt.NDArray[np.bool_] | slice) -> Fields:
+def select(fields: FieldColumns, rows: npt.NDArray[np.bool_] | slice) -> FieldColumns:
     """Only these rows of ``fields``."""
-    return Fields(
+    return FieldColumns(
         fields.data,
         fields.offsets[rows],
         fields.timestamps_ms[rows],

@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from sharegroup.arrow.hashes import hashes_of
 from sharegroup.arrow.records import (
-    Batch,
     Bytes,
-    Fields,
+    EncodedBatch,
+    FieldColumns,
     Ints,
     fields_of,
     header_places,
@@ -105,7 +105,7 @@ class RowBuilder:
         at = bisect_left(self._lasts, first)
         return at < len(self._lasts) and self._firsts[at] <= last
 
-    def _counts_of_whole(self, batches: Sequence[Batch]) -> Ints | None:
+    def _counts_of_whole(self, batches: Sequence[EncodedBatch]) -> Ints | None:
         """The delivery counts of all records if every batch lies in one of our ranges, the usual
         case; otherwise None.
         """
@@ -117,7 +117,7 @@ class RowBuilder:
             return None
         return np.repeat(self._count[index], [header.record_count for header in headers])
 
-    def _batch(self, fields: Fields, delivery_counts: Ints) -> Any:
+    def _batch(self, fields: FieldColumns, delivery_counts: Ints) -> Any:
         rows = len(fields)
         makers: dict[str, Column] = {
             "key": lambda: binary(fields.data, fields.key_starts, fields.key_lengths),
@@ -157,7 +157,7 @@ def _with_nulls(fields: Any, null: npt.NDArray[np.bool_]) -> Any:
     return pa.Array.from_buffers(fields.type, len(fields), [valid, *fields.buffers()[1:]])
 
 
-def headers(fields: Fields, kind: Any) -> Any:
+def headers(fields: FieldColumns, kind: Any) -> Any:
     """The headers column: per record a list of (key, value), null if it has no headers, as in
     Spark's own Kafka source.
     """
@@ -182,7 +182,7 @@ def _times(timestamps_ms: Ints, kind: pa.DataType) -> Any:
     return pa.array(timestamps_ms * 1_000, mask=mask).view(kind)
 
 
-def _timestamp_types(fields: Fields) -> Any:
+def _timestamp_types(fields: FieldColumns) -> Any:
     """The timestampType column: 0 if the producer set a record's time, 1 if the broker did."""
     if fields.appended is None:
         return pa.repeat(pa.scalar(0, pa.int32()), len(fields))

@@ -16,7 +16,7 @@ from sharegroup.broker.coordination.runtime import Spawn
 from sharegroup.broker.coordination.security_store import SecurityStore
 from sharegroup.broker.coordination.share_state_log import ShareStateLog
 from sharegroup.broker.coordination.share_state_shard import StateSettings
-from sharegroup.broker.coordination.transaction_coordinator import Transactions
+from sharegroup.broker.coordination.transaction_coordinator import TransactionsCoordinator
 from sharegroup.broker.coordination.transaction_markers import TransactionMarkers
 from sharegroup.broker.coordination.transaction_writes import (
     OffsetAdmission,
@@ -46,7 +46,7 @@ from sharegroup.broker.read_model.read_model import ReadModel
 from sharegroup.broker.read_model.share_groups import ShareGroupViews
 from sharegroup.broker.read_model.topics import TopicViews
 from sharegroup.broker.topics import Topics
-from sharegroup.broker.waiters import Waiters
+from sharegroup.broker.waiters import FetchWaiters
 from sharegroup.model.environment import Clock, Environment
 from sharegroup.model.log import OwnedLog, ProducerStates
 from sharegroup.model.store import Store
@@ -69,7 +69,7 @@ def assemble(
     Args:
         spawn: runs a coroutine in the background and reports its failure.
     """
-    clock, waiters, meters = environment.clock, Waiters(), Meters()
+    clock, waiters, meters = environment.clock, FetchWaiters(), Meters()
     configs = LiveConfigs(config, store)
     topics = _topics(configs, store, waiters, environment, descriptors)
     state = _share_state(config, topics, clock)
@@ -149,7 +149,7 @@ def _group_views(topics: Topics, groups: GroupCoordinators) -> GroupViews:
 def _topics(
     configs: LiveConfigs,
     store: Store,
-    waiters: Waiters,
+    waiters: FetchWaiters,
     environment: Environment,
     descriptors: DescriptorBudget,
 ) -> Topics:
@@ -199,7 +199,7 @@ def _share_state(config: BrokerConfig, topics: Topics, clock: Clock) -> ShareSta
 
 def _transactions(
     configs: LiveConfigs, topics: Topics, store: Store, clock: Clock, offsets: OffsetCoordinator
-) -> Transactions:
+) -> TransactionsCoordinator:
     """The transaction coordinators."""
 
     def new_coordinator() -> TransactionCoordinator:
@@ -210,7 +210,7 @@ def _transactions(
         )
 
     partitions = configs.broker.integer("transaction.state.log.num.partitions")
-    transactions = Transactions(
+    transactions = TransactionsCoordinator(
         InternalTopic(TRANSACTION_STATE, partitions, topics, clock),
         new_coordinator,
         TransactionMarkers(

@@ -18,7 +18,7 @@ from sharegroup.broker.coordination.offset_coordinator import OffsetCoordinator
 from sharegroup.broker.coordination.range_commits import RangeCommits
 from sharegroup.broker.coordination.security_store import SecurityStore
 from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
-from sharegroup.broker.coordination.transaction_coordinator import Transactions
+from sharegroup.broker.coordination.transaction_coordinator import TransactionsCoordinator
 from sharegroup.broker.coordination.transaction_writes import TransactionWrites
 from sharegroup.broker.delivery.cooperative_reading import CooperativeReading
 from sharegroup.broker.delivery.parts import DeliveryParts
@@ -38,7 +38,7 @@ class BrokerParts(DeliveryParts):
     groups: ShareGroupCoordinator
     classic_groups: ClassicGroupCoordinator
     consumer_groups: ConsumerGroupCoordinator
-    transactions: Transactions
+    transactions: TransactionsCoordinator
     transaction_writes: TransactionWrites
     security: SecurityStore
     quotas: Quotas

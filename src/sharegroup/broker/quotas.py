@@ -17,7 +17,7 @@ from sharegroup.model.config import INT_MAX
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import ThrottlingQuotaExceeded
 from sharegroup.quotas.client_rates import ClientRates
-from sharegroup.quotas.connection_rates import AT_ONCE, Admission, ConnectionRates
+from sharegroup.quotas.connection_rates import AT_ONCE, ConnectionAdmission, ConnectionRates
 from sharegroup.quotas.entity import (
     CONNECTION_CREATION_RATE,
     CONSUMER_BYTE_RATE,
@@ -27,7 +27,7 @@ from sharegroup.quotas.entity import (
     Entity,
 )
 from sharegroup.quotas.mutation_rates import MutationRates
-from sharegroup.quotas.rate import Window
+from sharegroup.quotas.rate import RateWindow
 from sharegroup.wire import apis
 
 T = TypeVar("T")
@@ -121,7 +121,7 @@ class Quotas:
 
     def __init__(self, config: Callable[[], BrokerConfig], clock: Clock) -> None:
         seconds = config().integer("quota.window.size.seconds")
-        window = Window(config().integer("quota.window.num"), seconds * 1000)
+        window = RateWindow(config().integer("quota.window.num"), seconds * 1000)
         self._config = config
         self._now_ms = clock.monotonic_ms
         self._produced = ClientRates(window)
@@ -129,7 +129,7 @@ class Quotas:
         self._requests = ClientRates(window, throttle_ms_max=window.sample_ms)
         self._connections = ConnectionRates(window)
         seconds = config().integer("controller.quota.window.size.seconds")
-        controller = Window(config().integer("controller.quota.window.num"), seconds * 1000)
+        controller = RateWindow(config().integer("controller.quota.window.num"), seconds * 1000)
         self._mutations = MutationRates(controller)
         self.active = False
         self.meters = {
@@ -173,7 +173,7 @@ class Quotas:
         for rates in self._all:
             rates.forget_idle(now_ms)
 
-    def admit(self, host: str) -> Admission:
+    def admit(self, host: str) -> ConnectionAdmission:
         """Decide on a new connection from an address: whether it has to wait, or is refused."""
         rate_max = self._config().integer(BROKER_CONNECTION_RATE)
         if rate_max == INT_MAX and not self._connections.active:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from sharegroup.broker.internal_topics import CLUSTER_METADATA, HIDDEN_TOPICS, INTERNAL_TOPICS
-from sharegroup.broker.waiters import Waiters
-from sharegroup.groups.topics import TopicInfo, TopicsImage
+from sharegroup.broker.waiters import FetchWaiters
+from sharegroup.groups.topics import KnownTopic, TopicsImage
 from sharegroup.keyed_locks import KeyedLocks
 from sharegroup.model.errors import (
     FencedLeaderEpoch,
@@ -51,7 +51,7 @@ class Topics:
     def __init__(
         self,
         store: TopicStore,
-        waiters: Waiters,
+        waiters: FetchWaiters,
         new_id: Callable[[], UUID],
         partitions_default: Callable[[], int],
         check_more: Callable[[int], None],
@@ -62,7 +62,7 @@ class Topics:
         self._partitions_default = partitions_default
         self._check_more = check_more
         self._names: dict[UUID, str] = {}
-        self._infos: dict[str, TopicInfo] = {}
+        self._infos: dict[str, KnownTopic] = {}
         self._image = TopicsImage({})
         self.internal_partitions: dict[str, int] = {}
         """How many partitions each internal topic has, or will have."""
@@ -286,7 +286,7 @@ class Topics:
             return
         facts = self._store.topics[name]
         self._names[facts.topic_id] = name
-        self._infos[name] = TopicInfo(facts.topic_id, facts.partitions)
+        self._infos[name] = KnownTopic(facts.topic_id, facts.partitions)
         for log in self._store.logs_of(name):
             log.on_advance = self._advanced
 

@@ -31,7 +31,7 @@ class Waiter:
 
     def __init__(
         self,
-        waiters: Waiters,
+        waiters: FetchWaiters,
         keys: tuple[TopicIdPartition, ...],
         connection: object,
         line: str | None,
@@ -95,7 +95,7 @@ Line = OrderedDict[Waiter, None]
 """Waiting fetches; the fetch that got the last offer is at the end."""
 
 
-class Waiters:
+class FetchWaiters:
     """All waiting fetches, by partition and by the connection that asked."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from sharegroup.cli.connecting import Broker
+from sharegroup.cli.connecting import BrokerAddress
 from sharegroup.cli.outcome import complain
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.errors import BootstrapError
@@ -32,7 +32,7 @@ API_VERSIONS: Final = struct.pack(">ihhih", 10, 18, 0, 0, -1)
 
 
 @asynccontextmanager
-async def admin_of(broker: Broker) -> AsyncIterator[Admin]:
+async def admin_of(broker: BrokerAddress) -> AsyncIterator[Admin]:
     """An admin client of a broker that was reached.
 
     Raises:
@@ -44,7 +44,7 @@ async def admin_of(broker: Broker) -> AsyncIterator[Admin]:
         yield admin
 
 
-async def reach(broker: Broker) -> None:
+async def reach(broker: BrokerAddress) -> None:
     """Return when one of the addresses answers, or after REACH_S if one accepts a connection. With
     TLS, an address that accepts a connection counts as one that answers: if something is wrong
     after that, the client says so.

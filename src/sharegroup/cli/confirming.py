@@ -22,7 +22,7 @@ from sharegroup.model.errors import SharegroupError
 READ_BYTES: Final = 64 * 1024
 
 
-class Place(NamedTuple):
+class RecordPlace(NamedTuple):
     """Where a record was read."""
 
     topic: str
@@ -30,13 +30,13 @@ class Place(NamedTuple):
     offset: int
 
 
-def place_in(document: object) -> Place | None:
+def place_in(document: object) -> RecordPlace | None:
     """The place that a decoded line of JSON names."""
     if not isinstance(document, dict):
         return None
-    topic, partition, offset = (document.get(name) for name in Place._fields)
+    topic, partition, offset = (document.get(name) for name in RecordPlace._fields)
     if isinstance(topic, str) and type(partition) is int and type(offset) is int:
-        return Place(topic, partition, offset)
+        return RecordPlace(topic, partition, offset)
     return None
 
 
@@ -51,7 +51,7 @@ class Confirmations:
         self._path = path
         self._descriptor = _open(path, os.O_RDONLY)
         self._lines = LineSplitter()
-        self._expected: dict[Place, Record] = {}
+        self._expected: dict[RecordPlace, Record] = {}
         self._confirmed: list[Record] = []
         self._news = asyncio.Event()
         self._error: UsageError | None = None
@@ -67,7 +67,7 @@ class Confirmations:
 
     def expect(self, record: Record) -> None:
         """The reader was given this record."""
-        self._expected[Place(record.topic, record.partition, record.offset)] = record
+        self._expected[RecordPlace(record.topic, record.partition, record.offset)] = record
 
     @property
     def expected(self) -> list[Record]:
@@ -171,7 +171,7 @@ class Confirming:
         """Close the pipe: no more records are confirmed."""
         os.close(self._descriptor)
 
-    async def confirm(self, place: Place) -> None:
+    async def confirm(self, place: RecordPlace) -> None:
         """Write one place; waits while the pipe is full.
 
         Raises:

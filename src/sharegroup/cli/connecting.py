@@ -31,7 +31,7 @@ them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Broker:
+class BrokerAddress:
     """The addresses of a command's broker, and how to connect to it."""
 
     servers: str
@@ -50,7 +50,7 @@ class Broker:
         return found
 
 
-def broker_of(bootstrap_server: str, command_config: str | None = None) -> Broker:
+def broker_of(bootstrap_server: str, command_config: str | None = None) -> BrokerAddress:
     """The broker of a command's options.
 
     Raises:
@@ -67,7 +67,7 @@ def broker_of(bootstrap_server: str, command_config: str | None = None) -> Broke
             raise ConfigError(
                 f"{name} in {command_config} means nothing to this command: take it out"
             )
-    return Broker(
+    return BrokerAddress(
         servers=bootstrap_server,
         security=parse_security({**properties_of(os.environ), **security}),
         client_id=client_id or None,

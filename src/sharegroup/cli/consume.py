@@ -9,7 +9,7 @@ import typer
 
 from sharegroup.cli.completion import complete_groups, complete_topics
 from sharegroup.cli.connecting import broker_of
-from sharegroup.cli.consuming import Ack, Wanted, consume_group
+from sharegroup.cli.consuming import Ack, ConsumeOptions, consume_group
 from sharegroup.cli.key_ranges import parse_key_ranges
 from sharegroup.cli.log_printing import COMMITTED, UNCOMMITTED, Look, peek
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, CommandConfig
@@ -177,7 +177,7 @@ def consume(
             return await peek(look)
         of_peek: dict[str, object] = {"--from": start, "--until": until, "--partition": partitions}
         of_peek["--isolation-level"] = isolation_level
-        wanted = Wanted(
+        wanted = ConsumeOptions(
             topics=topics,
             group=_named(group, {**of_peek, "key ranges": ranges}),
             records_max=records_max,

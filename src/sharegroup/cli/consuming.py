@@ -12,7 +12,7 @@ from typing import Final
 
 from sharegroup.cli.broker_check import admin_of
 from sharegroup.cli.confirming import Confirmations
-from sharegroup.cli.connecting import Broker
+from sharegroup.cli.connecting import BrokerAddress
 from sharegroup.cli.outcome import ExitCode, complain, exit_code
 from sharegroup.cli.output import Output
 from sharegroup.cli.record_format import JSON, renderer
@@ -46,7 +46,7 @@ class Ack(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ConsumeOptions:
     """The user's options."""
 
     topics: list[str]
@@ -57,10 +57,10 @@ class Wanted:
     idle_s: float | None
     from_beginning: bool
     confirmed_by: str | None
-    broker: Broker
+    broker: BrokerAddress
 
 
-async def consume_group(wanted: Wanted) -> int:
+async def consume_group(wanted: ConsumeOptions) -> int:
     """Print records until a signal, --max, --timeout or the end of the reader. Returns the exit
     status.
 
@@ -94,7 +94,7 @@ async def consume_group(wanted: Wanted) -> int:
     return stopping.exit_code or printing.exit_code
 
 
-async def _prepare(wanted: Wanted) -> None:
+async def _prepare(wanted: ConsumeOptions) -> None:
     """Set where a new group begins. A missing topic is reported by the consumer."""
     if not wanted.from_beginning:
         return
@@ -106,7 +106,7 @@ async def _prepare(wanted: Wanted) -> None:
 class Printing:
     """Polls, prints and acknowledges records until there is a reason to stop."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: ConsumeOptions) -> None:
         self._wanted = wanted
         self._render = renderer(wanted.template, terminal=sys.stdout.isatty())
         self._printed = 0

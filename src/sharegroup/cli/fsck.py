@@ -11,7 +11,7 @@ from typing import Annotated, Final
 import typer
 
 from sharegroup.app.environment import local_environment
-from sharegroup.app.fsck import Outcome, Progress, fsck
+from sharegroup.app.fsck import CheckOutcome, CheckProgress, fsck
 from sharegroup.cli.options import AsJson
 from sharegroup.cli.outcome import ExitCode, complain
 from sharegroup.cli.tables import count, print_json
@@ -87,7 +87,7 @@ def line(finding: Finding) -> str:
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
-def summary(outcome: Outcome) -> str:
+def summary(outcome: CheckOutcome) -> str:
     """The last line of the output."""
     checked = (
         f"{count(outcome.topics, 'topic')}, {count(outcome.partitions, 'partition')}, "
@@ -107,10 +107,10 @@ def summary(outcome: Outcome) -> str:
 
 
 @contextmanager
-def _shown(visible: bool) -> Iterator[Progress]:
+def _shown(visible: bool) -> Iterator[CheckProgress]:
     """A progress bar over the bytes on stderr, if it is a terminal."""
     if not visible:
-        yield Progress(begins=lambda _: None, read=lambda _: None)
+        yield CheckProgress(begins=lambda _: None, read=lambda _: None)
         return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
@@ -119,7 +119,7 @@ def _shown(visible: bool) -> Iterator[Progress]:
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
-        yield Progress(
+        yield CheckProgress(
             begins=lambda size: bar.update(task, total=size),
             read=lambda size: bar.advance(task, size),
         )

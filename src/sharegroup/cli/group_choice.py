@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from sharegroup.cli.completion import complete_all_groups
-from sharegroup.cli.group_kinds import TYPES, Kind
+from sharegroup.cli.group_kinds import TYPES, GroupKind
 from sharegroup.cli.outcome import UsageError, explain
 from sharegroup.cli.tables import count
 from sharegroup.client.admin.admin import Admin
@@ -41,11 +41,11 @@ def check_choice(groups: Sequence[str] | None, *, every: bool) -> None:
 
 
 async def chosen_groups(
-    admin: Admin, groups: Sequence[str] | None, *, every: bool, kind: Kind | None = None
+    admin: Admin, groups: Sequence[str] | None, *, every: bool, kind: GroupKind | None = None
 ) -> list[str]:
     """The named groups, each once; with ``every``, all groups of ``kind`` (None: share groups)."""
     if every:
-        types = TYPES[kind or Kind.SHARE]
+        types = TYPES[kind or GroupKind.SHARE]
         return [group.group_id for group in await admin.list_groups(*types)]
     return list(dict.fromkeys(groups or ()))
 

@@ -20,7 +20,7 @@ from sharegroup.cli.consumer_group_views import (
     state_of,
 )
 from sharegroup.cli.group_choice import AllGroups, Groups, check_choice, chosen_groups
-from sharegroup.cli.group_kinds import Kind, KindOption, Kinds, kinds_of
+from sharegroup.cli.group_kinds import GroupKind, KindOption, Kinds, kinds_of
 from sharegroup.cli.offset_plan import partitions_text
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, CommandConfig
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
@@ -60,12 +60,12 @@ VERBOSE_COLUMNS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class DescribeOptions:
     """The user's options."""
 
     groups: Sequence[str]
     every: bool
-    kind: Kind | None
+    kind: GroupKind | None
     view: View
     verbose: bool
     as_json: bool
@@ -128,7 +128,7 @@ def describe(
 
     async def command() -> ExitCode:
         check_choice(groups, every=every)
-        look = Look(
+        look = DescribeOptions(
             groups=groups or (),
             every=every,
             kind=kind,
@@ -144,7 +144,7 @@ def describe(
     run(command())
 
 
-async def _asked(admin: Admin, look: Look) -> list[dict[str, Any] | KafkaError]:
+async def _asked(admin: Admin, look: DescribeOptions) -> list[dict[str, Any] | KafkaError]:
     """The description of each group, or its error."""
     kinds = await kinds_of(admin, look.kind)
     wanted = await chosen_groups(admin, look.groups, every=look.every, kind=look.kind)

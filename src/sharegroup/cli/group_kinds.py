@@ -13,18 +13,18 @@ from sharegroup.cli.outcome import UsageError
 from sharegroup.client.admin.admin import Admin
 
 
-class Kind(StrEnum):
+class GroupKind(StrEnum):
     """What a user calls the type of a group. A consumer group may have either protocol."""
 
     SHARE = "share"
     CONSUMER = "consumer"
 
 
-TYPES: Final = {Kind.SHARE: ("share",), Kind.CONSUMER: ("consumer", "classic")}
+TYPES: Final = {GroupKind.SHARE: ("share",), GroupKind.CONSUMER: ("consumer", "classic")}
 """Kind → the types that ListGroups has for it."""
 
 KindOption = Annotated[
-    Kind | None,
+    GroupKind | None,
     typer.Option("--type", help="Share groups, or consumer groups of both protocols."),
 ]
 
@@ -35,8 +35,8 @@ class Kinds:
     wanted, it is a share group.
     """
 
-    known: Mapping[str, Kind]
-    wanted: Kind | None
+    known: Mapping[str, GroupKind]
+    wanted: GroupKind | None
 
     def is_share(self, group: str) -> bool:
         """Whether the group is a share group, or will be one.
@@ -44,16 +44,18 @@ class Kinds:
         Raises:
             UsageError: the group is not of the wanted kind.
         """
-        kind = self.known.get(group, self.wanted or Kind.SHARE)
+        kind = self.known.get(group, self.wanted or GroupKind.SHARE)
         if self.wanted not in (None, kind):
             raise UsageError(f"group {group} is a {kind} group, not a {self.wanted} group")
-        return kind is Kind.SHARE
+        return kind is GroupKind.SHARE
 
 
-async def kinds_of(admin: Admin, wanted: Kind | None = None) -> Kinds:
+async def kinds_of(admin: Admin, wanted: GroupKind | None = None) -> Kinds:
     """Ask for the kinds of all groups."""
     known = {
-        group.group_id: Kind.SHARE if group.type.lower() == Kind.SHARE else Kind.CONSUMER
+        group.group_id: GroupKind.SHARE
+        if group.type.lower() == GroupKind.SHARE
+        else GroupKind.CONSUMER
         for group in await admin.list_groups()
     }
     return Kinds(known, wanted)

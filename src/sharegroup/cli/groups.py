@@ -21,7 +21,7 @@ from sharegroup.cli.group_choice import (
 )
 from sharegroup.cli.group_decisions import archive, release
 from sharegroup.cli.group_descriptions import describe
-from sharegroup.cli.group_kinds import TYPES, Kind, KindOption, kinds_of
+from sharegroup.cli.group_kinds import TYPES, GroupKind, KindOption, kinds_of
 from sharegroup.cli.group_records import records
 from sharegroup.cli.offset_reset import reset_offsets
 from sharegroup.cli.options import (
@@ -208,7 +208,7 @@ def delete(
         return _report(outcome, "deleted", "deleted", as_json=as_json, said=said)
 
     if every != bool(names):  # otherwise check_choice refuses it
-        everything = f"all {kind or Kind.SHARE} groups"
+        everything = f"all {kind or GroupKind.SHARE} groups"
         confirm(f"delete {everything if every else ', '.join(names or ())}", yes=yes)
     run(command())
 

@@ -18,7 +18,7 @@ from sharegroup.model.ids import TopicPartition
 _OFFSET: Final = re.compile(r"-?[0-9]{1,18}")
 
 
-class Place(NamedTuple):
+class LogPlace(NamedTuple):
     """A place given by one of the fields; without any: the end of the log."""
 
     earliest: bool = False
@@ -28,7 +28,7 @@ class Place(NamedTuple):
     """The first record at or after this time."""
 
 
-def parse_place(option: str, text: str) -> Place:
+def parse_place(option: str, text: str) -> LogPlace:
     """Parse a place.
 
     Raises:
@@ -36,13 +36,13 @@ def parse_place(option: str, text: str) -> Place:
     """
     word = text.lower()
     if word in ("earliest", "latest"):
-        return Place(earliest=word == "earliest")
+        return LogPlace(earliest=word == "earliest")
     if _OFFSET.fullmatch(text):
-        return Place(offset=int(text))
+        return LogPlace(offset=int(text))
     try:
         if word.startswith("p"):
-            return Place(time_ms=max(0, wall_ms() - duration_milliseconds(text.upper())))
-        return Place(time_ms=max(0, parse_moment_ms(text)))
+            return LogPlace(time_ms=max(0, wall_ms() - duration_milliseconds(text.upper())))
+        return LogPlace(time_ms=max(0, parse_moment_ms(text)))
     except ValueError:
         raise UsageError(
             f"{option} {text}: write earliest, latest, an offset, -5 for five before the end, a "
@@ -51,7 +51,7 @@ def parse_place(option: str, text: str) -> Place:
 
 
 async def resolved(
-    admin: Admin, place: Place, bounds: Mapping[TopicPartition, tuple[int, int]]
+    admin: Admin, place: LogPlace, bounds: Mapping[TopicPartition, tuple[int, int]]
 ) -> dict[TopicPartition, int]:
     """The offset of ``place`` in each partition, limited to its first and end offset."""
     if place.time_ms is not None:
@@ -63,7 +63,7 @@ async def resolved(
     return {where: _offset(place, first, end) for where, (first, end) in bounds.items()}
 
 
-def _offset(place: Place, first: int, end: int) -> int:
+def _offset(place: LogPlace, first: int, end: int) -> int:
     if place.offset is None:
         return first if place.earliest else end
     wanted = place.offset if place.offset >= 0 else end + place.offset

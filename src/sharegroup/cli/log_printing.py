@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from sharegroup.cli.broker_check import reach
-from sharegroup.cli.connecting import Broker
-from sharegroup.cli.log_places import Place, parse_place, resolved
+from sharegroup.cli.connecting import BrokerAddress
+from sharegroup.cli.log_places import LogPlace, parse_place, resolved
 from sharegroup.cli.log_reading import LogReading, LogRecord
 from sharegroup.cli.outcome import ExitCode, UsageError, complain
 from sharegroup.cli.output import Output
@@ -42,7 +42,7 @@ class Look:
     template: str | None
     key_ranges: KeyRanges
     committed: bool
-    broker: Broker
+    broker: BrokerAddress
 
 
 async def peek(look: Look) -> int:
@@ -69,8 +69,8 @@ async def peek(look: Look) -> int:
 async def _print(
     cluster: Cluster,
     look: Look,
-    start: Place,
-    until: Place | None,
+    start: LogPlace,
+    until: LogPlace | None,
     render: Render,
     output: Output,
 ) -> None:
@@ -111,7 +111,7 @@ async def _until_idle(
 
 
 async def _spans(
-    cluster: Cluster, look: Look, start: Place, until: Place | None
+    cluster: Cluster, look: Look, start: LogPlace, until: LogPlace | None
 ) -> dict[TopicPartition, tuple[int, int | None]]:
     """The first offset and the end offset to print in each partition."""
     admin = Admin(cluster=cluster)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from sharegroup.cli.group_choice import chosen_groups
-from sharegroup.cli.group_kinds import Kind, Kinds
+from sharegroup.cli.group_kinds import GroupKind, Kinds
 from sharegroup.cli.offset_plan import Plan
 from sharegroup.cli.outcome import UsageError, complain
 from sharegroup.client.admin.admin import Admin
@@ -34,7 +34,7 @@ class Scope:
 
     groups: Sequence[str]
     every_group: bool
-    kind: Kind | None
+    kind: GroupKind | None
     topics: Mapping[str, list[int] | None]
     every_topic: bool
 

@@ -53,7 +53,7 @@ ShiftBy = Annotated[
 ]
 
 
-class Outcome(NamedTuple):
+class ResetOutcome(NamedTuple):
     """The result of the reset of one partition; with --dry-run, the result that it would have."""
 
     group: str
@@ -226,7 +226,9 @@ def _write_plan(path: Path, plan: Plan) -> None:
 # --- carrying it out ------------------------------------------------------------------------------
 
 
-async def _carried_out(admin: Admin, kinds: Kinds, plan: Plan, *, execute: bool) -> list[Outcome]:
+async def _carried_out(
+    admin: Admin, kinds: Kinds, plan: Plan, *, execute: bool
+) -> list[ResetOutcome]:
     before = {group: await start_offsets(admin, kinds, group) for group in plan}
     await _look_for_members(admin, plan, execute=execute)
     outcomes = []
@@ -237,7 +239,7 @@ async def _carried_out(admin: Admin, kinds: Kinds, plan: Plan, *, execute: bool)
         elif execute:
             errors = await admin.alter_consumer_group_offsets(group, offsets)
         outcomes += [
-            Outcome(group, where, before[group].get(where), offset, errors.get(where))
+            ResetOutcome(group, where, before[group].get(where), offset, errors.get(where))
             for where, offset in offsets.items()
         ]
     return outcomes
@@ -256,7 +258,7 @@ async def _look_for_members(admin: Admin, plan: Plan, *, execute: bool) -> None:
 
 
 def _report(
-    outcomes: list[Outcome], export: Path | None, *, execute: bool, as_json: bool
+    outcomes: list[ResetOutcome], export: Path | None, *, execute: bool, as_json: bool
 ) -> ExitCode:
     refused = [(one, one.error) for one in outcomes if one.error is not None]
     if as_json:

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
-from sharegroup.cli.connecting import SERVERS, Broker, broker_of, read_config
+from sharegroup.cli.connecting import SERVERS, BrokerAddress, broker_of, read_config
 from sharegroup.cli.outcome import ExitCode, complain
 from sharegroup.model.errors import ConfigError
 
@@ -24,7 +24,7 @@ def bootstrap_server_of(context: typer.Context) -> str:
     return as_given(context, context.params.get(_NAME)) or DEFAULT_BOOTSTRAP_SERVER
 
 
-def broker_before(context: typer.Context) -> Broker:
+def broker_before(context: typer.Context) -> BrokerAddress:
     """The broker of a command, while its command line is not complete yet."""
     return broker_of(bootstrap_server_of(context), config_of(context, context.params.get(_CONFIG)))
 

@@ -14,8 +14,8 @@ import typer
 
 from sharegroup.cli.broker_check import reach
 from sharegroup.cli.completion import Topic
-from sharegroup.cli.confirming import Confirming, Place, place_in
-from sharegroup.cli.connecting import Broker, broker_of
+from sharegroup.cli.confirming import Confirming, RecordPlace, place_in
+from sharegroup.cli.connecting import BrokerAddress, broker_of
 from sharegroup.cli.csv_rows import CsvRows
 from sharegroup.cli.input import chunks, open_input, size_of
 from sharegroup.cli.input_records import LineSplitter, Parse, parse_headers, parser
@@ -140,7 +140,7 @@ def produce(
 
     async def command() -> int:
         parse = _parse(form, key, key_separator, value, header_columns or [])
-        sending = Sending(topic, parse, parse_headers(header or []), partition)
+        sending = ProduceRun(topic, parse, parse_headers(header or []), partition)
         with ExitStack() as stack:
             if confirm_to is not None:
                 sending.confirming = stack.enter_context(closing(_confirming(form, confirm_to)))
@@ -159,7 +159,7 @@ def _confirming(form: Form, pipe: str) -> Confirming:
     return Confirming(pipe)
 
 
-async def _producer(broker: Broker, compression: str) -> Producer:
+async def _producer(broker: BrokerAddress, compression: str) -> Producer:
     await reach(broker)
     return Producer(
         broker.servers, compression=compression, max_block_ms=BLOCK_MS, **broker.arguments
@@ -189,10 +189,10 @@ def _parse(
 class _Sent(NamedTuple):
     line: int
     delivery: Delivery
-    place: Place | None  # where the record was read, if its arrival is to be confirmed
+    place: RecordPlace | None  # where the record was read, if its arrival is to be confirmed
 
 
-class Sending:
+class ProduceRun:
     """The records being sent, and the numbers of accepted and refused records."""
 
     def __init__(self, topic: str, parse: Parse, headers: Headers, partition: int | None) -> None:
@@ -276,7 +276,7 @@ class Sending:
                 self.confirming = None
                 self.error = self.error or error
 
-    def _place(self, document: object) -> Place | None:
+    def _place(self, document: object) -> RecordPlace | None:
         if self.confirming is None:
             return None
         place = place_in(document)
@@ -287,7 +287,7 @@ class Sending:
         return place
 
 
-async def _produce(producer: Producer, sending: Sending, file: BinaryIO) -> int:
+async def _produce(producer: Producer, sending: ProduceRun, file: BinaryIO) -> int:
     with Stopping() as stopping:
         try:
             await stopping.unless_stopped(producer.start())
@@ -310,7 +310,7 @@ def _said_of(error: SharegroupError, line: int) -> str:
 
 
 async def _send_all(
-    producer: Producer, sending: Sending, file: BinaryIO, stopping: Stopping
+    producer: Producer, sending: ProduceRun, file: BinaryIO, stopping: Stopping
 ) -> None:
     """Send records until the end of the input, a signal, or the first refused record."""
     splitter = LineSplitter()
@@ -347,7 +347,7 @@ def _progress(size: int | None) -> Progress:
     return progress
 
 
-def _report(sending: Sending, *, as_json: bool) -> None:
+def _report(sending: ProduceRun, *, as_json: bool) -> None:
     sent = sending.delivered.total()
     if as_json:
         partitions = {str(partition): n for partition, n in sorted(sending.delivered.items())}

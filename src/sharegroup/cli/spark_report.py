@@ -14,7 +14,7 @@ from sharegroup.cli.options import AsJson, CommandConfig, as_given
 from sharegroup.cli.outcome import run
 from sharegroup.cli.tables import print_json, print_line, print_table
 from sharegroup.client.admin.admin import Admin
-from sharegroup.spark.report.checkpoint import Batch, Checkpoint, read_checkpoint
+from sharegroup.spark.report.checkpoint import Checkpoint, ReportedBatch, read_checkpoint
 from sharegroup.spark.report.findings import count, findings, since
 from sharegroup.spark.report.picture import check_can_draw, draw
 from sharegroup.spark.report.queue import Queue, ask
@@ -110,7 +110,7 @@ def _document(checkpoint: Checkpoint, sentences: list[str]) -> dict[str, Any]:
     }
 
 
-def _batch(batch: Batch) -> dict[str, Any]:
+def _batch(batch: ReportedBatch) -> dict[str, Any]:
     numbers = {f"{s.name}_{s.unit}".rstrip("_"): s.of(batch) for s in ALL}
     return {
         "batch": batch.number,

@@ -30,7 +30,7 @@ class Committing(NamedTuple):
 NOTHING = Committing(None, (), (), 0)
 
 
-class Committed:
+class CommittedRanges:
     """The stable offset and the ranges after it.
 
     A commit costs the logarithm of the number of ranges, and one step for each range that it
@@ -54,7 +54,7 @@ class Committed:
 
     def growth(self, intervals: Iterable[Interval]) -> int:
         """By how much a commit would change the number of ranges, without doing it."""
-        trial = Committed(self.stable)
+        trial = CommittedRanges(self.stable)
         trial._firsts, trial._lasts = self._firsts.copy(), self._lasts.copy()
         trial.commit(intervals)
         return len(trial) - len(self)

@@ -13,7 +13,7 @@ G = TypeVar("G", bound=ModernGroup[Any])
 R = TypeVar("R")
 
 
-class Change(Generic[G, R]):
+class GroupChange(Generic[G, R]):
     """The change of a group from one state to the next, record by record, and the steps that all
     groups take alike.
     """

@@ -31,7 +31,7 @@ CHUNK: Final = 16
 """Partitions in one item of :meth:`CommittedOffsets.live_records`."""
 
 
-class Committed(NamedTuple):
+class CommittedOffset(NamedTuple):
     """A committed offset. Times are wall-clock milliseconds."""
 
     offset: int
@@ -51,13 +51,13 @@ class OffsetRecord(NamedTuple):
     group_id: str
     topic: str
     partition: int
-    committed: Committed | None
+    committed: CommittedOffset | None
     producer_id: int = NONE
     """The producer of the transaction; -1 outside transactions."""
     producer_epoch: int = NONE
 
 
-class Committer(NamedTuple):
+class CommitClient(NamedTuple):
     """The client that commits offsets, as its request describes it."""
 
     group_id: str
@@ -80,7 +80,7 @@ class Commit(NamedTuple):
 
     topic: str
     partition: int
-    committed: Committed
+    committed: CommittedOffset
 
     @property
     def where(self) -> TopicPartition:
@@ -88,7 +88,7 @@ class Commit(NamedTuple):
         return TopicPartition(self.topic, self.partition)
 
 
-_Entry: TypeAlias = tuple[int, Committed]
+_Entry: TypeAlias = tuple[int, CommittedOffset]
 """Number and offset."""
 _Topics: TypeAlias = dict[str, dict[int, _Entry]]
 
@@ -152,12 +152,12 @@ class CommittedOffsets:
     def __len__(self) -> int:
         return self._count
 
-    def get(self, group_id: str, topic: str, partition: int) -> Committed | None:
+    def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         """The committed offset of a partition."""
         entry = self._live.get(group_id, topic, partition)
         return entry[1] if entry else None
 
-    def of_group(self, group_id: str) -> Mapping[str, Mapping[int, Committed]]:
+    def of_group(self, group_id: str) -> Mapping[str, Mapping[int, CommittedOffset]]:
         """All committed offsets of a group by topic and partition; a copy."""
         return {
             topic: {partition: entry[1] for partition, entry in partitions.items()}
@@ -341,7 +341,7 @@ class CommittedOffsets:
 
     # -- the rest -----------------------------------------------------------------------------
 
-    def _entry(self, committed: Committed, known: _Entry | None) -> _Entry:
+    def _entry(self, committed: CommittedOffset, known: _Entry | None) -> _Entry:
         if known is not None and known[1] == committed:
             return known  # a rewrite has repeated the record: it keeps its number
         self._number += 1
@@ -404,7 +404,7 @@ class CommittedOffsets:
 
 
 def _is_expired(
-    committed: Committed, now_ms: int, retention_ms: int, empty_since_ms: int | None
+    committed: CommittedOffset, now_ms: int, retention_ms: int, empty_since_ms: int | None
 ) -> bool:
     if committed.expire_ms != NONE:
         return now_ms >= committed.expire_ms

@@ -26,9 +26,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import NamedTuple, TypeAlias
 
-from sharegroup.cooperative.committed import Committed as Ranges
+from sharegroup.cooperative.committed import CommittedRanges as Ranges
 from sharegroup.cooperative.intervals import Interval, Intervals, minus
-from sharegroup.groups.offsets import NONE, Commit, Committed, CommittedOffsets, OffsetRecord
+from sharegroup.groups.offsets import NONE, Commit, CommittedOffset, CommittedOffsets, OffsetRecord
 from sharegroup.model.errors import (
     IndividualCommitTooOld,
     KafkaError,
@@ -276,7 +276,7 @@ class IndividualCommits:
         records += [RangeRecord(*where, *each, True, commit_ms) for each in done.written]
         return records
 
-    def _move(self, where: Where, committed: Committed, stable: int) -> list[OffsetRecord]:
+    def _move(self, where: Where, committed: CommittedOffset, stable: int) -> list[OffsetRecord]:
         """The record of a committed offset, if ranges have moved the offset."""
         if stable == committed.offset:
             return []

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 
-class TopicInfo(NamedTuple):
+class KnownTopic(NamedTuple):
     """A topic as it is now."""
 
     topic_id: UUID
@@ -22,9 +22,9 @@ class TopicsImage:
     or deleted.
     """
 
-    topics: Mapping[str, TopicInfo] = field(default_factory=dict)
+    topics: Mapping[str, KnownTopic] = field(default_factory=dict)
 
-    def get(self, name: str) -> TopicInfo | None:
+    def get(self, name: str) -> KnownTopic | None:
         """The topic of that name, or None if there is no such topic."""
         return self.topics.get(name)
 

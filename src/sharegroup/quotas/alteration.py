@@ -39,7 +39,7 @@ _FRACTION: Final = 1e-6
 """A number with at most this fraction is a whole number, as in Kafka."""
 
 
-class Change(NamedTuple):
+class AlteredQuota(NamedTuple):
     """A quota of an entity changes to a value; None: it is removed."""
 
     key: str
@@ -51,7 +51,7 @@ class Alteration(NamedTuple):
 
     parts: Sequence[tuple[str, str | None]]
     """Types and names of the entity, as in the request."""
-    changes: Sequence[Change]
+    changes: Sequence[AlteredQuota]
 
 
 def entity_of(parts: Iterable[tuple[str, str | None]]) -> Entity:
@@ -62,7 +62,7 @@ def entity_of(parts: Iterable[tuple[str, str | None]]) -> Entity:
 
 def changes_of(
     alteration: Alteration, quotas: Mapping[tuple[Entity, str], float]
-) -> tuple[Entity, list[Change]]:
+) -> tuple[Entity, list[AlteredQuota]]:
     """The entity, and the changes that make a difference.
 
     Raises:
@@ -81,7 +81,7 @@ def changes_of(
         if value is not None:
             _check_value(keys, key, value)
         if quotas.get((entity, key)) != value:
-            changes.append(Change(key, value))
+            changes.append(AlteredQuota(key, value))
     added = sum(value is not None and (entity, key) not in quotas for key, value in changes)
     if added and len(quotas) + added > QUOTAS_MAX:
         raise PolicyViolation(f"there are {len(quotas)} quotas; at most {QUOTAS_MAX} are kept")

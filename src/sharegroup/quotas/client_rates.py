@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from sharegroup.quotas.client_table import ClientTable
 from sharegroup.quotas.entity import Entity
 from sharegroup.quotas.precedence import Precedence
-from sharegroup.quotas.rate import Rate, Window
+from sharegroup.quotas.rate import Rate, RateWindow
 
 
 class ClientRates:
@@ -21,7 +21,7 @@ class ClientRates:
         throttle_ms_max: a throttle is never longer; None: no bound.
     """
 
-    def __init__(self, window: Window, throttle_ms_max: int | None = None) -> None:
+    def __init__(self, window: RateWindow, throttle_ms_max: int | None = None) -> None:
         self._window = window
         self._throttle_ms_max = throttle_ms_max
         self._quotas = Precedence({})

@@ -13,24 +13,24 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 from sharegroup.model.limits import QUOTA_CLIENT_ID_CHARACTERS, QUOTA_CLIENTS_MAX
 from sharegroup.quotas.entity import Entity
 from sharegroup.quotas.precedence import Applied
-from sharegroup.quotas.rate import Window
+from sharegroup.quotas.rate import RateWindow
 
 Client: TypeAlias = tuple[Entity, str, str]
 
 
-class Kept(Protocol):
+class ClientEntry(Protocol):
     """The entry of a client."""
 
-    def is_idle(self, window: Window, now_ms: int) -> bool:
+    def is_idle(self, window: RateWindow, now_ms: int) -> bool:
         """Whether the entry is as good as a new one."""
         ...
 
-    def check_invariants(self, window: Window) -> None:
+    def check_invariants(self, window: RateWindow) -> None:
         """Raise AssertionError if the entry contradicts itself."""
         ...
 
 
-K = TypeVar("K", bound=Kept)
+K = TypeVar("K", bound=ClientEntry)
 
 
 class ClientTable(Generic[K]):
@@ -40,7 +40,7 @@ class ClientTable(Generic[K]):
         new: makes an entry.
     """
 
-    def __init__(self, window: Window, new: Callable[[], K]) -> None:
+    def __init__(self, window: RateWindow, new: Callable[[], K]) -> None:
         self._window = window
         self._new = new
         self._own: dict[Client, K] = {}  # the entry that was used last is last

@@ -15,10 +15,10 @@ from typing import NamedTuple
 from sharegroup.model.config import INT_MAX
 from sharegroup.model.limits import QUOTA_CLIENTS_MAX
 from sharegroup.quotas.entity import Entity
-from sharegroup.quotas.rate import Rate, Window
+from sharegroup.quotas.rate import Rate, RateWindow
 
 
-class Admission(NamedTuple):
+class ConnectionAdmission(NamedTuple):
     """What is done with a new connection: for ``wait_ms`` nothing is read from it, and then it is
     closed if ``refused``."""
 
@@ -26,7 +26,7 @@ class Admission(NamedTuple):
     refused: bool
 
 
-AT_ONCE = Admission(0, refused=False)
+AT_ONCE = ConnectionAdmission(0, refused=False)
 
 
 def canonical(host: str) -> str | None:
@@ -43,7 +43,7 @@ class ConnectionRates:
     """The rates of all addresses. At most QUOTA_CLIENTS_MAX addresses have a rate of their own;
     further addresses share one."""
 
-    def __init__(self, window: Window) -> None:
+    def __init__(self, window: RateWindow) -> None:
         self._window = window
         self._quotas: dict[str, float] = {}
         self._default: float | None = None
@@ -72,7 +72,7 @@ class ConnectionRates:
         if not self.active:
             self._rates.clear()
 
-    def admit(self, host: str, rate_max: int, now_ms: int) -> Admission:
+    def admit(self, host: str, rate_max: int, now_ms: int) -> ConnectionAdmission:
         """A connection from ``host`` was made.
 
         Args:
@@ -84,11 +84,11 @@ class ConnectionRates:
             rate = self._rate(host, now_ms)
             over_ms = rate.throttle_ms(quota, self._window, now_ms, extra=1)
             if over_ms:
-                return Admission(min(over_ms, self._window.sample_ms), refused=True)
+                return ConnectionAdmission(min(over_ms, self._window.sample_ms), refused=True)
             rate.record(1, self._window, now_ms)
         if rate_max == INT_MAX:
             return AT_ONCE
-        return Admission(self._turn_ms(max(rate_max, 1), now_ms), refused=False)
+        return ConnectionAdmission(self._turn_ms(max(rate_max, 1), now_ms), refused=False)
 
     def forget_idle(self, now_ms: int) -> None:
         """Drop the rates of addresses that made no connection in the window."""

@@ -14,7 +14,7 @@ from sharegroup.model.config import INT_MAX
 from sharegroup.quotas.client_table import ClientTable
 from sharegroup.quotas.entity import Entity
 from sharegroup.quotas.precedence import Precedence
-from sharegroup.quotas.rate import Window
+from sharegroup.quotas.rate import RateWindow
 
 
 class TokenBucket:
@@ -27,7 +27,7 @@ class TokenBucket:
         self._per_s = 0.0
         self._now_ms = 0
 
-    def tokens(self, per_s: float, window: Window, now_ms: int) -> float:
+    def tokens(self, per_s: float, window: RateWindow, now_ms: int) -> float:
         """How many tokens there are; negative after more were taken than there were."""
         most = per_s * window.whole_ms / 1000
         if self._tokens is None:
@@ -37,22 +37,22 @@ class TokenBucket:
         self._per_s, self._now_ms = per_s, now_ms
         return self._tokens
 
-    def take(self, count: float, per_s: float, window: Window, now_ms: int) -> None:
+    def take(self, count: float, per_s: float, window: RateWindow, now_ms: int) -> None:
         """Take ``count`` tokens, even if there are fewer."""
         self._tokens = self.tokens(per_s, window, now_ms) - count
 
-    def wait_ms(self, per_s: float, window: Window, now_ms: int) -> int:
+    def wait_ms(self, per_s: float, window: RateWindow, now_ms: int) -> int:
         """How long until the number of tokens is not negative."""
         missing = -self.tokens(per_s, window, now_ms)
         return 0 if missing <= 0 else min(round(min(missing / per_s, INT_MAX) * 1000), INT_MAX)
 
-    def is_idle(self, window: Window, now_ms: int) -> bool:
+    def is_idle(self, window: RateWindow, now_ms: int) -> bool:
         """Whether the bucket is full."""
         if self._tokens is None:
             return True
         return self.tokens(self._per_s, window, now_ms) >= self._per_s * window.whole_ms / 1000
 
-    def check_invariants(self, window: Window) -> None:
+    def check_invariants(self, window: RateWindow) -> None:
         """Raise AssertionError if there are more tokens than the bucket holds."""
         if self._tokens is not None:
             assert self._tokens <= self._per_s * window.whole_ms / 1000 * (1 + 1e-9)
@@ -61,7 +61,7 @@ class TokenBucket:
 class MutationRates:
     """The buckets of all clients."""
 
-    def __init__(self, window: Window) -> None:
+    def __init__(self, window: RateWindow) -> None:
         self._window = window
         self._quotas = Precedence({})
         self._buckets: ClientTable[TokenBucket] = ClientTable(window, TokenBucket)

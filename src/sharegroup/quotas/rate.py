@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sharegroup.model.config import INT_MAX
 
 
-class Window(NamedTuple):
+class RateWindow(NamedTuple):
     """The time that a rate looks back: ``samples`` samples of ``sample_ms`` each
     (``quota.window.num``, ``quota.window.size.seconds``)."""
 
@@ -39,7 +39,7 @@ class Rate:
     def __init__(self) -> None:
         self._samples: deque[_Sample] = deque()
 
-    def record(self, amount: float, window: Window, now_ms: int) -> None:
+    def record(self, amount: float, window: RateWindow, now_ms: int) -> None:
         """Add ``amount`` at ``now_ms``."""
         samples = self._samples
         if not samples or now_ms - samples[-1].start_ms >= window.sample_ms:
@@ -48,12 +48,12 @@ class Rate:
         samples[-1].amount += amount
         samples[-1].last_ms = now_ms
 
-    def amount(self, window: Window, now_ms: int) -> float:
+    def amount(self, window: RateWindow, now_ms: int) -> float:
         """The sum over the window."""
         self._forget(window, now_ms)
         return sum(sample.amount for sample in self._samples)
 
-    def window_ms(self, window: Window, now_ms: int) -> int:
+    def window_ms(self, window: RateWindow, now_ms: int) -> int:
         """The time that :meth:`amount` is divided by: the time since the oldest sample began, and a
         whole sample for each earlier sample that is missing. So a first burst may use the whole
         window."""
@@ -62,7 +62,9 @@ class Rate:
         missing = window.samples - 1 - since_ms // window.sample_ms
         return max(since_ms + max(missing, 0) * window.sample_ms, 1)
 
-    def throttle_ms(self, quota: float, window: Window, now_ms: int, *, extra: float = 0) -> int:
+    def throttle_ms(
+        self, quota: float, window: RateWindow, now_ms: int, *, extra: float = 0
+    ) -> int:
         """How long nothing may happen until the rate is ``quota`` per second again; 0 if the rate
         is not over the quota (Kafka class QuotaUtils, throttleTime).
 
@@ -75,16 +77,16 @@ class Rate:
             return 0
         return min(round(min((observed - quota) / quota, INT_MAX) * window_ms), INT_MAX)
 
-    def left(self, quota: float, window: Window, now_ms: int) -> float:
+    def left(self, quota: float, window: RateWindow, now_ms: int) -> float:
         """The amount that may be recorded now without a throttle; negative over the quota."""
         fits = quota * self.window_ms(window, now_ms) / 1000
         return fits - self.amount(window, now_ms)
 
-    def is_idle(self, window: Window, now_ms: int) -> bool:
+    def is_idle(self, window: RateWindow, now_ms: int) -> bool:
         """Whether all recorded amounts lie before the window."""
         return not self._samples or now_ms - self._samples[-1].last_ms >= window.whole_ms
 
-    def check_invariants(self, window: Window) -> None:
+    def check_invariants(self, window: RateWindow) -> None:
         """Raise AssertionError if samples overlap or are too many."""
         samples = list(self._samples)
         assert len(samples) <= window.samples + 1, len(samples)
@@ -94,7 +96,7 @@ class Rate:
             assert before.last_ms < after.start_ms
             assert after.start_ms - before.start_ms >= window.sample_ms
 
-    def _forget(self, window: Window, now_ms: int) -> None:
+    def _forget(self, window: RateWindow, now_ms: int) -> None:
         """Drop the samples without an event in the window. A sample that overlaps it counts."""
         samples = self._samples
         while samples and now_ms - samples[0].last_ms >= window.whole_ms:

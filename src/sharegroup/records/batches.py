@@ -55,7 +55,7 @@ def end_offset(data: memoryview) -> int | None:
 
 
 @dataclass(slots=True)
-class Piece(Generic[T]):
+class PlacedBatch(Generic[T]):
     """One batch in its place: the value read from it, or the error."""
 
     first: int
@@ -69,7 +69,7 @@ class Piece(Generic[T]):
 class Placed(NamedTuple, Generic[T]):
     """The batches of a run: the ones in offset order, and the ones out of order."""
 
-    pieces: list[Piece[T]]
+    pieces: list[PlacedBatch[T]]
     """They ascend, and no two have an offset in common."""
     astray: list[Bounds]
     """Batches that are out of order."""
@@ -90,7 +90,7 @@ def place(data: memoryview, last_wanted: int, read: Callable[[Bounds], T]) -> Pl
     is past ``last_wanted`` although a later batch's base offset is not. A batch that is astray does
     not displace the batches after it, nor does a damaged batch by the last offset that it claims.
     """
-    pieces: list[Piece[T]] = []
+    pieces: list[PlacedBatch[T]] = []
     astray: list[Bounds] = []
     ahead: list[Bounds] = []
     end = 0
@@ -112,9 +112,9 @@ def place(data: memoryview, last_wanted: int, read: Callable[[Bounds], T]) -> Pl
     return Placed(pieces, astray, None)
 
 
-def _piece(one: Bounds, read: Callable[[Bounds], T]) -> Piece[T]:
+def _piece(one: Bounds, read: Callable[[Bounds], T]) -> PlacedBatch[T]:
     last = max(one.first, one.last)
     try:
-        return Piece(one.first, last, read(one), None)
+        return PlacedBatch(one.first, last, read(one), None)
     except Exception as error:  # noqa: BLE001  # a reader that is not ours may raise anything
-        return Piece(one.first, last, None, error)
+        return PlacedBatch(one.first, last, None, error)

@@ -32,7 +32,7 @@ _SHIFT_ROOM: Final = 16
 """A changed timestamp makes a record at most nine bytes longer, and its length four."""
 
 
-class Kept(NamedTuple):
+class KeptRecords(NamedTuple):
     """The records of a batch that stay."""
 
     records: int
@@ -68,7 +68,7 @@ class KeyTable(Protocol):
         """
         ...
 
-    def kept(self, header: BatchHeader, data: Buffer, start: int, rules: Rules) -> Kept:
+    def kept(self, header: BatchHeader, data: Buffer, start: int, rules: Rules) -> KeptRecords:
         """The records of a batch that stay; raises as :meth:`note`."""
         ...
 
@@ -106,7 +106,7 @@ class CompiledKeyTable:
             _refuse(header, data, start)
         self._keys += added
 
-    def kept(self, header: BatchHeader, data: Buffer, start: int, rules: Rules) -> Kept:
+    def kept(self, header: BatchHeader, data: Buffer, start: int, rules: Rules) -> KeptRecords:
         """See :class:`KeyTable`."""
         out = bytearray(len(data) - start + _SHIFT_ROOM * header.record_count)
         facts = (ctypes.c_int64 * 4)()
@@ -119,7 +119,7 @@ class CompiledKeyTable:
         if verdict:
             _refuse(header, data, start)
         records, size, tombstones, latest_ms = facts
-        return Kept(records, bytes(memoryview(out)[:size]), tombstones, latest_ms)
+        return KeptRecords(records, bytes(memoryview(out)[:size]), tombstones, latest_ms)
 
     def _grow(self, keys: int) -> None:
         size = self._size
@@ -162,7 +162,7 @@ class PureKeyTable:
             if record.key is not None:
                 self._offsets[self._hash(record.key)] = header.base_offset + record.delta
 
-    def kept(self, header: BatchHeader, data: Buffer, start: int, rules: Rules) -> Kept:
+    def kept(self, header: BatchHeader, data: Buffer, start: int, rules: Rules) -> KeptRecords:
         """See :class:`KeyTable`."""
         shift = header.base_timestamp - rules.base_timestamp
         parts: list[bytes] = []
@@ -173,7 +173,7 @@ class PureKeyTable:
             tombstones += not record.has_value
             latest_ms = max(latest_ms, header.base_timestamp + record.time)
             parts.append(_shifted(record, shift) if shift else record.whole)
-        return Kept(len(parts), b"".join(parts), tombstones, latest_ms)
+        return KeptRecords(len(parts), b"".join(parts), tombstones, latest_ms)
 
     def _stays(self, record: _Record, offset: int, rules: Rules) -> bool:
         if offset >= rules.end_offset:

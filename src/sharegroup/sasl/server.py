@@ -1,7 +1,7 @@
 """The server's side of the SASL mechanisms, as machines without input and output.
 
-A message that cannot be read, or that proves nothing, raises :class:`Refused`. Sources: RFC 4616
-(PLAIN), RFC 5802 and 7677 (SCRAM), RFC 7628 (OAUTHBEARER); Kafka classes PlainSaslServer,
+A message that cannot be read, or that proves nothing, raises :class:`LoginRefused`. Sources: RFC
+4616 (PLAIN), RFC 5802 and 7677 (SCRAM), RFC 7628 (OAUTHBEARER); Kafka classes PlainSaslServer,
 ScramSaslServer, OAuthBearerSaslServer.
 """
 
@@ -27,7 +27,7 @@ from sharegroup.sasl.scram_messages import (
 _SHOWN: Final = 100
 
 
-class Refused(SharegroupError):
+class LoginRefused(SharegroupError):
     """The client has not proved who it is.
 
     The text is for the log. ``told`` is for the client; None: what Kafka says for wrong
@@ -61,17 +61,17 @@ def parse_plain(message: bytes) -> Password:
     try:
         parts = message.decode().split("\0")
     except UnicodeDecodeError:
-        raise Refused("a PLAIN message that is no UTF-8") from None
+        raise LoginRefused("a PLAIN message that is no UTF-8") from None
     if len(parts) != 3:
         told = f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}"
-        raise Refused("a PLAIN message of the wrong form", told)
+        raise LoginRefused("a PLAIN message of the wrong form", told)
     authorization_id, user, password = parts
     for what, value in (("username", user), ("password", password)):
         if not value:
             told = f"Authentication failed: {what} not specified"
-            raise Refused(f"a PLAIN message without {what}", told)
+            raise LoginRefused(f"a PLAIN message without {what}", told)
     if authorization_id not in ("", user):
-        raise Refused(
+        raise LoginRefused(
             f"{shown(user)} asks to act as {shown(authorization_id)}",
             "Authentication failed: Client requested an authorization id that is different from "
             "username",
@@ -113,17 +113,17 @@ class ScramServer:
         try:
             client = parse_client_first(message)
         except MalformedMessage as error:
-            raise Refused(str(error)) from None
+            raise LoginRefused(str(error)) from None
         if client.binding.startswith("p="):
-            raise Refused("SCRAM with channel binding, which is not offered")
+            raise LoginRefused("SCRAM with channel binding, which is not offered")
         if client.authorization_id not in ("", client.user):
-            raise Refused(
+            raise LoginRefused(
                 f"{shown(client.user)} asks to act as {shown(client.authorization_id)}",
                 "Authentication failed: Client requested an authorization id that is different "
                 "from username",
             )
         if client.extensions.startswith("m=") or "tokenauth=true" in client.extensions:
-            raise Refused("SCRAM with an extension that is not known here")
+            raise LoginRefused("SCRAM with an extension that is not known here")
         self._client = client
         self._credential = credential = self._find(client.user)
         self._nonce = client.nonce + self._own_nonce
@@ -145,7 +145,7 @@ class ScramServer:
         try:
             final = parse_client_final(message)
         except MalformedMessage as error:
-            raise Refused(str(error)) from None
+            raise LoginRefused(str(error)) from None
         seen = f"{client.bare},{self._server},{final.without_proof}".encode()
         name = self._mechanism.hash_name
         signature = hmac.digest(credential.stored_key, seen, name)
@@ -153,11 +153,11 @@ class ScramServer:
             stored_key(self._mechanism, _xor(final.proof, signature)), credential.stored_key
         )
         if final.nonce != self._nonce:
-            raise Refused("SCRAM with the nonce of another exchange")
+            raise LoginRefused("SCRAM with the nonce of another exchange")
         if final.channel_binding != client.gs2_header.encode():
-            raise Refused("SCRAM whose last message does not repeat the GS2 header")
+            raise LoginRefused("SCRAM whose last message does not repeat the GS2 header")
         if not proved:
-            raise Refused(f"unknown user or wrong password: {shown(client.user)}")
+            raise LoginRefused(f"unknown user or wrong password: {shown(client.user)}")
         return b"v=" + to_base64(hmac.digest(credential.server_key, seen, name)).encode()
 
 
@@ -186,11 +186,11 @@ def parse_bearer(message: bytes) -> BearerToken:
     except UnicodeDecodeError:
         match = None
     if match is None:
-        raise Refused("OAUTHBEARER: a message of the wrong form")
+        raise LoginRefused("OAUTHBEARER: a message of the wrong form")
     pairs = dict(pair.split("=", 1) for pair in match["pairs"].split("\x01") if pair)
     bearer = _BEARER.fullmatch(pairs.get("auth", ""))
     if bearer is None:
-        raise Refused("OAUTHBEARER: a message without bearer token")
+        raise LoginRefused("OAUTHBEARER: a message without bearer token")
     return BearerToken(bearer.group(1), match["authzid"] or "")
 
 

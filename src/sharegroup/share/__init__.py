@@ -12,7 +12,7 @@ from sharegroup.share.order import KeyOrder, LogOrder, Order
 from sharegroup.share.partition import SharePartition, Statistics
 from sharegroup.share.ranges import AcquiredRange
 from sharegroup.share.record_state import AckType, RecordState
-from sharegroup.share.session import ShareSession, ShareSessions
+from sharegroup.share.session import BrokerShareSession, ShareSessions
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.state_changes import StateChange
 
@@ -21,13 +21,13 @@ __all__ = [
     "AckType",
     "AcquiredRange",
     "Acquisition",
+    "BrokerShareSession",
     "DeliverySettings",
     "KeyOrder",
     "LogOrder",
     "Order",
     "RecordState",
     "SharePartition",
-    "ShareSession",
     "ShareSessions",
     "StateChange",
     "Statistics",

@@ -1,7 +1,7 @@
 """Apply acknowledgements to the window.
 
-An order says in :class:`Piece` objects what happens to which records; :func:`apply` does it. For
-one byte per offset there is a *code*: the status of the offset and the acknowledgement type
+An order says in :class:`AnsweredPiece` objects what happens to which records; :func:`apply` does
+it. For one byte per offset there is a *code*: the status of the offset and the acknowledgement type
 together.
 """
 
@@ -28,7 +28,7 @@ _SHIFTED: Final = bytes([code << TYPE_BITS & 0xFF for code in range(256)])
 
 
 @dataclass(slots=True)
-class Piece:
+class AnsweredPiece:
     """A piece of the window, with the answer that names its offsets.
 
     ``codes`` has one code for each offset, or one for all. ``met`` has the status and the verb of
@@ -42,7 +42,7 @@ class Piece:
 
 def apply(
     window: Window,
-    answers: Iterable[list[Piece]],
+    answers: Iterable[list[AnsweredPiece]],
     member_id: str,
     deadline_ms: int,
     changes: Changes,
@@ -64,7 +64,7 @@ def apply(
 
 def held_pieces(
     stretches: list[Stretch], answer: Answer, member_id: str, delivery_count_limit: int
-) -> list[Piece]:
+) -> list[AnsweredPiece]:
     """What ``answer`` says about each of ``stretches``; both cover the same offsets.
 
     Raises:
@@ -89,7 +89,7 @@ def held_pieces(
                 refused.append((stretch.first + codes.index(code), reason))
         if refused:
             raise InvalidRecordState("Offset {} is {}.".format(*min(refused)))
-        found.append(Piece(stretch, codes, met))
+        found.append(AnsweredPiece(stretch, codes, met))
     return found
 
 

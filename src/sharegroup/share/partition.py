@@ -38,7 +38,7 @@ from sharegroup.share.acquire import NOTHING, Acquisition, Request
 from sharegroup.share.archived import Archived, Reason
 from sharegroup.share.lost_records import unfinished
 from sharegroup.share.order import LogOrder, Order
-from sharegroup.share.ranges import Fetched
+from sharegroup.share.ranges import LogRead
 from sharegroup.share.record_state import AVAILABLE, RENEW, RecordState
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.spans import Span
@@ -168,7 +168,7 @@ class SharePartition:
             return NOTHING
         if fetch_offset > order.loaded_end:
             return NOTHING
-        fetched = Fetched(fetch_offset, batches, aborted)
+        fetched = LogRead(fetch_offset, batches, aborted)
         request = Request(member_id, records_max, batch_size, strict, now_ms + settings.lock_ms)
         return Acquisition(order.take(fetched, request, settings))
 

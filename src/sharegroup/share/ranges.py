@@ -28,7 +28,7 @@ _AS_RANGE: Final[Callable[[tuple[int, int, int]], AcquiredRange]] = partial[Any]
 _IS_APART: Final = (1).__ne__
 
 
-class Fetched:
+class LogRead:
     """The result of a log read from ``fetch_offset`` on: whole batches, in order.
 
     Offsets that the read passed over and that are in no batch were compacted away. Offsets of

@@ -31,7 +31,7 @@ def next_epoch(epoch: int) -> int:
     return 1 if epoch == _EPOCH_MAX else epoch + 1
 
 
-class ShareSession:
+class BrokerShareSession:
     """One member's session on this broker; ``epoch`` is the epoch of its last accepted request."""
 
     __slots__ = (
@@ -116,7 +116,7 @@ class ShareSessions:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._sessions: dict[tuple[str, str], ShareSession] = {}
+        self._sessions: dict[tuple[str, str], BrokerShareSession] = {}
         self._by_connection: dict[Hashable, dict[tuple[str, str], None]] = {}
 
     def partition_count(self) -> int:
@@ -126,11 +126,11 @@ class ShareSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def get(self, group_id: str, member_id: str) -> ShareSession | None:
+    def get(self, group_id: str, member_id: str) -> BrokerShareSession | None:
         """The session of a member, if there is one."""
         return self._sessions.get((group_id, member_id))
 
-    def of_group(self, group_id: str) -> list[ShareSession]:
+    def of_group(self, group_id: str) -> list[BrokerShareSession]:
         """Every session of a group. Costs a walk over all sessions."""
         return [s for s in self._sessions.values() if s.group_id == group_id]
 
@@ -142,7 +142,7 @@ class ShareSessions:
         connection: Hashable,
         *,
         has_acknowledgements: bool = False,
-    ) -> ShareSession:
+    ) -> BrokerShareSession:
         """Open a session (ShareFetch, epoch 0). It replaces an old one, whose locks stay.
 
         Raises:
@@ -155,7 +155,7 @@ class ShareSessions:
         if key not in self._sessions and len(self._sessions) >= self.limit:
             raise ShareSessionLimitReached
         self._remove(key)
-        session = ShareSession(group_id, member_id, partitions, connection)
+        session = BrokerShareSession(group_id, member_id, partitions, connection)
         self._sessions[key] = session
         self._by_connection.setdefault(connection, {})[key] = None
         return session
@@ -168,7 +168,7 @@ class ShareSessions:
         *,
         add: Iterable[TopicIdPartition] = (),
         forget: Iterable[TopicIdPartition] = (),
-    ) -> ShareSession:
+    ) -> BrokerShareSession:
         """A further request in a session (either API, epoch > 0), with changes to its partitions.
 
         Raises:
@@ -185,7 +185,7 @@ class ShareSessions:
         session._change(add, forget)
         return session
 
-    def close(self, group_id: str, member_id: str) -> ShareSession:
+    def close(self, group_id: str, member_id: str) -> BrokerShareSession:
         """End a session (either API, epoch −1); the caller must handle acks, then release.
 
         Raises:
@@ -195,7 +195,7 @@ class ShareSessions:
         self._remove((group_id, member_id))
         return session
 
-    def close_connection(self, connection: Hashable) -> list[ShareSession]:
+    def close_connection(self, connection: Hashable) -> list[BrokerShareSession]:
         """End the sessions that were opened on ``connection``; the caller must release."""
         keys = list(self._by_connection.get(connection, ()))
         closed = [self._sessions[key] for key in keys]
@@ -212,7 +212,7 @@ class ShareSessions:
         assert indexed == held, f"{indexed} by connection, {held} by member"
         assert all(self._by_connection.values()), "a connection without sessions is kept"
 
-    def _existing(self, group_id: str, member_id: str) -> ShareSession:
+    def _existing(self, group_id: str, member_id: str) -> BrokerShareSession:
         session = self._sessions.get((group_id, member_id))
         if session is None:
             raise ShareSessionNotFound

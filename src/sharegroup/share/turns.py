@@ -42,7 +42,7 @@ class _Turn(NamedTuple):
     given: Intervals
 
 
-class Turns:
+class PartitionTurns:
     """One partition of one group.
 
     Args:

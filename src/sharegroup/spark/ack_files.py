@@ -54,7 +54,7 @@ Table = Mapping[TopicPartition, Sequence[Sequence[int]]]
 """Rows of first, last, type, delay in milliseconds; ascending, disjoint."""
 
 
-class Outbox:
+class AckOutbox:
     """The sink's end: it writes decisions here."""
 
     def __init__(self, location: str) -> None:

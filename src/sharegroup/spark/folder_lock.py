@@ -47,7 +47,7 @@ class FolderTaken(SharegroupError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
+class FolderReader:
     """The source that reads the answers about one topic."""
 
     topic: str
@@ -70,7 +70,7 @@ def lock_file(folder: Path, topic: str) -> Path:
     return folder / f"reader-{hashlib.sha256(topic.encode()).hexdigest()[:16]}.lock"
 
 
-def reader_of(folder: Path, topic: str) -> Reader | None:
+def reader_of(folder: Path, topic: str) -> FolderReader | None:
     """The present or last reader of this topic in the folder; None: there was none."""
     return _reader(lock_file(folder, topic))
 
@@ -86,7 +86,7 @@ class FolderLock:
     def __init__(self, folder: Path, group_id: str) -> None:
         self._folder = folder
         self._group_id = group_id
-        self._held: dict[str, tuple[int, Reader]] = {}
+        self._held: dict[str, tuple[int, FolderReader]] = {}
 
     def holds(self, topics: Iterable[str]) -> bool:
         """Whether these topics are locked."""
@@ -144,7 +144,7 @@ class FolderLock:
                 self._folder,
                 error.strerror,
             )
-        reader = Reader(
+        reader = FolderReader(
             topic=topic,
             group=self._group_id,
             pid=os.getpid(),
@@ -184,7 +184,7 @@ class Writer:
         return f"{named} with the checkpoint {self.checkpoint}"
 
 
-def writer_of(folder: Path, reader: Reader | None) -> Writer | None:
+def writer_of(folder: Path, reader: FolderReader | None) -> Writer | None:
     """The query that has answered for this reader; None: no query has yet, or it is not known."""
     known = None if reader is None else _content(_writer_file(folder, reader.topic))
     if reader is None or known is None or known.get("token") != reader.token:
@@ -192,7 +192,7 @@ def writer_of(folder: Path, reader: Reader | None) -> Writer | None:
     return Writer(known["checkpoint"], known.get("name"))
 
 
-def answer_for(folder: Path, reader: Reader, writer: Writer) -> None:
+def answer_for(folder: Path, reader: FolderReader, writer: Writer) -> None:
     """Record that ``writer`` answers for the records of ``reader``, if no query does yet.
 
     Raises:
@@ -215,12 +215,12 @@ def _writer_file(folder: Path, topic: str) -> Path:
     return lock_file(folder, topic).with_suffix(".query")
 
 
-def _reader(path: Path) -> Reader | None:
+def _reader(path: Path) -> FolderReader | None:
     known = _content(path)
     if known is None:
         return None
     with suppress(TypeError):  # the file is of another version
-        return Reader(**{name: value for name, value in known.items() if name != "v"})
+        return FolderReader(**{name: value for name, value in known.items() if name != "v"})
     return None
 
 

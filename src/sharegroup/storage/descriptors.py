@@ -35,7 +35,7 @@ def cached_files(limit: int) -> int:
     return max(CACHED_MIN, min(CACHED_MAX, limit // 8))
 
 
-class Holder(Protocol):
+class DescriptorHolder(Protocol):
     """A file with a descriptor."""
 
     used: bool
@@ -53,7 +53,7 @@ class Descriptors:
 
     def __init__(self, files_max: int = CACHED_MAX) -> None:
         self._files_max = files_max
-        self._held: dict[Holder, None] = {}
+        self._held: dict[DescriptorHolder, None] = {}
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -74,14 +74,14 @@ class Descriptors:
                     raise
         return work()
 
-    def hold(self, file: Holder) -> None:
+    def hold(self, file: DescriptorHolder) -> None:
         """Note that ``file`` has a descriptor now."""
         with self._lock:
             self._held[file] = None
             if len(self._held) > self._files_max:
                 self._give_back(LOOKS_MAX, by_force=False)
 
-    def drop(self, file: Holder) -> None:
+    def drop(self, file: DescriptorHolder) -> None:
         """Note that ``file`` has no descriptor any more."""
         with self._lock:
             self._held.pop(file, None)

@@ -109,7 +109,7 @@ class LocalDisk:
         if failures:
             raise SyncFailed(failures)
 
-    def _take_in(self, synced: Synced, failures: dict[str, OSError]) -> None:
+    def _take_in(self, synced: SyncedFiles, failures: dict[str, OSError]) -> None:
         """Note failures, and update the usual duration of a sync. One slow sync is remembered for
         about 20 further syncs."""
         failures.update(synced.failures)
@@ -297,14 +297,14 @@ def _hop(pool: ThreadPoolExecutor, work: Callable[[_A], _T], of: _A) -> asyncio.
         return none
 
 
-class Synced(NamedTuple):
+class SyncedFiles(NamedTuple):
     """The result of one thread's syncs, and how long the disk took for a file."""
 
     failures: dict[str, OSError]
     seconds_per_file: float
 
 
-def _sync_files(files: Sequence[LocalFile]) -> Synced:
+def _sync_files(files: Sequence[LocalFile]) -> SyncedFiles:
     failures = {}
     folders: dict[str, OSError | None] = {}
     seconds = 0.0
@@ -314,4 +314,4 @@ def _sync_files(files: Sequence[LocalFile]) -> Synced:
             seconds += file.sync_s
         except OSError as error:
             failures[file.path] = error
-    return Synced(failures, seconds / max(1, len(files)))
+    return SyncedFiles(failures, seconds / max(1, len(files)))

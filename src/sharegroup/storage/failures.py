@@ -76,7 +76,7 @@ def remove_half_made(disk: Disk, files: Sequence[DiskFile]) -> None:
             disk.remove(file.path)
 
 
-class Failures:
+class DiskFailures:
     """Counts and logs the operations that the disk of one data folder refused."""
 
     def __init__(self, clock: Clock) -> None:

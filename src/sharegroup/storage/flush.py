@@ -22,7 +22,7 @@ from typing import Final, Protocol
 from sharegroup.model.environment import Disk, DiskFile
 from sharegroup.model.histogram import Histogram
 from sharegroup.storage.disk import SYNC_THREADS, SyncFailed, SyncNotStarted
-from sharegroup.storage.failures import Failures
+from sharegroup.storage.failures import DiskFailures
 
 
 class Flushable(Protocol):
@@ -58,7 +58,7 @@ PATIENCE_S: Final = 5.0
 class Flusher:
     """Syncs the logs of one data folder. A log is in one sync at a time."""
 
-    def __init__(self, disk: Disk, failures: Failures) -> None:
+    def __init__(self, disk: Disk, failures: DiskFailures) -> None:
         self._disk = disk
         self._failures = failures
         self._postponed: dict[Flushable, asyncio.TimerHandle] = {}

@@ -285,7 +285,7 @@ class LocalFile:
             each.file = orphan
 
     def give_back(self, *, by_force: bool) -> bool:
-        """See ``descriptors.Holder``."""
+        """See ``descriptors.DescriptorHolder``."""
         if not self._lock.acquire(blocking=False):
             return False
         try:

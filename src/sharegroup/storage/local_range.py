@@ -13,7 +13,7 @@ from typing import Final, Protocol
 CAN_SEND: Final = sys.platform != "win32" and hasattr(os, "sendfile")
 
 
-class Opened(Protocol):
+class OpenedFile(Protocol):
     """A file, as this module sees it."""
 
     def pread(self, size: int, position: int) -> bytes:
@@ -58,7 +58,7 @@ class LocalRange:
 
     __slots__ = ("__weakref__", "_position", "_size", "file")
 
-    def __init__(self, file: Opened, size: int, position: int) -> None:
+    def __init__(self, file: OpenedFile, size: int, position: int) -> None:
         self.file = file
         self._size = size
         self._position = position

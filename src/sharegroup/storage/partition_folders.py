@@ -36,7 +36,7 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-class Wanted(NamedTuple):
+class WantedPartition(NamedTuple):
     """A partition to open; a missing folder is created."""
 
     key: TopicPartition
@@ -46,10 +46,10 @@ class Wanted(NamedTuple):
     known: LastKnown
 
 
-class Opened(NamedTuple):
+class OpenedPartition(NamedTuple):
     """The result for one partition: its contents, or the error."""
 
-    wanted: Wanted
+    wanted: WantedPartition
     contents: LogContents | None
     error: OSError | None
 
@@ -92,7 +92,9 @@ class PartitionFolders:
         while self._working:
             await asyncio.wait(set(self._working))
 
-    async def open(self, wanted: Sequence[Wanted], recovered: Recovered) -> list[Opened]:
+    async def open(
+        self, wanted: Sequence[WantedPartition], recovered: Recovered
+    ) -> list[OpenedPartition]:
         """Open a slice of partitions; everything written for it is durable on return."""
         opened = await self.run(lambda: self._open_all(wanted, recovered))
         failures: dict[str, OSError] = {}
@@ -104,20 +106,22 @@ class PartitionFolders:
             failures = error.failures
         return [self._synced(one, failures) for one in opened]
 
-    def _open_all(self, wanted: Sequence[Wanted], recovered: Recovered) -> list[Opened]:
+    def _open_all(
+        self, wanted: Sequence[WantedPartition], recovered: Recovered
+    ) -> list[OpenedPartition]:
         opened = []
         try:
             self._disk.make_folders([each.folder for each in wanted])
         except OSError as error:
-            return [Opened(each, None, error) for each in wanted]
+            return [OpenedPartition(each, None, error) for each in wanted]
         for each in wanted:
             try:
-                opened.append(Opened(each, self._open(each, recovered), None))
+                opened.append(OpenedPartition(each, self._open(each, recovered), None))
             except OSError as error:
-                opened.append(Opened(each, None, error))
+                opened.append(OpenedPartition(each, None, error))
         return opened
 
-    def _open(self, wanted: Wanted, recovered: Recovered) -> LogContents:
+    def _open(self, wanted: WantedPartition, recovered: Recovered) -> LogContents:
         disk, folder = self._disk, wanted.folder
         contents = open_partition(disk, folder, wanted.settings, wanted.known, recovered)
         try:
@@ -135,7 +139,9 @@ class PartitionFolders:
             raise
         return contents
 
-    def _skip_lost(self, wanted: Wanted, contents: LogContents, recovered: Recovered) -> None:
+    def _skip_lost(
+        self, wanted: WantedPartition, contents: LogContents, recovered: Recovered
+    ) -> None:
         """If records that were durable are missing, never use their offsets again."""
         end = contents.segments[-1].next_offset
         durable = max(wanted.known.recovery_point, contents.reached)
@@ -148,7 +154,7 @@ class PartitionFolders:
         contents.unsynced += [*sides, file]
         contents.recovery_point = durable
 
-    def _synced(self, opened: Opened, failures: dict[str, OSError]) -> Opened:
+    def _synced(self, opened: OpenedPartition, failures: dict[str, OSError]) -> OpenedPartition:
         contents = opened.contents
         if contents is None:
             return opened
@@ -162,7 +168,7 @@ class PartitionFolders:
             return opened
         rewrite.mark(self._disk, wanted.folder, contents.segments, wanted.known.recovery_point)
         close(contents)
-        return Opened(wanted, None, failure)
+        return OpenedPartition(wanted, None, failure)
 
     async def clear(self, keys: Sequence[TopicPartition], new_id: UUID) -> None:
         """Set aside folders that a failed deletion has left under the names of new partitions."""

@@ -41,7 +41,7 @@ from sharegroup.storage import (
     timestamp_lookup,
 )
 from sharegroup.storage.cleaner.next_log import LogCleaning
-from sharegroup.storage.failures import Failures
+from sharegroup.storage.failures import DiskFailures
 from sharegroup.storage.flush import Flusher
 from sharegroup.storage.log_contents import LogContents, LogStatistics
 from sharegroup.storage.segment import Segment
@@ -49,7 +49,7 @@ from sharegroup.storage.segments import Mark
 from sharegroup.storage.stamping import stamped
 from sharegroup.storage.unsynced_files import UnsyncedFiles
 from sharegroup.storage.validation import check_batches
-from sharegroup.storage.waiters import Waiters
+from sharegroup.storage.waiters import DurableWaiters
 from sharegroup.transactions.producers import ProducerTable
 from sharegroup.wire.batch import BatchHeader, parse_headers
 
@@ -69,7 +69,7 @@ class LocalPartitionLog:
         flusher: Flusher,
         settings: LogSettings,
         contents: LogContents,
-        failures: Failures,
+        failures: DiskFailures,
     ) -> None:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
@@ -91,7 +91,7 @@ class LocalPartitionLog:
         self._flushing = self._visible
         self._flush_later = False
         self._unsynced = UnsyncedFiles()
-        self._waiters = Waiters()
+        self._waiters = DurableWaiters()
         self._visible_by_system = 0
         self._failures = failures
         self._failure: KafkaError | None = None

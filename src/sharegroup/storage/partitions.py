@@ -11,9 +11,9 @@ from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log_settings import LogSettings
 from sharegroup.model.store import Configs
 from sharegroup.storage.catalog import Catalog
-from sharegroup.storage.failures import Failures
+from sharegroup.storage.failures import DiskFailures
 from sharegroup.storage.flush import Flusher
-from sharegroup.storage.partition_folders import Opened, PartitionFolders, Wanted
+from sharegroup.storage.partition_folders import OpenedPartition, PartitionFolders, WantedPartition
 from sharegroup.storage.partition_log import LocalPartitionLog
 from sharegroup.storage.recovery import LastKnown, Recovered
 
@@ -41,7 +41,7 @@ class Partitions:
         self.logs: dict[TopicPartition, LocalPartitionLog] = {}
         self.offline: dict[TopicPartition, str] = {}
         """The partitions whose log could not be opened, each with the reason."""
-        self.failures = Failures(environment.clock)
+        self.failures = DiskFailures(environment.clock)
         self.flusher = Flusher(environment.disk, self.failures)
         self.recovered = Recovered()
         self.folders = folders
@@ -74,12 +74,12 @@ class Partitions:
 
     async def open(
         self, keys: Sequence[TopicPartition], known: Mapping[TopicPartition, LastKnown]
-    ) -> list[Opened]:
+    ) -> list[OpenedPartition]:
         """Open a slice of the catalog's partitions; see ``PartitionFolders.open``."""
         settings = {topic: self.settings(topic) for topic in {key.topic for key in keys}}
         return await self.folders.open(
             [
-                Wanted(
+                WantedPartition(
                     key,
                     self.folders.path_of(key),
                     self._catalog.facts.topics[key.topic].topic_id,
@@ -91,7 +91,7 @@ class Partitions:
             self.recovered,
         )
 
-    def log_of(self, opened: Opened) -> LocalPartitionLog:
+    def log_of(self, opened: OpenedPartition) -> LocalPartitionLog:
         """The log of an opened partition."""
         wanted = opened.wanted
         assert opened.contents is not None, "it could not be opened"

@@ -21,7 +21,7 @@ from typing import Final
 
 from crc32c import crc32c
 
-from sharegroup.transactions.producers import Batch, ProducerEntry
+from sharegroup.transactions.producers import ProducedBatch, ProducerEntry
 
 _HEAD = struct.Struct(">hI")
 _COUNT = struct.Struct(">i")
@@ -53,10 +53,10 @@ def decode(data: bytes) -> list[ProducerEntry]:
     if version != VERSION or crc != crc32c(body):
         raise ValueError("the producer snapshot is of another version or damaged")
     end = _COUNT.size + count * _ENTRY.size
-    earlier: defaultdict[int, list[Batch]] = defaultdict(list)
+    earlier: defaultdict[int, list[ProducedBatch]] = defaultdict(list)
     size = (len(body) - end) // _EARLIER.size * _EARLIER.size
     for producer_id, *batch in _EARLIER.iter_unpack(body[end : end + size]):
-        earlier[producer_id].append(Batch(*batch))
+        earlier[producer_id].append(ProducedBatch(*batch))
     rows = _ENTRY.iter_unpack(body[_COUNT.size : end])
     return [ProducerEntry(*row)._replace(earlier=tuple(earlier.get(row[0], ()))) for row in rows]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 
-class Waiters:
+class DurableWaiters:
     """Futures, each with the end offset it waits for."""
 
     def __init__(self) -> None:

@@ -44,9 +44,9 @@ from sharegroup.transactions.transaction import (
     NO_EPOCH,
     NO_PRODUCER_ID,
     Expired,
-    Producer,
+    IdAndEpoch,
     Transaction,
-    TransactionState,
+    TransactionStage,
     epochs_used_up,
 )
 
@@ -77,7 +77,7 @@ class TransactionCoordinator:
         self._expiration_ms = expiration_ms
         self._transactions: dict[str, Transaction] = {}
         self._deadlines = Deadlines()
-        self._by_state: Counter[TransactionState] = Counter()
+        self._by_state: Counter[TransactionStage] = Counter()
         self._open: dict[str, Transaction] = {}
 
     def __len__(self) -> int:
@@ -91,7 +91,7 @@ class TransactionCoordinator:
         return self._transactions.get(transactional_id)
 
     @property
-    def by_state(self) -> Mapping[TransactionState, int]:
+    def by_state(self) -> Mapping[TransactionStage, int]:
         """How many ids there are in each state."""
         return self._by_state
 
@@ -102,8 +102,8 @@ class TransactionCoordinator:
     # -- requests -----------------------------------------------------------------------------
 
     def initialize(
-        self, transactional_id: str, timeout_ms: int, expected: Producer | None, now_ms: int
-    ) -> tuple[Producer | None, Sequence[Record]]:
+        self, transactional_id: str, timeout_ms: int, expected: IdAndEpoch | None, now_ms: int
+    ) -> tuple[IdAndEpoch | None, Sequence[Record]]:
         """Give an id to a producer and fence all earlier ones (InitProducerId).
 
         ``expected``: who the producer has been, if it wants to go on (KIP-360).
@@ -130,33 +130,33 @@ class TransactionCoordinator:
                 timeout_ms=timeout_ms,
                 updated_ms=now_ms,
             )
-            return Producer(made.producer_id, 0), self._put(made)
+            return IdAndEpoch(made.producer_id, 0), self._put(made)
         if old.prepared:
             raise ConcurrentTransactions
         if expected is not None:
             _check_expected_id(old, expected)
-        if old.state is TransactionState.ONGOING:
+        if old.state is TransactionStage.ONGOING:
             return None, self._put(_aborted_by_server(old, now_ms))
         if expected is not None:
             _check_expected_epoch(old, expected)
         owner, last_epoch = self._next_owner(old, expected)
         return owner, self._put(old.taken(owner, last_epoch, timeout_ms, now_ms))
 
-    def _next_owner(self, old: Transaction, expected: Producer | None) -> tuple[Producer, int]:
+    def _next_owner(self, old: Transaction, expected: IdAndEpoch | None) -> tuple[IdAndEpoch, int]:
         """The producer that gets the id, and the epoch with which the request may be repeated."""
         if old.exhausted:
             last_epoch = NO_EPOCH if expected is None else expected.epoch
-            return Producer(self._new_producer_id(), 0), last_epoch
+            return IdAndEpoch(self._new_producer_id(), 0), last_epoch
         if expected is None:
-            return Producer(old.producer_id, old.epoch + 1), NO_EPOCH
+            return IdAndEpoch(old.producer_id, old.epoch + 1), NO_EPOCH
         if expected.epoch == old.epoch and expected.producer_id == old.producer_id:
-            return Producer(old.producer_id, old.epoch + 1), old.epoch
-        return Producer(old.producer_id, old.epoch), old.last_epoch
+            return IdAndEpoch(old.producer_id, old.epoch + 1), old.epoch
+        return IdAndEpoch(old.producer_id, old.epoch), old.last_epoch
 
     def add_partitions(
         self,
         transactional_id: str,
-        producer: Producer,
+        producer: IdAndEpoch,
         partitions: Set[TopicPartition],
         version: int,
         now_ms: int,
@@ -173,12 +173,12 @@ class TransactionCoordinator:
         if transaction is not None and transaction.prepared:
             raise ConcurrentTransactions
         transaction = self._of(transactional_id, producer)
-        if transaction.state is TransactionState.ONGOING and partitions <= transaction.partitions:
+        if transaction.state is TransactionStage.ONGOING and partitions <= transaction.partitions:
             return None, ()
         return None, self._put(transaction.with_partitions(partitions, version, now_ms))
 
     def check_write(
-        self, transactional_id: str, producer: Producer, partition: TopicPartition
+        self, transactional_id: str, producer: IdAndEpoch, partition: TopicPartition
     ) -> None:
         """Allow a producer to write to a partition of its transaction; changes nothing.
 
@@ -194,8 +194,14 @@ class TransactionCoordinator:
             raise TransactionAbortable(f"{partition} was not added to the transaction")
 
     def end(
-        self, transactional_id: str, producer: Producer, version: int, now_ms: int, *, commit: bool
-    ) -> tuple[Producer, Sequence[Record]]:
+        self,
+        transactional_id: str,
+        producer: IdAndEpoch,
+        version: int,
+        now_ms: int,
+        *,
+        commit: bool,
+    ) -> tuple[IdAndEpoch, Sequence[Record]]:
         """Decide the outcome of a transaction (EndTxn). Returns the producer that may begin the
         next one. A retry gets the same answer.
 
@@ -217,10 +223,10 @@ class TransactionCoordinator:
             self._of(transactional_id, producer)
         state = transaction.state
         if version < EPOCH_PER_TRANSACTION:
-            retry = state is not TransactionState.ONGOING
+            retry = state is not TransactionStage.ONGOING
         if retry:
             return _answer_again(transaction, commit=commit), ()
-        if state is not TransactionState.ONGOING and commit:
+        if state is not TransactionStage.ONGOING and commit:
             raise InvalidTxnState
         next_id = NO_PRODUCER_ID
         if version >= EPOCH_PER_TRANSACTION and transaction.exhausted:
@@ -231,7 +237,7 @@ class TransactionCoordinator:
         return decided.successor, self._put(decided)
 
     def completed(
-        self, transactional_id: str, marked: Producer, now_ms: int
+        self, transactional_id: str, marked: IdAndEpoch, now_ms: int
     ) -> tuple[None, Sequence[Record]]:
         """All markers of the decided transaction of the producer ``marked`` are durable. Does
         nothing if the transaction is complete already."""
@@ -259,7 +265,7 @@ class TransactionCoordinator:
                 continue
             if deadline_ms > now_ms:
                 self._deadlines.set(transactional_id, deadline_ms)
-            elif transaction.state is TransactionState.ONGOING:
+            elif transaction.state is TransactionStage.ONGOING:
                 records += self._put(_aborted_by_server(transaction, now_ms, overdue=True))
             else:
                 self._forget(transactional_id)
@@ -269,7 +275,7 @@ class TransactionCoordinator:
     def _deadline_ms(self, transaction: Transaction) -> int | None:
         if transaction.prepared:
             return None
-        if transaction.state is TransactionState.ONGOING:
+        if transaction.state is TransactionStage.ONGOING:
             return transaction.started_ms + transaction.timeout_ms
         return transaction.updated_ms + self._expiration_ms()
 
@@ -281,8 +287,8 @@ class TransactionCoordinator:
             self._forget(record.transactional_id)
         else:
             aborted = record.state in (
-                TransactionState.PREPARE_ABORT,
-                TransactionState.COMPLETE_ABORT,
+                TransactionStage.PREPARE_ABORT,
+                TransactionStage.COMPLETE_ABORT,
             )
             self._put(replace(record, overdue=aborted))
 
@@ -302,7 +308,7 @@ class TransactionCoordinator:
             assert not own & ids, transaction
             ids |= own
         assert +self._by_state == Counter(each.state for each in self._transactions.values())
-        ongoing = TransactionState.ONGOING
+        ongoing = TransactionStage.ONGOING
         assert list(self._open.items()) == [
             (each, self._transactions[each])
             for each in self._open
@@ -314,7 +320,7 @@ class TransactionCoordinator:
         self._forget(transaction.transactional_id)
         self._transactions[transaction.transactional_id] = transaction
         self._by_state[transaction.state] += 1
-        if transaction.state is TransactionState.ONGOING:
+        if transaction.state is TransactionStage.ONGOING:
             self._open[transaction.transactional_id] = transaction
         deadline_ms = self._deadline_ms(transaction)
         if deadline_ms is not None:
@@ -327,7 +333,7 @@ class TransactionCoordinator:
             self._by_state[old.state] -= 1
             self._open.pop(transactional_id, None)
 
-    def _of(self, transactional_id: str, producer: Producer) -> Transaction:
+    def _of(self, transactional_id: str, producer: IdAndEpoch) -> Transaction:
         """The transaction of an id that ``producer`` owns."""
         transaction = self._transactions.get(transactional_id)
         if transaction is None or transaction.producer_id != producer.producer_id:
@@ -340,7 +346,7 @@ class TransactionCoordinator:
 def overview(
     transactions: Iterable[Transaction],
     *,
-    states: Set[TransactionState] = frozenset(),
+    states: Set[TransactionStage] = frozenset(),
     producer_ids: Set[int] = frozenset(),
     longer_than_ms: int = -1,
     now_ms: int = 0,
@@ -369,7 +375,7 @@ def _aborted_by_server(
     return transaction.decided(commit=False, version=SERVER_VERSION, now_ms=now_ms, overdue=overdue)
 
 
-def _check_expected_id(old: Transaction, expected: Producer) -> None:
+def _check_expected_id(old: Transaction, expected: IdAndEpoch) -> None:
     """KIP-360: a producer may go on with its current id, or repeat the request that gave it a new
     id because the epochs of the old id were used up."""
     if expected.producer_id == old.producer_id:
@@ -378,7 +384,7 @@ def _check_expected_id(old: Transaction, expected: Producer) -> None:
         raise ProducerFenced
 
 
-def _check_expected_epoch(old: Transaction, expected: Producer) -> None:
+def _check_expected_epoch(old: Transaction, expected: IdAndEpoch) -> None:
     """KIP-360: a producer may go on with its current epoch, or repeat the request that raised
     it."""
     epochs = {old.last_epoch} - {NO_EPOCH}
@@ -388,12 +394,12 @@ def _check_expected_epoch(old: Transaction, expected: Producer) -> None:
         raise ProducerFenced
 
 
-def _is_retry(transaction: Transaction, producer: Producer) -> bool:
+def _is_retry(transaction: Transaction, producer: IdAndEpoch) -> bool:
     """Whether ``producer`` has ended this transaction already: it names the epoch that the end of
     the transaction has raised."""
     if transaction.client_version < EPOCH_PER_TRANSACTION:
         return False
-    if transaction.state in (TransactionState.ONGOING, TransactionState.EMPTY):
+    if transaction.state in (TransactionStage.ONGOING, TransactionStage.EMPTY):
         return False
     if producer.producer_id == transaction.producer_id:
         return producer.epoch + 1 == transaction.epoch
@@ -404,11 +410,11 @@ def _is_retry(transaction: Transaction, producer: Producer) -> bool:
     )
 
 
-def _answer_again(transaction: Transaction, *, commit: bool) -> Producer:
+def _answer_again(transaction: Transaction, *, commit: bool) -> IdAndEpoch:
     """The answer to a retry of EndTxn."""
     newer = transaction.client_version >= EPOCH_PER_TRANSACTION
     if transaction.overdue and newer and commit:
         raise TransactionAbortable("the transaction has timed out, and was aborted")
-    if transaction.state is TransactionState.EMPTY or transaction.commits is not commit:
+    if transaction.state is TransactionStage.EMPTY or transaction.commits is not commit:
         raise InvalidTxnState
     return transaction.successor

@@ -35,7 +35,7 @@ NONE: Final = -1
 """A snapshot's "there is none": no batch, no coordinator, no open transaction."""
 
 
-class Batch(NamedTuple):
+class ProducedBatch(NamedTuple):
     """One appended batch: its first and last sequence and offset, all inclusive."""
 
     first_sequence: int
@@ -60,7 +60,7 @@ class ProducerEntry(NamedTuple):
     """The epoch of the transaction coordinator that wrote the last marker."""
     transaction_start: int = NONE
     """The first offset of its open transaction."""
-    earlier: tuple[Batch, ...] = ()
+    earlier: tuple[ProducedBatch, ...] = ()
     """Its batches before the last one, oldest first."""
 
 
@@ -76,7 +76,7 @@ class _Producer:
     epoch: int
     last_ms: int
     coordinator_epoch: int = NONE
-    batches: list[Batch] = field(default_factory=list)
+    batches: list[ProducedBatch] = field(default_factory=list)
 
 
 def sequence_after(sequence: int, steps: int = 1) -> int:
@@ -185,7 +185,7 @@ class ProducerTable:
         batches = producer.batches
         if batches and base_sequence != sequence_after(batches[-1].last_sequence):
             batches.clear()  # a replay over a hole: what came before can no longer be repeated
-        batches.append(Batch(base_sequence, last_sequence, first_offset, last_offset))
+        batches.append(ProducedBatch(base_sequence, last_sequence, first_offset, last_offset))
         del batches[:-BATCHES_KEPT]
 
     def marked(
@@ -277,7 +277,7 @@ class ProducerTable:
 
     def _entry(self, producer_id: int, producer: _Producer) -> ProducerEntry:
         start = self.transactions.first_offset(producer_id)
-        last = producer.batches[-1] if producer.batches else Batch(NONE, NONE, NONE, NONE)
+        last = producer.batches[-1] if producer.batches else ProducedBatch(NONE, NONE, NONE, NONE)
         return ProducerEntry(
             producer_id,
             producer.epoch,
@@ -297,7 +297,9 @@ class ProducerTable:
         for entry in entries:
             first_sequence = sequence_before(entry.last_sequence, entry.offset_delta)
             first_offset = entry.last_offset - entry.offset_delta
-            batch = Batch(first_sequence, entry.last_sequence, first_offset, entry.last_offset)
+            batch = ProducedBatch(
+                first_sequence, entry.last_sequence, first_offset, entry.last_offset
+            )
             self._producers[entry.producer_id] = _Producer(
                 entry.epoch,
                 entry.timestamp_ms,

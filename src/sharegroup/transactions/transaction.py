@@ -27,7 +27,7 @@ EPOCH_PER_TRANSACTION: Final = 2
 """The transaction version from which each transaction has an epoch of its own (KIP-890)."""
 
 
-class TransactionState(IntEnum):
+class TransactionStage(IntEnum):
     """The states, numbered as in the log."""
 
     EMPTY = 0
@@ -45,22 +45,22 @@ class TransactionState(IntEnum):
         return self.name.title().replace("_", "")
 
 
-PREPARED: Final = frozenset({TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT})
+PREPARED: Final = frozenset({TransactionStage.PREPARE_COMMIT, TransactionStage.PREPARE_ABORT})
 """The outcome is decided; markers are still missing."""
 
 AT_REST: Final = frozenset(
     {
-        TransactionState.EMPTY,
-        TransactionState.COMPLETE_COMMIT,
-        TransactionState.COMPLETE_ABORT,
+        TransactionStage.EMPTY,
+        TransactionStage.COMPLETE_COMMIT,
+        TransactionStage.COMPLETE_ABORT,
     }
 )
 """There is no transaction, or it is over."""
 
-LABELS: Final = {state.label: state for state in TransactionState}
+LABELS: Final = {state.label: state for state in TransactionStage}
 
 
-class Producer(NamedTuple):
+class IdAndEpoch(NamedTuple):
     """A producer id and its epoch."""
 
     producer_id: int
@@ -76,7 +76,7 @@ class Transaction:
     epoch: int
     timeout_ms: int
     updated_ms: int
-    state: TransactionState = TransactionState.EMPTY
+    state: TransactionStage = TransactionStage.EMPTY
     partitions: frozenset[TopicPartition] = frozenset()
     started_ms: int = NEVER
     last_epoch: int = NO_EPOCH
@@ -98,7 +98,7 @@ class Transaction:
     @property
     def commits(self) -> bool:
         """Whether the outcome is a commit."""
-        return self.state in (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT)
+        return self.state in (TransactionStage.PREPARE_COMMIT, TransactionStage.COMPLETE_COMMIT)
 
     @property
     def exhausted(self) -> bool:
@@ -106,11 +106,11 @@ class Transaction:
         return epochs_used_up(self.epoch)
 
     @property
-    def successor(self) -> Producer:
+    def successor(self) -> IdAndEpoch:
         """The producer that may begin the next transaction."""
         if self.next_producer_id != NO_PRODUCER_ID:
-            return Producer(self.next_producer_id, 0)
-        return Producer(self.producer_id, self.epoch)
+            return IdAndEpoch(self.next_producer_id, 0)
+        return IdAndEpoch(self.producer_id, self.epoch)
 
     def is_same(self, other: Transaction | None) -> bool:
         """Whether ``other`` equals this transaction in all fields that are in the log."""
@@ -124,7 +124,7 @@ class Transaction:
         """Begin a transaction, or add partitions to it."""
         return replace(
             self,
-            state=TransactionState.ONGOING,
+            state=TransactionStage.ONGOING,
             partitions=self.partitions | partitions,
             started_ms=now_ms if self.state in AT_REST else self.started_ms,
             updated_ms=now_ms,
@@ -145,7 +145,7 @@ class Transaction:
         bump = version >= EPOCH_PER_TRANSACTION
         return replace(
             self,
-            state=TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT,
+            state=TransactionStage.PREPARE_COMMIT if commit else TransactionStage.PREPARE_ABORT,
             epoch=min(self.epoch + 1, EPOCH_MAX) if bump else self.epoch,
             last_epoch=self.epoch if bump else self.last_epoch,
             next_producer_id=next_producer_id,
@@ -162,7 +162,7 @@ class Transaction:
         return replace(
             self,
             state=(
-                TransactionState.COMPLETE_COMMIT if commits else TransactionState.COMPLETE_ABORT
+                TransactionStage.COMPLETE_COMMIT if commits else TransactionStage.COMPLETE_ABORT
             ),
             producer_id=producer_id,
             epoch=epoch,
@@ -172,11 +172,13 @@ class Transaction:
             updated_ms=now_ms,
         )
 
-    def taken(self, owner: Producer, last_epoch: int, timeout_ms: int, now_ms: int) -> Transaction:
+    def taken(
+        self, owner: IdAndEpoch, last_epoch: int, timeout_ms: int, now_ms: int
+    ) -> Transaction:
         """Give the id to a producer that begins anew."""
         return replace(
             self,
-            state=TransactionState.EMPTY,
+            state=TransactionStage.EMPTY,
             producer_id=owner.producer_id,
             epoch=owner.epoch,
             last_epoch=last_epoch,
@@ -199,7 +201,7 @@ class Transaction:
         if self.next_producer_id != NO_PRODUCER_ID:
             assert self.prepared, self
             assert self.epoch == EPOCH_MAX, self
-        assert self.state not in (TransactionState.DEAD, TransactionState.PREPARE_EPOCH_FENCE), self
+        assert self.state not in (TransactionStage.DEAD, TransactionStage.PREPARE_EPOCH_FENCE), self
 
 
 class Expired(NamedTuple):

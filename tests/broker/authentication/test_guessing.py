@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from sharegroup.broker.authentication.guessing import FORGOTTEN_MS, Guessing, Left
+from sharegroup.broker.authentication.guessing import FORGOTTEN_MS, ClientLeft, Guessing
 from sharegroup.broker.authentication.password_checks import PasswordChecks
 from sharegroup.model.limits import (
     CLAIMS_AT_ONCE_MAX,
@@ -100,10 +100,10 @@ def test_parallel_guesses_are_looked_at_one_after_the_other() -> None:
 def test_a_claim_whose_client_has_left_is_not_looked_at() -> None:
     async def scenario() -> None:
         found = guessing()
-        with pytest.raises(Left):
+        with pytest.raises(ClientLeft):
             async with found.turn("a", "alice", has_left):
                 pass
-        with pytest.raises(Left):
+        with pytest.raises(ClientLeft):
             await PasswordChecks().matches(PasswordHash.of("x", bytes(16)), "x", "a", has_left)
         assert len(found) == 0
 

@@ -24,7 +24,7 @@ from sharegroup.broker.authentication.signing_keys import SigningKeys, parse_key
 from sharegroup.broker.authentication.tokens import Expected, Tokens
 from sharegroup.broker.event_counters import Counters
 from sharegroup.model.limits import JWKS_BYTES_MAX, TOKEN_BYTES_MAX
-from sharegroup.sasl.server import Refused
+from sharegroup.sasl.server import LoginRefused
 
 NOW_S = 1_800_000_000
 RSA = rsa.generate_private_key(65537, 2048)
@@ -67,7 +67,7 @@ class Fixture:
         return asyncio.run(self.tokens.check(token)).user
 
     def refused(self, token: str) -> str:
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(LoginRefused) as refused:
             self.user(token)
         return str(refused.value)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sharegroup.broker.authorization.acl_authorizer import AclAuthorizer
 from sharegroup.broker.authorization.acl_index import AclIndex
-from sharegroup.broker.authorization.acls import Acl
+from sharegroup.broker.authorization.acls import AclRule
 from sharegroup.broker.authorization.resources import Operation, Resource, ResourceType
 from sharegroup.model.acl import with_a_meaning
 
@@ -24,7 +24,7 @@ IMPLIES = {
 }
 
 acls = st.builds(
-    Acl,
+    AclRule,
     allow=st.booleans(),
     principal=st.sampled_from(PRINCIPALS),
     host=st.sampled_from(HOSTS),
@@ -34,7 +34,7 @@ acls = st.builds(
 )
 few_operations = st.sampled_from([Operation.ALL, Operation.READ, Operation.WRITE])
 narrow_acls = st.builds(
-    Acl,
+    AclRule,
     allow=st.booleans(),
     principal=st.sampled_from(PRINCIPALS),
     host=st.sampled_from(HOSTS),
@@ -50,7 +50,7 @@ asked = st.tuples(
 )
 
 
-def covers(acl: Acl, resource: Resource) -> bool:
+def covers(acl: AclRule, resource: Resource) -> bool:
     if acl.resource.type != resource.type:
         return False
     if acl.prefixed:
@@ -58,7 +58,7 @@ def covers(acl: Acl, resource: Resource) -> bool:
     return acl.resource.name in ("*", resource.name)
 
 
-def speaks(acl: Acl, principal: str, host: str, operation: Operation) -> bool:
+def speaks(acl: AclRule, principal: str, host: str, operation: Operation) -> bool:
     if acl.principal not in ("User:*", principal) or acl.host not in ("*", host):
         return False
     if acl.operation in (Operation.ALL, operation):
@@ -67,7 +67,7 @@ def speaks(acl: Acl, principal: str, host: str, operation: Operation) -> bool:
 
 
 def model(
-    acls: Iterable[Acl],
+    acls: Iterable[AclRule],
     question: tuple[str, str, Operation, Resource],
     *,
     otherwise: bool,
@@ -81,7 +81,7 @@ def model(
 
 
 def model_any(
-    acls: list[Acl],
+    acls: list[AclRule],
     principal: str,
     host: str,
     operation: Operation,
@@ -120,7 +120,7 @@ def model_any(
 
 @given(st.lists(acls, max_size=12), st.lists(asked, min_size=1, max_size=5), st.booleans())
 def test_questions_are_answered_as_by_a_look_at_all_acls(
-    some: list[Acl], questions: list[tuple[str, str, Operation, Resource]], otherwise: bool
+    some: list[AclRule], questions: list[tuple[str, str, Operation, Resource]], otherwise: bool
 ) -> None:
     authorizer = AclAuthorizer(some, allow_if_no_acl=otherwise)
     for question in questions:
@@ -133,7 +133,7 @@ def test_questions_are_answered_as_by_a_look_at_all_acls(
     st.booleans(),
 )
 def test_any_resource_as_by_a_look_at_all_acls(
-    some: list[Acl], operation: Operation, otherwise: bool
+    some: list[AclRule], operation: Operation, otherwise: bool
 ) -> None:
     authorizer = AclAuthorizer(some, allow_if_no_acl=otherwise)
     for principal in PRINCIPALS[1:]:
@@ -144,7 +144,9 @@ def test_any_resource_as_by_a_look_at_all_acls(
 
 
 @given(st.lists(acls, max_size=12), st.data())
-def test_an_index_that_has_changed_is_like_a_new_one(some: list[Acl], data: st.DataObject) -> None:
+def test_an_index_that_has_changed_is_like_a_new_one(
+    some: list[AclRule], data: st.DataObject
+) -> None:
     index = AclIndex(some)
     left = list(some)
     for _ in range(data.draw(st.integers(0, len(some)))):

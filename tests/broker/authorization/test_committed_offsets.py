@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sharegroup.broker.coordination.group_registry import Committer
-from sharegroup.groups.offsets import Commit, Committed
+from sharegroup.groups.offsets import Commit, CommittedOffset
 from sharegroup.model.errors import (
     GroupAuthorizationFailed,
     InvalidProducerIdMapping,
@@ -81,7 +81,7 @@ def test_fetching(
 ) -> None:
     async def scenario(clients: Clients) -> None:
         committer = Committer("readers", "", None, -1, transactional=False, version=9)
-        commits = [Commit("jobs", 0, Committed(7))]
+        commits = [Commit("jobs", 0, CommittedOffset(7))]
         await clients.broker.parts.offsets.commit(committer, commits)
         some = [fetch.OffsetFetchRequestTopics("", clients.topic_id, [0])]
         groups = [fetch.OffsetFetchRequestGroup("readers", topics=asked) for asked in (some, None)]
@@ -105,7 +105,7 @@ def test_fetching(
 def test_deleting(tmp_path: Path, acls: list[str], codes: tuple[int, ...]) -> None:
     async def scenario(clients: Clients) -> None:
         committer = Committer("readers", "", None, -1, transactional=False, version=9)
-        commits = [Commit("jobs", 0, Committed(7))]
+        commits = [Commit("jobs", 0, CommittedOffset(7))]
         await clients.broker.parts.offsets.commit(committer, commits)
         parts = [delete.OffsetDeleteRequestPartition(0)]
         topics = [delete.OffsetDeleteRequestTopic("jobs", parts)]

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from sharegroup.broker.metrics.endpoint import MetricsEndpoint
 from sharegroup.broker.metrics.exposition import METRICS
-from sharegroup.broker.metrics.metric import Kind
+from sharegroup.broker.metrics.metric import MetricKind
 from sharegroup.broker.metrics.reader import MetricsReader
 from sharegroup.broker.server import Broker
 from sharegroup.wire import apis
@@ -306,5 +306,5 @@ def test_names_follow_prometheus() -> None:
     assert len(names) == len(set(names))
     for metric in METRICS:
         assert metric.name.startswith("sharegroup_")
-        assert metric.name.endswith("_total") is (metric.kind is Kind.COUNTER)
+        assert metric.name.endswith("_total") is (metric.kind is MetricKind.COUNTER)
         assert metric.doc.endswith("."), metric.name

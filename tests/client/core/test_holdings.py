@@ -9,7 +9,7 @@ import pytest
 from sharegroup.client.core.acknowledgements import UNDECIDED, AcknowledgedRange, AckType
 from sharegroup.client.core.fetched import Acknowledged, Lease
 from sharegroup.client.core.held_deliveries import AcknowledgementMode, Decided, Holdings, Iteration
-from sharegroup.client.core.record import Delivery, PlainFields, Record
+from sharegroup.client.core.record import HeldDelivery, PlainFields, Record
 from sharegroup.client.errors import CorruptRecordBatch, IllegalState
 from sharegroup.model.errors import InvalidRecordState
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
@@ -21,8 +21,8 @@ NOW_S = 0.0
 LATE_S = 100.0
 
 
-def delivery(first: int, last: int, lease: Lease | None = None) -> Delivery:
-    one = Delivery(WHERE, NAME, OffsetRange(first, last), 1, lease or Lease(), deadline=30.0)
+def delivery(first: int, last: int, lease: Lease | None = None) -> HeldDelivery:
+    one = HeldDelivery(WHERE, NAME, OffsetRange(first, last), 1, lease or Lease(), deadline=30.0)
     one.mark(first, last, UNDECIDED)
     one.records = [
         Record(PlainFields(offset, 0, None, b"", []), one) for offset in range(first, last + 1)
@@ -30,7 +30,7 @@ def delivery(first: int, last: int, lease: Lease | None = None) -> Delivery:
     return one
 
 
-def keyed(first: int, keys: str, request: int = 1) -> Delivery:
+def keyed(first: int, keys: str, request: int = 1) -> HeldDelivery:
     """With order per key: a record for each letter."""
     one = delivery(first, first + len(keys) - 1)
     one.request = request
@@ -38,17 +38,17 @@ def keyed(first: int, keys: str, request: int = 1) -> Delivery:
     return one
 
 
-def holding(mode: AcknowledgementMode, *deliveries: Delivery) -> Holdings:
+def holding(mode: AcknowledgementMode, *deliveries: HeldDelivery) -> Holdings:
     holdings = Holdings(mode)
     holdings.buffer(list(deliveries))
     return holdings
 
 
-def implicit(*deliveries: Delivery) -> Holdings:
+def implicit(*deliveries: HeldDelivery) -> Holdings:
     return holding(AcknowledgementMode.IMPLICIT, *deliveries)
 
 
-def explicit(*deliveries: Delivery) -> Holdings:
+def explicit(*deliveries: HeldDelivery) -> Holdings:
     return holding(AcknowledgementMode.EXPLICIT, *deliveries)
 
 
@@ -108,7 +108,7 @@ def test_gaps_are_sent_with_other_answers_and_a_range_of_gaps_at_once() -> None:
     with_gap = delivery(0, 2)
     with_gap.mark(1, 1, AckType.GAP)
     with_gap.records.pop(1)
-    gaps_only = Delivery(WHERE, NAME, OffsetRange(3, 5), 1, Lease(), 30.0)
+    gaps_only = HeldDelivery(WHERE, NAME, OffsetRange(3, 5), 1, Lease(), 30.0)
     holdings = Holdings(AcknowledgementMode.IMPLICIT)
     assert ranges(holdings.buffer([with_gap, gaps_only])) == [AcknowledgedRange(3, 5, b"\0")]
     holdings.next_records(10, NOW_S)
@@ -298,8 +298,8 @@ def test_a_record_that_is_being_renewed_is_released_on_close() -> None:
     assert ranges(holdings.release_all()) == [AcknowledgedRange(0, 1, b"\2")]
 
 
-def unreadable(first: int, last: int, kind: AckType) -> Delivery:
-    one = Delivery(WHERE, NAME, OffsetRange(first, last), 1, Lease(), 30.0)
+def unreadable(first: int, last: int, kind: AckType) -> HeldDelivery:
+    one = HeldDelivery(WHERE, NAME, OffsetRange(first, last), 1, Lease(), 30.0)
     one.mark(first, last, kind)
     one.error = CorruptRecordBatch(NAME, first, "damaged")
     return one

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from sharegroup.client.core.protocol import Answer, ClientProtocol, Ready, Send
+from sharegroup.client.core.protocol import ClientProtocol, Ready, ResponseArrived, Send
 from sharegroup.model.errors import (
     IllegalSaslState,
     KafkaError,
@@ -80,7 +80,7 @@ class Dialogue:
         events: list[object] = []
         for data in response_frame(api, version, correlation_id, response):
             for event in self.protocol.receive(bytes(data)):
-                if isinstance(event, Answer):
+                if isinstance(event, ResponseArrived):
                     events.append(event.caller)
                     continue
                 assert isinstance(event, Send | Ready)

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from sharegroup.client.core.membership import UNKNOWN_ERRORS_MAX, Membership, MemberState
+from sharegroup.client.core.membership import UNKNOWN_ERRORS_MAX, MemberState, ShareMembership
 from sharegroup.model.errors import (
     CoordinatorLoadInProgress,
     FencedMemberEpoch,
@@ -35,14 +35,14 @@ def answer(epoch: int, partitions: list[int] | None = None) -> ShareGroupHeartbe
     )
 
 
-def sent(member: Membership, now_ms: int) -> ShareGroupHeartbeatRequest:
+def sent(member: ShareMembership, now_ms: int) -> ShareGroupHeartbeatRequest:
     request = member.heartbeat(now_ms)
     assert request is not None
     return request
 
 
-def joined(**settings: int) -> Membership:
-    member = Membership("g", "m", rack_id="r1", **settings)  # type: ignore[arg-type]
+def joined(**settings: int) -> ShareMembership:
+    member = ShareMembership("g", "m", rack_id="r1", **settings)  # type: ignore[arg-type]
     member.subscribe(("t",), 0)
     sent(member, 0)
     member.answered(answer(1, [0]), 0)
@@ -50,13 +50,13 @@ def joined(**settings: int) -> Membership:
 
 
 def test_nothing_is_due_before_a_subscription() -> None:
-    member = Membership("g", "m")
+    member = ShareMembership("g", "m")
     assert member.next_deadline_ms() is None
     assert member.heartbeat(10**9) is None
 
 
 def test_the_first_heartbeat_has_all_fields_and_later_ones_none() -> None:
-    member = Membership("g", "m", rack_id="r1")
+    member = ShareMembership("g", "m", rack_id="r1")
     member.subscribe(("t",), 0)
     first = sent(member, 0)
     assert (first.member_epoch, first.rack_id, first.subscribed_topic_names) == (0, "r1", ["t"])
@@ -78,7 +78,7 @@ def test_no_assignment_in_an_answer_means_no_change() -> None:
 
 
 def test_a_member_without_partitions_heartbeats_early_for_a_while() -> None:
-    member = Membership("g", "m")
+    member = ShareMembership("g", "m")
     member.subscribe(("t",), 0)
     now, asked = 0, []
     while now < 11_000:
@@ -114,7 +114,7 @@ def test_a_passing_error_keeps_the_assignment() -> None:
 
 @pytest.mark.parametrize("error", [GroupAuthorizationFailed(), GroupIdNotFound()])
 def test_a_fatal_error_ends_it(error: KafkaError) -> None:
-    member = Membership("g", "m")
+    member = ShareMembership("g", "m")
     member.subscribe(("t",), 0)
     sent(member, 0)
     member.failed(error, 0, 100)
@@ -142,7 +142,7 @@ def test_leaving_is_one_heartbeat() -> None:
 
 
 def test_leaving_while_the_join_is_under_way_still_leaves() -> None:
-    member = Membership("g", "m")
+    member = ShareMembership("g", "m")
     member.subscribe(("t",), 0)
     sent(member, 0)
     member.leave(5)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharegroup.client.core.outbox import IN_FLIGHT_MAX, Batch, Outbox, ProducerIdentity
+from sharegroup.client.core.outbox import IN_FLIGHT_MAX, Outbox, OutgoingBatch, ProducerIdentity
 from sharegroup.model.ids import TopicPartition
 from sharegroup.wire.batch import check_crc, decode_batch, parse_header
 
@@ -56,7 +56,7 @@ class Run:
     def __init__(self) -> None:
         self.outbox = outbox()
         self.broker = Broker()
-        self.under_way: list[Batch] = []
+        self.under_way: list[OutgoingBatch] = []
         self.now_s = 0.0
         self.identities = 0
 
@@ -81,7 +81,7 @@ class Run:
         if self.under_way:
             self._answer(self.under_way.pop(0))
 
-    def _answer(self, batch: Batch) -> None:
+    def _answer(self, batch: OutgoingBatch) -> None:
         outcome = self.broker.append(batch.encoded(self.outbox.identity))
         if outcome == "ok":
             self.outbox.succeeded(batch)

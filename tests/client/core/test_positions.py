@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharegroup.client.core.positions import EARLIEST, LATEST, Position, Positions, Step
+from sharegroup.client.core.positions import EARLIEST, LATEST, Position, Positions, PositionStep
 from sharegroup.model.ids import TopicPartition
 
 WHERES = [TopicPartition("t", number) for number in range(3)]
@@ -71,7 +71,7 @@ class World:
             real.seek_to(where, LATEST)
             model.jump(where, None)
         elif what == "ask":
-            waiting = real.waiting(Step.COMMITTED) | real.waiting(Step.RESET)
+            waiting = real.waiting(PositionStep.COMMITTED) | real.waiting(PositionStep.RESET)
             if where in waiting:
                 self.asked[where] = (waiting[where], model.changes[where])
         elif what == "nothing":
@@ -103,18 +103,18 @@ def test_a_position_of_an_older_epoch_is_checked_once() -> None:
     [where, *_] = WHERES
     positions = Positions(EARLIEST)
     positions.add([where], from_group=True)
-    [version] = positions.waiting(Step.COMMITTED).values()
+    [version] = positions.waiting(PositionStep.COMMITTED).values()
     positions.found(where, version, Position(7, 3))
     positions.saw_leader(where, 3)
-    assert not positions.waiting(Step.CHECK)
+    assert not positions.waiting(PositionStep.CHECK)
     positions.saw_leader(where, 4)
-    [version] = positions.waiting(Step.CHECK).values()
+    [version] = positions.waiting(PositionStep.CHECK).values()
     assert not positions.fetchable([])
     positions.checked(where, version, 4)
     positions.saw_leader(where, 4)
     assert positions.fetchable([])
     positions.saw_leader(where, 5)
-    [version] = positions.waiting(Step.CHECK).values()
+    [version] = positions.waiting(PositionStep.CHECK).values()
     positions.found(where, version, Position(5, 3))  # the log was cut short
     assert positions.position(where) == Position(5, 3)
 
@@ -122,7 +122,7 @@ def test_a_position_of_an_older_epoch_is_checked_once() -> None:
 def test_each_partition_gets_its_turn() -> None:
     positions = Positions(EARLIEST)
     positions.add(WHERES, from_group=False)
-    for where, version in positions.waiting(Step.RESET).items():
+    for where, version in positions.waiting(PositionStep.RESET).items():
         positions.found(where, version, Position(0))
     versions = positions.fetchable([])
     assert list(versions) == WHERES

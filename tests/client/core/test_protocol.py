@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharegroup.client.core.protocol import Answer, ClientProtocol, Ready, Send
+from sharegroup.client.core.protocol import ClientProtocol, Ready, ResponseArrived, Send
 from sharegroup.model.errors import (
     ClusterAuthorizationFailed,
     ErrorSource,
@@ -103,7 +103,7 @@ def outcomes(chunks: Iterable[bytes], asked: Iterable[Api]) -> list[Outcome]:
                     for number, api in enumerate(asked):
                         protocol.send(api, REQUESTS[api], f"{api.name} {number}")
                     found.append(("ready", protocol.version_of(FETCH)))
-                elif isinstance(event, Answer):
+                elif isinstance(event, ResponseArrived):
                     found.append((event.caller, told(event.response)))
         found.append(("lost", str(protocol.lost())))
     except KafkaError as error:
@@ -162,7 +162,9 @@ def test_exact_reads_give_one_event_at_a_time(
         if found == [Ready()]:
             for api, _ in answers:
                 protocol.send(api, REQUESTS[api], api.name)
-        events += [(one.caller, told(one.response)) for one in found if isinstance(one, Answer)]
+        events += [
+            (one.caller, told(one.response)) for one in found if isinstance(one, ResponseArrived)
+        ]
     assert events == [(api.name, told(answer)) for api, answer in answers]
 
 
@@ -174,7 +176,7 @@ def test_exact_reads_do_not_copy_a_long_response() -> None:
     assert list(protocol.receive(length)) == []
     assert protocol.wanted == len(rest)
     [event] = protocol.receive(rest)  # type: ignore[arg-type]  # as a driver passes it on
-    assert isinstance(event, Answer)
+    assert isinstance(event, ResponseArrived)
     assert isinstance(event.response, FetchResponse)
     data = event.response.responses[0].partitions[0].records
     assert isinstance(data, memoryview)

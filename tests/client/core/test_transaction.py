@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharegroup.client.core.outbox import ProducerIdentity
-from sharegroup.client.core.transaction import Transactions, TransactionState
+from sharegroup.client.core.transaction import ProducerTransactions, ProducerTransactionState
 from sharegroup.client.errors import IllegalState
 from sharegroup.model.errors import MessageTooLarge, ProducerFenced, TransactionAbortable
 from sharegroup.model.ids import TopicPartition
@@ -25,7 +25,7 @@ class World:
     """The real machine, and what a transaction is: open or not, spoilt or not, its partitions."""
 
     def __init__(self, version: int) -> None:
-        self.real = Transactions()
+        self.real = ProducerTransactions()
         self.version = version
         self.epoch = 0
         self.real.identify(ProducerIdentity(9, self.epoch), version)
@@ -84,19 +84,19 @@ def test_each_transaction_has_one_end(version: int, what: list[tuple[str, int]])
 
 
 def test_a_fenced_producer_does_nothing_more() -> None:
-    real = Transactions()
+    real = ProducerTransactions()
     real.identify(ProducerIdentity(9, 0), 2)
     real.begin()
     real.fenced(ProducerFenced())
     for call in (real.begin, real.check_open, lambda: real.end(commit=False)):
         with pytest.raises(ProducerFenced):
             call()
-    assert real.state is TransactionState.FENCED
+    assert real.state is ProducerTransactionState.FENCED
     assert not real.may_send(WHERES[0])
 
 
 def test_after_an_abort_without_a_new_epoch_the_producer_needs_one() -> None:
-    real = Transactions()
+    real = ProducerTransactions()
     real.identify(ProducerIdentity(9, 0), 1)
     real.begin()
     assert not real.end(commit=False)
@@ -105,7 +105,7 @@ def test_after_an_abort_without_a_new_epoch_the_producer_needs_one() -> None:
 
 
 def test_a_refused_commit_is_aborted() -> None:
-    real = Transactions()
+    real = ProducerTransactions()
     real.identify(ProducerIdentity(9, 0), 2)
     real.begin()
     assert real.may_send(WHERES[0])

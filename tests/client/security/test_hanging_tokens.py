@@ -19,7 +19,7 @@ import pytest
 
 from sharegroup.client.network.addresses import Address
 from sharegroup.client.network.cluster import Cluster
-from sharegroup.client.security.access import Access
+from sharegroup.client.security.access import ConnectionAccess
 from sharegroup.client.security.limited_calls import HUNG_MAX, THREAD_NAME
 from sharegroup.client.security.settings import Security
 from sharegroup.client.security.tokens import TokenSource
@@ -169,7 +169,7 @@ def test_a_task_of_spark_is_told(hanging: Hanging) -> None:
             Address("127.0.0.1", 1),
             client_id="task",
             timeout_ms=int(SOON_S * 1000),
-            access=Access(by(hanging)),
+            access=ConnectionAccess(by(hanging)),
         )
 
 

@@ -17,7 +17,7 @@ from sharegroup.groups.classic.requests import (
     Effects,
     Join,
     Joined,
-    Leaving,
+    LeavingMember,
     Now,
     Protocol,
     Refused,
@@ -215,7 +215,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         if silent or not self.groups.exists(GROUP):
             return
         _, effects = self.groups.leave(
-            GROUP, [Leaving(client.member_id, client.instance_id)], self.now
+            GROUP, [LeavingMember(client.member_id, client.instance_id)], self.now
         )
         self.done(effects)
 

@@ -7,7 +7,7 @@ from sharegroup.groups.classic.requests import (
     Effects,
     Join,
     Joined,
-    Leaving,
+    LeavingMember,
     Now,
     Protocol,
     Refused,
@@ -122,7 +122,7 @@ def test_a_member_that_leaves_meanwhile_is_not_waited_for() -> None:
     many = Many()
     many.come(1, 20, every_ms=5)
     many.join("m0")
-    left, effects = many.groups.leave("g", [Leaving("m3")], many.now)
+    left, effects = many.groups.leave("g", [LeavingMember("m3")], many.now)
     assert left[0].error is None
     assert [result for _, result in effects.answers if not isinstance(result, Refused)] == []
     many.run_until(many.now_ms + 19 * 5)

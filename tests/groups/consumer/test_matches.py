@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sharegroup.groups.consumer import patterns
 from sharegroup.groups.consumer.patterns import Matches
-from sharegroup.groups.topics import TopicInfo, TopicsImage
+from sharegroup.groups.topics import KnownTopic, TopicsImage
 from sharegroup.model.errors import InvalidRegularExpression
 from sharegroup.model.regex import compile_regex
 
@@ -20,7 +20,7 @@ REGEXES = ["a.*", ".*b", "[ab]", "b"]
 
 
 def image(topics: frozenset[str] | list[str]) -> TopicsImage:
-    return TopicsImage({name: TopicInfo(UUID(int=1), 1) for name in topics})
+    return TopicsImage({name: KnownTopic(UUID(int=1), 1) for name in topics})
 
 
 @given(st.lists(st.tuples(names, st.lists(st.sampled_from(REGEXES), max_size=3)), max_size=12))

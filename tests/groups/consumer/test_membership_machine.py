@@ -22,7 +22,7 @@ from sharegroup.groups.consumer.member import (
     ConsumerMemberState,
 )
 from sharegroup.groups.consumer.records import ConsumerRecord, plain
-from sharegroup.groups.topics import TopicInfo, TopicsImage
+from sharegroup.groups.topics import KnownTopic, TopicsImage
 from sharegroup.model.errors import FencedMemberEpoch, KafkaError, UnknownMemberId
 
 NAMES = ("orders-eu", "orders-us", "planes")
@@ -73,7 +73,7 @@ class ConsumerGroupsMachine(RuleBasedStateMachine):
         self.log: list[ConsumerRecord] = []
         self.groups = self.new_groups()
         self.clients: dict[str, Client] = {}
-        self.topics: dict[str, TopicInfo] = {}
+        self.topics: dict[str, KnownTopic] = {}
         self.image = TopicsImage()
         self.epochs = (0, 0)
         self.member_epochs: dict[str, int] = {}
@@ -202,7 +202,7 @@ class ConsumerGroupsMachine(RuleBasedStateMachine):
     def create_topic(self, name: str) -> None:
         """Or add partitions to it."""
         self.ids += 1
-        info = self.topics.get(name, TopicInfo(UUID(int=self.ids), 1))
+        info = self.topics.get(name, KnownTopic(UUID(int=self.ids), 1))
         self.topics[name] = info._replace(partition_count=info.partition_count + 1)
         self.image = TopicsImage(dict(self.topics))
 

@@ -10,10 +10,10 @@ from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.consumer.groups import ConsumerGroups
 from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat
 from sharegroup.groups.consumer.records import ConsumerMemberMetadata, ResolvedRegex
-from sharegroup.groups.topics import TopicInfo, TopicsImage
+from sharegroup.groups.topics import KnownTopic, TopicsImage
 
 ORDERS = UUID(int=1)
-TOPICS = TopicsImage({"orders": TopicInfo(ORDERS, 4)})
+TOPICS = TopicsImage({"orders": KnownTopic(ORDERS, 4)})
 TOO_LARGE = "(.{0,1000})*" * 50
 
 

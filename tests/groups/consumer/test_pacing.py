@@ -8,9 +8,9 @@ from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.consumer.groups import ConsumerGroups
 from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat, ConsumerHeartbeatResult
 from sharegroup.groups.consumer.records import ConsumerRecord
-from sharegroup.groups.topics import TopicInfo, TopicsImage
+from sharegroup.groups.topics import KnownTopic, TopicsImage
 
-TOPICS = TopicsImage({"t": TopicInfo(UUID(int=1), 4)})
+TOPICS = TopicsImage({"t": KnownTopic(UUID(int=1), 4)})
 SETTINGS = GroupSettings(consumer_assignment_interval_ms=1_000)
 
 

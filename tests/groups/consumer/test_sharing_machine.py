@@ -19,7 +19,7 @@ from sharegroup.groups.consumer.groups import ConsumerGroups
 from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat, check_heartbeat
 from sharegroup.groups.consumer.member import ConsumerGroupState, ConsumerMember
 from sharegroup.groups.consumer.records import ConsumerRecord
-from sharegroup.groups.topics import TopicInfo, TopicsImage
+from sharegroup.groups.topics import KnownTopic, TopicsImage
 from sharegroup.model.errors import FencedMemberEpoch, UnknownMemberId
 from sharegroup.wire.internal.consumer_groups import decode_record, encode_record
 
@@ -69,7 +69,7 @@ class SharingMachine(RuleBasedStateMachine):
         self.clients: dict[str, Client] = {}
         self.partitions = partitions
         self.image = TopicsImage(
-            {name: TopicInfo(UUID(int=at + 1), partitions) for at, name in enumerate(NAMES)}
+            {name: KnownTopic(UUID(int=at + 1), partitions) for at, name in enumerate(NAMES)}
         )
 
     def known(self) -> dict[str, ConsumerMember]:

@@ -11,7 +11,7 @@ from sharegroup.broker.authentication.tokens import Tokens
 from sharegroup.sasl.mechanisms import OAUTHBEARER, PLAIN, SCRAM_SHA_256
 from sharegroup.sasl.scram_keys import ScramCredential, ScramMechanism
 from sharegroup.sasl.server import (
-    Refused,
+    LoginRefused,
     ScramServer,
     parse_bearer,
     parse_plain,
@@ -23,7 +23,7 @@ _ABORT: Final = b"\x01"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ExchangeStep:
     """The answer to a client's message.
 
     Attributes:
@@ -37,7 +37,7 @@ class Step:
     expires_ms: int | None = None
 
 
-class Client(Protocol):
+class ClaimingClient(Protocol):
     """The client that makes a claim, as this module sees it."""
 
     host: str
@@ -51,10 +51,10 @@ class Client(Protocol):
         ...
 
 
-class Exchange(Protocol):
+class LoginExchange(Protocol):
     """The server's side of one exchange."""
 
-    async def evaluate(self, message: bytes) -> Step:
+    async def evaluate(self, message: bytes) -> ExchangeStep:
         """The answer to the client's next message.
 
         Raises:
@@ -66,11 +66,11 @@ class Exchange(Protocol):
 class PlainExchange:
     """PLAIN: one message."""
 
-    def __init__(self, credentials: Credentials, client: Client) -> None:
+    def __init__(self, credentials: Credentials, client: ClaimingClient) -> None:
         self._credentials = credentials
         self._client = client
 
-    async def evaluate(self, message: bytes) -> Step:
+    async def evaluate(self, message: bytes) -> ExchangeStep:
         """Check the password."""
         claimed = parse_plain(message)
         user, client = claimed.user, self._client
@@ -79,17 +79,19 @@ class PlainExchange:
                 user, claimed.password, client.host, client.left
             )
         if not right:
-            raise Refused(
+            raise LoginRefused(
                 f"unknown user or wrong password: {shown(user)}",
                 "Authentication failed: Invalid username or password",
             )
-        return Step(b"", user)
+        return ExchangeStep(b"", user)
 
 
 class ScramExchange:
     """SCRAM: two messages."""
 
-    def __init__(self, credentials: Credentials, mechanism: ScramMechanism, client: Client) -> None:
+    def __init__(
+        self, credentials: Credentials, mechanism: ScramMechanism, client: ClaimingClient
+    ) -> None:
         def find(user: str) -> ScramCredential:
             return credentials.scram(user, mechanism)
 
@@ -97,13 +99,13 @@ class ScramExchange:
         self._begun = False
         self._client = client
 
-    async def evaluate(self, message: bytes) -> Step:
+    async def evaluate(self, message: bytes) -> ExchangeStep:
         """The answer to the first message, then to the last one."""
         if not self._begun:
             self._begun = True
-            return Step(self._server.first(message))
+            return ExchangeStep(self._server.first(message))
         async with self._client.turn(self._server.user):
-            return Step(self._server.final(message), self._server.user)
+            return ExchangeStep(self._server.final(message), self._server.user)
 
 
 class BearerExchange:
@@ -111,9 +113,9 @@ class BearerExchange:
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
-        self._refused: Refused | None = None
+        self._refused: LoginRefused | None = None
 
-    async def evaluate(self, message: bytes) -> Step:
+    async def evaluate(self, message: bytes) -> ExchangeStep:
         """Check the token. A refusal is answered, and the exchange fails with the client's next
         message, whatever it is."""
         if self._refused is not None:
@@ -122,17 +124,19 @@ class BearerExchange:
         try:
             claims = await self._tokens.check(bearer.token)
             if bearer.authorization_id not in ("", claims.user):
-                raise Refused(
+                raise LoginRefused(
                     f"{shown(claims.user)} asks to act as {shown(bearer.authorization_id)}"
                 )
-        except Refused as error:
+        except LoginRefused as error:
             answer = token_refusal(self._tokens.scope_for(error))
-            self._refused = Refused(str(error), answer.decode())
-            return Step(answer)
-        return Step(b"", claims.user, claims.expires_ms)
+            self._refused = LoginRefused(str(error), answer.decode())
+            return ExchangeStep(answer)
+        return ExchangeStep(b"", claims.user, claims.expires_ms)
 
 
-def begin(mechanism: str, credentials: Credentials, tokens: Tokens, client: Client) -> Exchange:
+def begin(
+    mechanism: str, credentials: Credentials, tokens: Tokens, client: ClaimingClient
+) -> LoginExchange:
     """A new exchange of one of the known mechanisms."""
     if mechanism == PLAIN:
         return PlainExchange(credentials, client)

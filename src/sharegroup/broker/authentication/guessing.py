@@ -22,13 +22,13 @@ from sharegroup.model.limits import (
     CLAIMS_USER_CHARACTERS,
     FAILURE_DELAY_DOUBLINGS_MAX,
 )
-from sharegroup.sasl.server import Refused
+from sharegroup.sasl.server import LoginRefused
 
 FORGOTTEN_MS: Final = 60_000
 """After this time without a wrong claim, the delay begins anew."""
 
 
-class Left(Refused):
+class ClientLeft(LoginRefused):
     """The client has left before its claim was checked."""
 
     def __init__(self) -> None:
@@ -121,4 +121,4 @@ def _key(host: str, user: str) -> tuple[str, str]:
 
 def _check(left: Callable[[], bool]) -> None:
     if left():
-        raise Left
+        raise ClientLeft

@@ -11,7 +11,7 @@ from typing import Final
 from sharegroup.broker.authentication.cipher_names import openssl_ciphers
 from sharegroup.broker.authentication.credentials import Credentials, Scram
 from sharegroup.broker.authentication.distinguished_name import subject_of
-from sharegroup.broker.authentication.exchange import Client, Exchange, begin
+from sharegroup.broker.authentication.exchange import ClaimingClient, LoginExchange, begin
 from sharegroup.broker.authentication.password_checks import PasswordChecks
 from sharegroup.broker.authentication.principal_mapping import PrincipalMapping
 from sharegroup.broker.authentication.signing_keys import SigningKeys
@@ -119,7 +119,7 @@ class ListenerSecurity:
         stored = any(user for user, _ in self._stored())
         return not (stored or self.material.users.credentials)
 
-    def begin(self, mechanism: str, client: Client) -> Exchange:
+    def begin(self, mechanism: str, client: ClaimingClient) -> LoginExchange:
         """A new exchange of an offered mechanism."""
         return begin(mechanism, self._credentials, self._tokens, client)
 

@@ -7,7 +7,7 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from sharegroup.broker.authentication.guessing import Left
+from sharegroup.broker.authentication.guessing import ClientLeft
 from sharegroup.model.limits import PASSWORD_CHECKS_MAX
 from sharegroup.sasl.password_hash import PasswordHash
 
@@ -30,7 +30,7 @@ class PasswordChecks:
         """
         async with self._turn(host):
             if left():
-                raise Left
+                raise ClientLeft
             return await asyncio.to_thread(kept.matches, password)
 
     @asynccontextmanager

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 from sharegroup.broker.event_counters import Counters
 from sharegroup.model.environment import Clock, Disk
 from sharegroup.model.limits import JWKS_BYTES_MAX
-from sharegroup.sasl.server import Refused
+from sharegroup.sasl.server import LoginRefused
 
 FETCH_S: Final = 10.0
 """The longest that a fetch may take."""
@@ -80,7 +80,7 @@ class SigningKeys:
             await self._refresh(AGAIN_MS)
             found = self._find(key_id)
         if found is None:
-            raise Refused("a token that no key of the JWKS document has signed")
+            raise LoginRefused("a token that no key of the JWKS document has signed")
         return found
 
     def _find(self, key_id: str | None) -> SigningKey | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sharegroup.broker.authentication.signing_keys import SigningKey, SigningKeys
 from sharegroup.model.limits import TOKEN_BYTES_MAX
-from sharegroup.sasl.server import Refused, shown
+from sharegroup.sasl.server import LoginRefused, shown
 
 if TYPE_CHECKING:
     from jwt.types import Options
@@ -49,7 +49,7 @@ class Expected:
     skew_ms: int
 
 
-class ScopeMissing(Refused):
+class ScopeMissing(LoginRefused):
     """The token is valid, but lacks a scope that is wanted."""
 
 
@@ -73,25 +73,27 @@ class Tokens:
         import jwt
 
         if len(token) > TOKEN_BYTES_MAX:
-            raise Refused(f"a token of {len(token)} bytes; the limit is {TOKEN_BYTES_MAX}")
+            raise LoginRefused(f"a token of {len(token)} bytes; the limit is {TOKEN_BYTES_MAX}")
         try:
             header = jwt.get_unverified_header(token)
         except (jwt.PyJWTError, RecursionError):  # of JSON that is nested too deeply
-            raise Refused("a token that is no JWT") from None
+            raise LoginRefused("a token that is no JWT") from None
         key = await self._keys.find(_text(header.get("kid")))
         if header.get("alg") not in (allowed := algorithms(key)):
-            raise Refused(f"a token whose algorithm is not one of its key: {', '.join(allowed)}")
+            raise LoginRefused(
+                f"a token whose algorithm is not one of its key: {', '.join(allowed)}"
+            )
         try:
             claims: dict[str, Any] = jwt.decode(
                 token, key.public, algorithms=list(allowed), options=_SIGNATURE_ONLY
             )
         except jwt.InvalidSignatureError:
-            raise Refused("a token whose signature is not that of its key") from None
+            raise LoginRefused("a token whose signature is not that of its key") from None
         except jwt.PyJWTError as error:
-            raise Refused(f"a token that cannot be read: {type(error).__name__}") from None
+            raise LoginRefused(f"a token that cannot be read: {type(error).__name__}") from None
         return self._checked(claims)
 
-    def scope_for(self, error: Refused) -> str:
+    def scope_for(self, error: LoginRefused) -> str:
         """The scopes to name in the refusal; empty if the token was refused for another reason."""
         return " ".join(self._expected().scopes) if isinstance(error, ScopeMissing) else ""
 
@@ -99,20 +101,20 @@ class Tokens:
         expected, now_ms = self._expected(), self._wall_ms()
         expires = _seconds(claims, "exp")
         if expires is None:
-            raise Refused("a token without exp")
+            raise LoginRefused("a token without exp")
         if expires * 1000 + expected.skew_ms <= now_ms:
-            raise Refused("a token that has expired")
+            raise LoginRefused("a token that has expired")
         for claim in ("nbf", "iat"):
             begins = _seconds(claims, claim)
             if begins is not None and begins * 1000 - expected.skew_ms > now_ms:
-                raise Refused(f"a token that is not valid yet ({claim})")
+                raise LoginRefused(f"a token that is not valid yet ({claim})")
         if expected.issuer and claims.get("iss") != expected.issuer:
-            raise Refused("a token of another issuer")
+            raise LoginRefused("a token of another issuer")
         if expected.audiences and not {*expected.audiences} & {*_words(claims.get("aud"))}:
-            raise Refused("a token for another audience")
+            raise LoginRefused("a token for another audience")
         user = claims.get(expected.user_claim)
         if not isinstance(user, str) or not user.strip():
-            raise Refused(f"a token without {expected.user_claim}")
+            raise LoginRefused(f"a token without {expected.user_claim}")
         scopes = claims.get(expected.scope_claim)
         held = scopes.split() if isinstance(scopes, str) else _words(scopes)
         if not {*expected.scopes} <= {*held}:
@@ -158,7 +160,7 @@ def _seconds(claims: Mapping[str, Any], claim: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e12:
-        raise Refused(f"a token whose {claim} is no time")
+        raise LoginRefused(f"a token whose {claim} is no time")
     return float(value)
 
 

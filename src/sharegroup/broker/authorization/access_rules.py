@@ -9,7 +9,7 @@ from sharegroup.broker.authorization.acl_authorizer import AclAuthorizer
 from sharegroup.broker.authorization.acl_file import parse_acls
 from sharegroup.broker.authorization.acl_index import AclIndex
 from sharegroup.broker.authorization.acl_rows import acl_of
-from sharegroup.broker.authorization.acls import Acl
+from sharegroup.broker.authorization.acls import AclRule
 from sharegroup.broker.authorization.authorizer import AllowAll, Authorizer
 from sharegroup.model.environment import Disk
 from sharegroup.model.errors import ConfigError
@@ -41,12 +41,12 @@ class AccessRules:
         self._disk = disk
         self.file = file
         self.stores = stores
-        self.file_acls: tuple[Acl, ...] = ()
+        self.file_acls: tuple[AclRule, ...] = ()
         """The ACLs of the file, in its order."""
         self.changed: Callable[[Authorizer], None] | None = None
         """Called with the new authorizer when the rules have changed."""
         self._index = AclIndex()
-        self._stored: dict[AclRow, Acl] = {}
+        self._stored: dict[AclRow, AclRule] = {}
         self._seen = b""  # the file's bytes at the last look
         self._taken = b""  # the file's bytes that are in force, or were refused
         self.authorizer: Authorizer = AllowAll()
@@ -136,7 +136,7 @@ class AccessRules:
             self.changed(self.authorizer)
 
 
-def _in_force(row: AclRow) -> Acl | None:
+def _in_force(row: AclRow) -> AclRule | None:
     """The ACL of a row; None if it has no meaning here."""
     try:
         return acl_of(row)

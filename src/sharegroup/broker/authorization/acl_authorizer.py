@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sharegroup.broker.authorization.acl_index import AclIndex
-from sharegroup.broker.authorization.acls import ANY, Acl
+from sharegroup.broker.authorization.acls import ANY, AclRule
 from sharegroup.broker.authorization.resources import Operation, Resource, ResourceType
 
 
@@ -18,7 +18,7 @@ class AclAuthorizer:
 
     def __init__(
         self,
-        acls: AclIndex | Iterable[Acl],
+        acls: AclIndex | Iterable[AclRule],
         *,
         super_users: Iterable[str] = (),
         allow_if_no_acl: bool = False,
@@ -67,7 +67,7 @@ class AclAuthorizer:
         return any(acl.allow and not _hidden(acl, literal, prefixes) for acl in concerned)
 
 
-def _hidden(allow: Acl, literal: set[str], prefixes: set[str]) -> bool:
+def _hidden(allow: AclRule, literal: set[str], prefixes: set[str]) -> bool:
     """Whether denies of these names cover all resources that ``allow`` names."""
     name = allow.resource.name
     if not allow.prefixed and (name == ANY or name in literal):

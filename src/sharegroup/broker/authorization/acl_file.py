@@ -18,7 +18,7 @@ import csv
 from ipaddress import ip_address
 from typing import Final
 
-from sharegroup.broker.authorization.acls import ANY, Acl
+from sharegroup.broker.authorization.acls import ANY, AclRule
 from sharegroup.broker.authorization.resources import (
     CLUSTER,
     SUPPORTED,
@@ -40,7 +40,7 @@ COLUMNS: Final = (
 )
 
 
-def parse_acls(text: str, source: str) -> list[Acl]:
+def parse_acls(text: str, source: str) -> list[AclRule]:
     """The ACLs of a file; ``source`` names it in errors.
 
     Raises:
@@ -65,7 +65,7 @@ def parse_acls(text: str, source: str) -> list[Acl]:
     return acls
 
 
-def _acl(cells: list[str]) -> Acl:
+def _acl(cells: list[str]) -> AclRule:
     if len(cells) != len(COLUMNS):
         raise ValueError(f"{len(COLUMNS)} columns are needed, there are {len(cells)}")
     permission, principal, host, operation, resource_type, name, pattern = cells
@@ -74,7 +74,7 @@ def _acl(cells: list[str]) -> Acl:
     check_principal(principal)
     if pattern.upper() not in ("LITERAL", "PREFIXED"):
         raise ValueError(f"pattern {pattern!r} is neither LITERAL nor PREFIXED")
-    acl = Acl(
+    acl = AclRule(
         allow=permission.upper() == "ALLOW",
         principal=principal,
         host=_host(host),
@@ -97,7 +97,7 @@ def _host(text: str) -> str:
         raise ValueError(f"host {text!r} is neither an IP address nor * for every host") from None
 
 
-def _check_sense(acl: Acl) -> None:
+def _check_sense(acl: AclRule) -> None:
     kind = acl.resource.type
     if not acl.resource.name:
         raise ValueError("the name is empty; write * with LITERAL for every resource")

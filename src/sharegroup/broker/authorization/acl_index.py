@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias, TypeVar
 
-from sharegroup.broker.authorization.acls import ANY, EVERYBODY, Acl
+from sharegroup.broker.authorization.acls import ANY, EVERYBODY, AclRule
 from sharegroup.broker.authorization.resources import Resource, ResourceType
 
 _Key = TypeVar("_Key")
@@ -19,15 +19,15 @@ class AclIndex:
     Adding and removing an ACL takes a few microseconds, however many the bag has.
     """
 
-    def __init__(self, acls: Iterable[Acl] = ()) -> None:
+    def __init__(self, acls: Iterable[AclRule] = ()) -> None:
         self._by_pattern: dict[_Pattern, int] = {}
-        self._by_holder: dict[tuple[_Pattern, str], dict[Acl, int]] = {}
-        self._by_type: dict[tuple[ResourceType, str], dict[Acl, int]] = {}
+        self._by_holder: dict[tuple[_Pattern, str], dict[AclRule, int]] = {}
+        self._by_type: dict[tuple[ResourceType, str], dict[AclRule, int]] = {}
         self._prefix_lengths: dict[ResourceType, dict[int, int]] = {}
         for acl in acls:
             self.add(acl)
 
-    def add(self, acl: Acl) -> None:
+    def add(self, acl: AclRule) -> None:
         """Add an ACL."""
         _, principal, _, _, (kind, name), prefixed = acl
         pattern = (kind, name, prefixed)
@@ -37,7 +37,7 @@ class AclIndex:
         _put(self._by_holder, (pattern, principal), acl)
         _put(self._by_type, (kind, principal), acl)
 
-    def remove(self, acl: Acl) -> None:
+    def remove(self, acl: AclRule) -> None:
         """Remove an ACL that was added."""
         _, principal, _, _, (kind, name), prefixed = acl
         pattern = (kind, name, prefixed)
@@ -53,7 +53,7 @@ class AclIndex:
         if _fewer(self._by_type[kind, principal], acl):
             del self._by_type[kind, principal]
 
-    def about(self, principal: str, resource: Resource) -> Iterator[Acl]:
+    def about(self, principal: str, resource: Resource) -> Iterator[AclRule]:
         """The ACLs of the principal, or of everybody, that cover the resource."""
         for pattern in self._covering(resource):
             yield from self._by_holder.get((pattern, principal), ())
@@ -64,7 +64,7 @@ class AclIndex:
         """Whether any ACL, whoever it is for, covers the resource."""
         return any(True for _ in self._covering(resource))
 
-    def of_type(self, principal: str, resource_type: ResourceType) -> Iterator[Acl]:
+    def of_type(self, principal: str, resource_type: ResourceType) -> Iterator[AclRule]:
         """The ACLs of the principal, or of everybody, for resources of the type."""
         for who in {principal, EVERYBODY}:
             yield from self._by_type.get((resource_type, who), ())
@@ -80,7 +80,7 @@ class AclIndex:
         return (pattern for pattern in patterns if pattern in self._by_pattern)
 
 
-def _put(table: dict[_Key, dict[Acl, int]], key: _Key, acl: Acl) -> None:
+def _put(table: dict[_Key, dict[AclRule, int]], key: _Key, acl: AclRule) -> None:
     acls = table.get(key)
     if acls is None:
         table[key] = {acl: 1}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from sharegroup.broker.authorization.acls import ANY, Acl, as_address
+from sharegroup.broker.authorization.acls import ANY, AclRule, as_address
 from sharegroup.broker.authorization.resources import Operation, Resource, ResourceType
 from sharegroup.model.acl import ALLOW, DENY, EVERY, AclPattern, with_a_meaning
 from sharegroup.wire.internal.security import AclRow
 
 
-class AclFilter(NamedTuple):
+class AclRowFilter(NamedTuple):
     """A filter of ACLs. A number EVERY, or None in place of a text, takes all (Kafka class
     AclBindingFilter)."""
 
@@ -81,7 +81,7 @@ _OPERATIONS: Final = {int(operation): operation for operation in with_a_meaning(
 _TYPES: Final = {int(kind): kind for kind in with_a_meaning(ResourceType)}
 
 
-def row_of(acl: Acl) -> AclRow:
+def row_of(acl: AclRule) -> AclRow:
     """An ACL in numbers."""
     return AclRow(
         resource_type=acl.resource.type.value,
@@ -94,7 +94,7 @@ def row_of(acl: Acl) -> AclRow:
     )
 
 
-def acl_of(row: AclRow) -> Acl:
+def acl_of(row: AclRow) -> AclRule:
     """An ACL from its numbers.
 
     Raises:
@@ -112,7 +112,7 @@ def acl_of(row: AclRow) -> Acl:
             f"an ACL with a number that has no meaning: resource type {row.resource_type}, pattern "
             f"{row.pattern_type}, operation {row.operation}, permission {row.permission_type}"
         )
-    return Acl(
+    return AclRule(
         row.permission_type == ALLOW,
         row.principal,
         as_address(row.host),

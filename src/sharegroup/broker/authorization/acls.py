@@ -46,7 +46,7 @@ def as_address(host: str) -> str:
         return host
 
 
-class Acl(NamedTuple):
+class AclRule(NamedTuple):
     """One rule: allows or denies a principal an operation on resources, from a host."""
 
     allow: bool

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Final
 
 from sharegroup.broker.authorization.acl_rows import acl_of
-from sharegroup.broker.authorization.acls import Acl
+from sharegroup.broker.authorization.acls import AclRule
 from sharegroup.broker.authorization.resources import Operation, Resource
 from sharegroup.broker.event_counters import Counters
 from sharegroup.model.limits import AUTHORIZER_ANSWERS_MAX
@@ -83,7 +83,7 @@ def _tell(principal: str, host: str, deed: str, what: Sequence[str], count: int)
         logger.info("%s from %s has %s, and %d more", principal, host, deed, more)
 
 
-def _text(acl: Acl) -> str:
+def _text(acl: AclRule) -> str:
     kind = "PREFIXED" if acl.prefixed else "LITERAL"
     resource = f"{acl.resource.type.name}:{kind}:{acl.resource.name}"
     right = f"{'ALLOW' if acl.allow else 'DENY'} {acl.principal} {acl.operation.name}"

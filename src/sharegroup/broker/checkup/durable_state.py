@@ -37,7 +37,7 @@ RESET: Final = (
 )
 
 
-class DurableState:
+class DurableStateCheck:
     """The state in the internal topics of a checked folder. Adds its findings to ``check``."""
 
     def __init__(self, check: FolderCheck) -> None:

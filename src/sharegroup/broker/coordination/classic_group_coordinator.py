@@ -28,12 +28,12 @@ from sharegroup.broker.coordination.runtime import (
 from sharegroup.groups.classic.groups import ClassicGroups
 from sharegroup.groups.classic.records import ClassicRecord
 from sharegroup.groups.classic.requests import (
-    Answer,
+    ClassicAnswer,
     Effects,
     Join,
     Joined,
-    Leaving,
-    Left,
+    LeavingMember,
+    LeftMember,
     Refused,
     Settings,
     Sync,
@@ -128,7 +128,7 @@ class ClassicGroupCoordinator:
         """The broker stops: refuse all requests that wait, and let no further request wait."""
         self._closed = True
         for token in list(self._waiting):
-            self._deliver([Answer(token, Refused(NotCoordinator()))])
+            self._deliver([ClassicAnswer(token, Refused(NotCoordinator()))])
 
     def new_member_id(self, prefix: str) -> str:
         """An id for a new member, which begins with its instance id or client id."""
@@ -211,7 +211,7 @@ class ClassicGroupCoordinator:
             must_join, _ = runtime.begin(ClassicGroupsMachine, decide)
         return must_join
 
-    async def leave(self, group_id: str, leaving: Sequence[Leaving]) -> Sequence[Left]:
+    async def leave(self, group_id: str, leaving: Sequence[LeavingMember]) -> Sequence[LeftMember]:
         """LeaveGroup, for several members.
 
         Raises:
@@ -308,7 +308,7 @@ class ClassicGroupCoordinator:
                 raise
         return result
 
-    def _deliver(self, answers: Sequence[Answer]) -> None:
+    def _deliver(self, answers: Sequence[ClassicAnswer]) -> None:
         for token, result in answers:
             waiting = self._waiting.get(token)
             if waiting is not None and not waiting.future.done():
@@ -321,7 +321,7 @@ class ClassicGroupCoordinator:
         """After a load: refuse the requests that wait in a machine that is no longer in use."""
         self._deliver(
             [
-                Answer(token, Refused(NotCoordinator()))
+                ClassicAnswer(token, Refused(NotCoordinator()))
                 for token, waiting in self._waiting.items()
                 if not waiting.runtime.loaded or _machine(waiting.runtime) is not waiting.machine
             ]

@@ -10,11 +10,11 @@ from sharegroup.broker.coordination.log import KeyValue
 from sharegroup.groups.classic.group import Group
 from sharegroup.groups.classic.groups import ClassicGroups
 from sharegroup.groups.classic.records import ClassicRecord
-from sharegroup.groups.classic.requests import Answer, Effects, Now
+from sharegroup.groups.classic.requests import ClassicAnswer, Effects, Now
 from sharegroup.model.environment import Clock
 from sharegroup.wire.internal.classic_groups import KEY_PREFIX, decode_record, encode_record
 
-Deliver: TypeAlias = Callable[[Sequence[Answer]], None]
+Deliver: TypeAlias = Callable[[Sequence[ClassicAnswer]], None]
 """Sends answers to the clients that wait for them."""
 
 

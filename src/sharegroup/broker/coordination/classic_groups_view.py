@@ -12,7 +12,7 @@ from sharegroup.broker.coordination.groups_view import GroupsView
 from sharegroup.groups.classic.group import CONSUMER_PROTOCOL, State
 from sharegroup.groups.classic.groups import ClassicGroups
 from sharegroup.groups.classic.requests import Description, Now
-from sharegroup.groups.offsets import Committer
+from sharegroup.groups.offsets import CommitClient
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import NonEmptyGroup
 
@@ -39,7 +39,7 @@ class ClassicGroupsView(GroupsView[ClassicGroups]):
         group = self._of(group_id).group(group_id)
         return "" if group is None else group.protocol_type or ""
 
-    def check_commit(self, committer: Committer, partitions: Iterable[tuple[UUID, int]]) -> None:
+    def check_commit(self, committer: CommitClient, partitions: Iterable[tuple[UUID, int]]) -> None:
         """Allow a commit of offsets. See ``CommittingGroups``."""
         group = self._of(committer.group_id).group(committer.group_id)
         if group is not None:
@@ -50,7 +50,7 @@ class ClassicGroupsView(GroupsView[ClassicGroups]):
                 transactional=committer.transactional,
             )
 
-    def committed(self, committer: Committer) -> None:
+    def committed(self, committer: CommitClient) -> None:
         """Restart the member's session (Kafka: OffsetMetadataManager.validateOffsetCommit)."""
         now = Now(self._clock.monotonic_ms(), self._clock.wall_ms())
         self._of(committer.group_id).committed(committer.group_id, committer.member_id, now)

@@ -14,7 +14,15 @@ from sharegroup.broker.coordination.group_registry import delete_if_empty
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.runtime import Runtime, Written, unavailable
 from sharegroup.broker.time_slices import sliced
-from sharegroup.groups.classic.requests import Join, Joined, Leaving, Left, Refused, Sync, Synced
+from sharegroup.groups.classic.requests import (
+    Join,
+    Joined,
+    LeavingMember,
+    LeftMember,
+    Refused,
+    Sync,
+    Synced,
+)
 from sharegroup.groups.consumer.assigning import Assigning
 from sharegroup.groups.consumer.groups import ConsumerGroups
 from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat, ConsumerHeartbeatResult
@@ -169,8 +177,8 @@ class ConsumerGroupCoordinator:
         )
 
     async def leave(
-        self, runtime: Runtime, group_id: str, leaving: Sequence[Leaving]
-    ) -> Sequence[Left]:
+        self, runtime: Runtime, group_id: str, leaving: Sequence[LeavingMember]
+    ) -> Sequence[LeftMember]:
         """LeaveGroup, for members of both protocols.
 
         Raises:

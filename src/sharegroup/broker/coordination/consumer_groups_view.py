@@ -10,15 +10,15 @@ from uuid import UUID
 
 from sharegroup.broker.coordination.groups_view import GroupsView
 from sharegroup.groups.consumer.groups import ConsumerGroups
-from sharegroup.groups.consumer.member import ConsumerGroupDescription, ConsumerMember
+from sharegroup.groups.consumer.member import ConsumerGroupSnapshot, ConsumerMember
 from sharegroup.groups.consumer.records import ConsumerRecord
-from sharegroup.groups.offsets import Committer
+from sharegroup.groups.offsets import CommitClient
 
 
 class ConsumerGroupsView(GroupsView[ConsumerGroups]):
     """The queries of ``ConsumerGroups``, over all partitions."""
 
-    def describe(self, group_id: str) -> ConsumerGroupDescription:
+    def describe(self, group_id: str) -> ConsumerGroupSnapshot:
         """A snapshot of one group. Raises GroupIdNotFound."""
         return self._of(group_id).describe(group_id)
 
@@ -26,11 +26,11 @@ class ConsumerGroupsView(GroupsView[ConsumerGroups]):
         """All records of a group; empty for an unknown group."""
         return self._of(group_id).table.records(group_id)
 
-    def check_commit(self, committer: Committer, partitions: Iterable[tuple[UUID, int]]) -> None:
+    def check_commit(self, committer: CommitClient, partitions: Iterable[tuple[UUID, int]]) -> None:
         """Allow a commit of offsets. See ``CommittingGroups``."""
         self._of(committer.group_id).check_commit(committer, partitions)
 
-    def committed(self, committer: Committer) -> None:
+    def committed(self, committer: CommitClient) -> None:
         """Nothing to do: a commit does not keep a member of a consumer group alive, only
         heartbeats, joins and syncs do."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from sharegroup.broker.coordination.log import KeyValue, Producer
+from sharegroup.broker.coordination.log import KeyValue, ProducerEpoch
 
 
 class ForeignRecord(NamedTuple):
@@ -17,7 +17,7 @@ class ForeignRecord(NamedTuple):
 
     key: bytes
     value: bytes | None
-    producer: Producer | None = None
+    producer: ProducerEpoch | None = None
 
 
 class ForeignRecords:
@@ -44,7 +44,7 @@ class ForeignRecords:
         return True
 
     def replay_pending(
-        self, offset: int, key: bytes, value: bytes | None, producer: Producer
+        self, offset: int, key: bytes, value: bytes | None, producer: ProducerEpoch
     ) -> bool:
         """Keep the record until its transaction ends."""
         records = self._pending.setdefault(producer.producer_id, {})
@@ -58,7 +58,7 @@ class ForeignRecords:
             if committed:
                 self.replay(0, key, value)
 
-    def producer_of(self, record: ForeignRecord) -> Producer | None:
+    def producer_of(self, record: ForeignRecord) -> ProducerEpoch | None:
         """The producer whose transaction the record belongs to; None outside transactions."""
         return record.producer
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from sharegroup.groups.offsets import Committer
+from sharegroup.groups.offsets import CommitClient
 from sharegroup.model.errors import GroupIdNotFound, InconsistentGroupProtocol, NonEmptyGroup
 
 
@@ -62,7 +62,7 @@ async def delete_if_empty(
 class CommittingGroups(GroupsOfType, Protocol):
     """Groups of one type whose members commit offsets (Kafka interface ``Group``)."""
 
-    def check_commit(self, committer: Committer, partitions: Iterable[tuple[UUID, int]]) -> None:
+    def check_commit(self, committer: CommitClient, partitions: Iterable[tuple[UUID, int]]) -> None:
         """Allow a commit to a group that exists, of offsets of these partitions by topic id.
 
         Raises:
@@ -71,7 +71,7 @@ class CommittingGroups(GroupsOfType, Protocol):
         """
         ...
 
-    def committed(self, committer: Committer) -> None:
+    def committed(self, committer: CommitClient) -> None:
         """A member has committed offsets outside a transaction: it is alive."""
         ...
 

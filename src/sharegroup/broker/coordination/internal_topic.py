@@ -16,7 +16,7 @@ from sharegroup.broker.coordination.log import (
     KeyValue,
     LoggedEnd,
     LoggedRecord,
-    Producer,
+    ProducerEpoch,
 )
 from sharegroup.broker.topics import Topics
 from sharegroup.model.environment import Clock
@@ -189,7 +189,11 @@ class InternalLog:
         return await self._topic.is_made()
 
     def submit(
-        self, records: Sequence[KeyValue], producer: Producer | None = None, *, flush: bool = True
+        self,
+        records: Sequence[KeyValue],
+        producer: ProducerEpoch | None = None,
+        *,
+        flush: bool = True,
     ) -> LocalTicket:
         """Write records as one batch, which may exceed the limit for clients. See
         ``log.CoordinatorLog``.
@@ -217,7 +221,7 @@ class InternalLog:
         """Write a control batch. See ``log.CoordinatorLog``."""
         return LocalTransactionLog(self._log, self._clock).submit_end(end)
 
-    def check_producer(self, producer: Producer) -> None:
+    def check_producer(self, producer: ProducerEpoch) -> None:
         """See ``log.CoordinatorLog``."""
         self._log.producer_states.check_epoch(*producer)
 
@@ -277,7 +281,7 @@ def _entries(data: bytes, from_offset: int) -> Iterator[LoggedRecord | LoggedEnd
         position += header.length
         producer = None
         if is_transactional(header):
-            producer = Producer(header.producer_id, header.producer_epoch)
+            producer = ProducerEpoch(header.producer_id, header.producer_epoch)
         if is_control(header):
             marker = decode_marker(batch)
             if marker.type in (MarkerType.ABORT, MarkerType.COMMIT) and producer is not None:

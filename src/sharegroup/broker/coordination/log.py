@@ -18,7 +18,7 @@ KeyValue: TypeAlias = tuple[bytes, Value | None]
 """A record to write; the value is None for a tombstone."""
 
 
-class Producer(NamedTuple):
+class ProducerEpoch(NamedTuple):
     """One epoch of a transactional producer."""
 
     producer_id: int
@@ -28,7 +28,7 @@ class Producer(NamedTuple):
 class EndOfTransaction(NamedTuple):
     """How a producer's transaction ended."""
 
-    producer: Producer
+    producer: ProducerEpoch
     committed: bool
     coordinator_epoch: int = 0
     """The epoch of the transaction coordinator."""
@@ -40,7 +40,7 @@ class LoggedRecord(NamedTuple):
     offset: int
     key: bytes
     value: bytes | None
-    producer: Producer | None = None
+    producer: ProducerEpoch | None = None
     """The producer whose transaction the record belongs to; None outside transactions."""
 
 
@@ -139,7 +139,11 @@ class CoordinatorLog(Protocol):
         ...
 
     def submit(
-        self, records: Sequence[KeyValue], producer: Producer | None = None, *, flush: bool = True
+        self,
+        records: Sequence[KeyValue],
+        producer: ProducerEpoch | None = None,
+        *,
+        flush: bool = True,
     ) -> Ticket:
         """Append records after all records submitted before, as part of the transaction of
         ``producer`` if there is one. If a ticket fails, all later tickets fail until the next
@@ -155,7 +159,7 @@ class CoordinatorLog(Protocol):
         """Append the marker of a transaction, as :meth:`submit` appends records."""
         ...
 
-    def check_producer(self, producer: Producer) -> None:
+    def check_producer(self, producer: ProducerEpoch) -> None:
         """Check that no later epoch of a producer has written to this log.
 
         Raises:

@@ -11,7 +11,7 @@ from functools import cache
 from itertools import groupby
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
-from sharegroup.broker.coordination.log import KeyValue, Producer
+from sharegroup.broker.coordination.log import KeyValue, ProducerEpoch
 
 R = TypeVar("R")
 
@@ -73,13 +73,13 @@ class TransactionalMachine(Machine[R], Protocol[R]):
     """A machine some of whose records belong to transactions. Such records are *pending*: they
     take effect when the transaction commits, and never if it aborts."""
 
-    def producer_of(self, record: R) -> Producer | None:
+    def producer_of(self, record: R) -> ProducerEpoch | None:
         """The producer whose transaction the record belongs to; None outside transactions. All
         records of one decision have the same producer, or none has one."""
         ...
 
     def replay_pending(
-        self, offset: int, key: bytes, value: bytes | None, producer: Producer
+        self, offset: int, key: bytes, value: bytes | None, producer: ProducerEpoch
     ) -> bool:
         """Apply a record of a transaction that has not ended at this place in the log. In all other
         respects as :meth:`replay`."""

@@ -30,7 +30,7 @@ class Table(Protocol[R_co]):
     def records(self, group_id: str) -> Iterable[R_co]: ...
 
 
-class Membership(Protocol[R_co]):
+class MembershipGroups(Protocol[R_co]):
     """All groups of one type, in the core."""
 
     @property
@@ -60,7 +60,7 @@ class MembershipMachine(Generic[R]):
 
     def __init__(
         self,
-        membership: Membership[R],
+        membership: MembershipGroups[R],
         codec: Codec[R],
         image: Callable[[], TopicsImage],
         on_expired: Callable[[Sequence[R]], None],

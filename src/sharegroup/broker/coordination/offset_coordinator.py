@@ -13,15 +13,15 @@ from uuid import UUID
 
 from sharegroup.broker.coordination.group_registry import CommittingGroups, GroupRegistry
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
-from sharegroup.broker.coordination.log import EndOfTransaction, Producer
+from sharegroup.broker.coordination.log import EndOfTransaction, ProducerEpoch
 from sharegroup.broker.coordination.offsets_machine import OffsetsMachine
 from sharegroup.broker.coordination.runtime import Runtime, unavailable
 from sharegroup.cooperative.intervals import Intervals
 from sharegroup.groups.offsets import (
     Commit,
-    Committed,
+    CommitClient,
+    CommittedOffset,
     CommittedOffsets,
-    Committer,
     OffsetRecord,
 )
 from sharegroup.groups.range_commits import AnyRecord
@@ -48,11 +48,11 @@ TXN_COMMIT_NAMES_UNKNOWN_GROUPS_FROM: Final = 6
 """The same for TxnOffsetCommit; before it, ILLEGAL_GENERATION also replaces STALE_MEMBER_EPOCH."""
 
 
-class Transaction(NamedTuple):
+class OffsetTransaction(NamedTuple):
     """The transaction that offsets are committed in."""
 
     transactional_id: str
-    producer: Producer
+    producer: ProducerEpoch
     version: int
     """The version of the TxnOffsetCommit request. From version 5 on the request itself adds the
     group to the transaction (KIP-890)."""
@@ -61,7 +61,7 @@ class Transaction(NamedTuple):
 class TransactionCheck(Protocol):
     """Asks the transaction coordinator about a TxnOffsetCommit (Kafka: verification, KIP-890)."""
 
-    def __call__(self, transaction: Transaction, offsets_partition: int) -> Awaitable[None]:
+    def __call__(self, transaction: OffsetTransaction, offsets_partition: int) -> Awaitable[None]:
         """Allow offsets in this partition of ``__consumer_offsets`` to be part of the transaction.
 
         Raises:
@@ -70,7 +70,7 @@ class TransactionCheck(Protocol):
         ...
 
 
-async def _no_check(transaction: Transaction, offsets_partition: int) -> None:
+async def _no_check(transaction: OffsetTransaction, offsets_partition: int) -> None:
     """Allow everything."""
 
 
@@ -84,7 +84,7 @@ class _Check:
 class FetchedOffset(NamedTuple):
     """One partition's answer to OffsetFetch."""
 
-    committed: Committed | None
+    committed: CommittedOffset | None
     unstable: bool
     """An open transaction has an offset of the partition, and the request wants stable offsets."""
 
@@ -146,7 +146,7 @@ class OffsetCoordinator:
 
     # -- requests -----------------------------------------------------------------------------
 
-    async def commit(self, committer: Committer, commits: Sequence[Commit]) -> None:
+    async def commit(self, committer: CommitClient, commits: Sequence[Commit]) -> None:
         """Commit offsets outside a transaction; they are durable on return.
 
         Raises:
@@ -163,7 +163,10 @@ class OffsetCoordinator:
         self.progressed(len(commits))
 
     async def commit_in_transaction(
-        self, committer: Committer, transaction: Transaction, commits: Sequence[Commit]
+        self,
+        committer: CommitClient,
+        transaction: OffsetTransaction,
+        commits: Sequence[Commit],
     ) -> None:
         """Commit offsets in a transaction; they are durable on return, and pending until its end.
 
@@ -181,8 +184,8 @@ class OffsetCoordinator:
 
     async def commit_ranges_in_transaction(
         self,
-        committer: Committer,
-        transaction: Transaction,
+        committer: CommitClient,
+        transaction: OffsetTransaction,
         commits: Sequence[Commit],
         offsets_after: Callable[[OffsetsMachine], Sequence[Commit]],
     ) -> None:
@@ -230,7 +233,7 @@ class OffsetCoordinator:
         with unavailable():
             await runtime.end_transaction(
                 EndOfTransaction(
-                    Producer(producer_id, producer_epoch), committed, coordinator_epoch
+                    ProducerEpoch(producer_id, producer_epoch), committed, coordinator_epoch
                 )
             )
         self.progressed(0)
@@ -378,7 +381,7 @@ class OffsetCoordinator:
             raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
         return found
 
-    def check_committer(self, committer: Committer, commits: Sequence[Commit]) -> None:
+    def check_committer(self, committer: CommitClient, commits: Sequence[Commit]) -> None:
         """Allow a commit, and note that the member is alive (Kafka's validateOffsetCommit and
         validateTransactionalOffsetCommit).
 
@@ -423,7 +426,7 @@ class OffsetCoordinator:
         self.progress.set()
         self.progress = asyncio.Event()
 
-    async def _forget_ranges(self, committer: Committer, commits: Sequence[Commit]) -> None:
+    async def _forget_ranges(self, committer: CommitClient, commits: Sequence[Commit]) -> None:
         """Forget the ranges of partitions before a plain offset is committed there. The offset may
         move the group back, and a crash must not leave ranges after the offset: they would hide
         records."""
@@ -474,9 +477,7 @@ def expire_group(
     now_ms: int,
     retention_ms: int,
 ) -> Sequence[OffsetRecord]:
-    """Delete the expired offsets of a group; which these are depends on the group's type.
-    ``now_ms`` is milliseconds since 1970.
-    """
+    """Delete a group's expired offsets, by the group's type. ``now_ms``: ms since 1970."""
     groups = registry.committing(group_id)
     if groups is None:
         return offsets.expire(group_id, now_ms, retention_ms, None, lambda _: False)
@@ -489,7 +490,7 @@ def expire_group(
     )
 
 
-def _names_unknown(committer: Committer) -> bool:
+def _names_unknown(committer: CommitClient) -> bool:
     if committer.transactional:
         return committer.version >= TXN_COMMIT_NAMES_UNKNOWN_GROUPS_FROM
     return committer.version >= COMMIT_NAMES_UNKNOWN_GROUPS_FROM

@@ -18,7 +18,7 @@ from sharegroup.broker.coordination.log import (
     KeyValue,
     LoggedEnd,
     LoggedRecord,
-    Producer,
+    ProducerEpoch,
     Ticket,
 )
 from sharegroup.model.errors import MalformedMessage
@@ -79,7 +79,11 @@ class OffsetsLog:
         return await self._offsets.is_made()
 
     def submit(
-        self, records: Sequence[KeyValue], producer: Producer | None = None, *, flush: bool = True
+        self,
+        records: Sequence[KeyValue],
+        producer: ProducerEpoch | None = None,
+        *,
+        flush: bool = True,
     ) -> Ticket:
         """See ``log.CoordinatorLog``."""
         if not self._ranges.exists:
@@ -97,7 +101,7 @@ class OffsetsLog:
         """See ``log.CoordinatorLog``."""
         return self._offsets.submit_end(end)
 
-    def check_producer(self, producer: Producer) -> None:
+    def check_producer(self, producer: ProducerEpoch) -> None:
         """See ``log.CoordinatorLog``."""
         self._offsets.check_producer(producer)
 

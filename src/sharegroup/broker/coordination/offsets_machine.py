@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from sharegroup.broker.coordination.cleaning import Rounds
-from sharegroup.broker.coordination.log import KeyValue, Producer
+from sharegroup.broker.coordination.log import KeyValue, ProducerEpoch
 from sharegroup.groups.offsets import NONE, Commit, CommittedOffsets, OffsetRecord
 from sharegroup.groups.range_commits import AnyRecord, IndividualCommits, RangeRecord
 from sharegroup.model.ids import TopicPartition
@@ -53,7 +53,7 @@ class OffsetsMachine:
         return True
 
     def replay_pending(
-        self, offset: int, key: bytes, value: bytes | None, producer: Producer
+        self, offset: int, key: bytes, value: bytes | None, producer: ProducerEpoch
     ) -> bool:
         """Apply a record of a transaction; False for other records."""
         if key[:2] not in KEY_PREFIXES:
@@ -87,11 +87,11 @@ class OffsetsMachine:
 
     # -- the runtime --------------------------------------------------------------------------
 
-    def producer_of(self, record: AnyRecord) -> Producer | None:
+    def producer_of(self, record: AnyRecord) -> ProducerEpoch | None:
         """The producer whose transaction the record belongs to; None outside transactions."""
         if isinstance(record, RangeRecord) or record.producer_id == NONE:
             return None
-        return Producer(record.producer_id, record.producer_epoch)
+        return ProducerEpoch(record.producer_id, record.producer_epoch)
 
     def replayed(self, now_ms: int) -> None:
         """Look for expired offsets an interval later, as Kafka does."""

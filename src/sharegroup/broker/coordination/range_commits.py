@@ -14,10 +14,13 @@ from contextlib import suppress
 from typing import Final
 
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
-from sharegroup.broker.coordination.offset_coordinator import OffsetCoordinator, Transaction
+from sharegroup.broker.coordination.offset_coordinator import (
+    OffsetCoordinator,
+    OffsetTransaction,
+)
 from sharegroup.broker.coordination.offsets_machine import OffsetsMachine
 from sharegroup.broker.coordination.runtime import unavailable
-from sharegroup.groups.offsets import Commit, Committer
+from sharegroup.groups.offsets import Commit, CommitClient
 from sharegroup.groups.range_commits import AnyRecord, RangeCommit, RangesCommitted
 from sharegroup.model.errors import (
     IndividualCommitNotAllowed,
@@ -78,7 +81,7 @@ class RangeCommits:
         return sum(machine.individual.duplicates for machine in machines)
 
     async def commit(
-        self, committer: Committer, commits: Sequence[RangeCommit]
+        self, committer: CommitClient, commits: Sequence[RangeCommit]
     ) -> list[RangesCommitted]:
         """Commit ranges outside a transaction; they are durable on return.
 
@@ -105,7 +108,7 @@ class RangeCommits:
         return [answers[one.commit.where] for one in commits]
 
     async def _commit(
-        self, committer: Committer, commits: Sequence[RangeCommit]
+        self, committer: CommitClient, commits: Sequence[RangeCommit]
     ) -> list[RangesCommitted]:
         def decide(
             machine: OffsetsMachine,
@@ -116,7 +119,10 @@ class RangeCommits:
         return await self._offsets.decide(committer.group_id, decide)
 
     async def commit_in_transaction(
-        self, committer: Committer, transaction: Transaction, commits: Sequence[RangeCommit]
+        self,
+        committer: CommitClient,
+        transaction: OffsetTransaction,
+        commits: Sequence[RangeCommit],
     ) -> None:
         """Commit ranges in a transaction, once all offsets before them are committed.
 

@@ -32,7 +32,7 @@ from sharegroup.broker.coordination.log import (
     EndOfTransaction,
     LoggedEnd,
     LoggedRecord,
-    Producer,
+    ProducerEpoch,
     Ticket,
 )
 from sharegroup.broker.coordination.machine import Machine, runs, transactional
@@ -219,7 +219,7 @@ class Runtime:
         self._schedule()
         await self.settle(Written(self._machines[0], (), ticket, self._loads))
 
-    def check_producer(self, producer: Producer) -> None:
+    def check_producer(self, producer: ProducerEpoch) -> None:
         """Check the producer of a transaction before its records are decided on.
 
         Raises:

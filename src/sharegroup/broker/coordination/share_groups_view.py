@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from sharegroup.broker.coordination.groups_view import GroupsView
-from sharegroup.groups.share.group import ShareGroupDescription
+from sharegroup.groups.share.group import ShareGroupSnapshot
 from sharegroup.groups.share.groups import ShareGroupListing, ShareGroups
 from sharegroup.groups.share.records import ShareRecord, TopicPartitions
 
@@ -14,7 +14,7 @@ from sharegroup.groups.share.records import ShareRecord, TopicPartitions
 class ShareGroupsView(GroupsView[ShareGroups]):
     """The queries of ``ShareGroups``, over all partitions."""
 
-    def describe(self, group_id: str) -> ShareGroupDescription:
+    def describe(self, group_id: str) -> ShareGroupSnapshot:
         """A snapshot of one group. Raises GroupIdNotFound."""
         return self._of(group_id).describe(group_id)
 

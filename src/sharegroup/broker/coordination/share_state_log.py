@@ -30,7 +30,7 @@ _Item = TypeVar("_Item", bound=tuple[Any, ...])
 _Result = TypeVar("_Result")
 
 
-class Change(NamedTuple):
+class StateWrite(NamedTuple):
     """A leader's change of one share partition; -1 keeps the stored start offset or count."""
 
     key: SharePartitionKey
@@ -123,7 +123,7 @@ class ShareStateLog:
         now_ms = self._clock.wall_ms()
         return await self.commit(key, lambda machine: machine.read(key, leader_epoch, now_ms))
 
-    async def write(self, changes: Sequence[Change]) -> None:
+    async def write(self, changes: Sequence[StateWrite]) -> None:
         """Make changes of share partitions durable, with one append per state partition.
 
         Raises:

@@ -34,7 +34,7 @@ from sharegroup.model.errors import (
 from sharegroup.model.ids import TopicPartition
 from sharegroup.share_state.partitioning import group_partition
 from sharegroup.transactions.coordinator import Record, TransactionCoordinator
-from sharegroup.transactions.transaction import Producer, Transaction, TransactionState
+from sharegroup.transactions.transaction import IdAndEpoch, Transaction, TransactionStage
 
 logger = logging.getLogger("sharegroup.broker")
 
@@ -54,7 +54,7 @@ GROWTH: Final = Growth(records=lambda: 10_000, per_live=2)
 """When the log is rewritten."""
 
 
-class Transactions:
+class TransactionsCoordinator:
     """All transactional ids.
 
     Args:
@@ -116,8 +116,8 @@ class Transactions:
     # -- requests -----------------------------------------------------------------------------
 
     async def initialize(
-        self, transactional_id: str, timeout_ms: int, expected: Producer | None
-    ) -> Producer:
+        self, transactional_id: str, timeout_ms: int, expected: IdAndEpoch | None
+    ) -> IdAndEpoch:
         """Give an id to a producer, and abort the open transaction of an earlier one.
 
         Raises:
@@ -138,7 +138,7 @@ class Transactions:
     async def add_partitions(
         self,
         transactional_id: str,
-        producer: Producer,
+        producer: IdAndEpoch,
         partitions: Set[TopicPartition],
         version: int,
     ) -> None:
@@ -157,14 +157,14 @@ class Transactions:
         )
 
     async def add_group(
-        self, transactional_id: str, producer: Producer, group_id: str, version: int
+        self, transactional_id: str, producer: IdAndEpoch, group_id: str, version: int
     ) -> None:
         """Add the offsets of a group to a transaction, durably. As :meth:`add_partitions`."""
         where = TopicPartition(CONSUMER_OFFSETS, self.markers.partition_of_group(group_id))
         await self.add_partitions(transactional_id, producer, {where}, version)
 
     def check_write(
-        self, transactional_id: str, producer: Producer, partition: TopicPartition
+        self, transactional_id: str, producer: IdAndEpoch, partition: TopicPartition
     ) -> None:
         """Allow a write that the caller makes before its next ``await``.
 
@@ -179,8 +179,8 @@ class Transactions:
             raise
 
     async def end(
-        self, transactional_id: str, producer: Producer, version: int, *, commit: bool
-    ) -> Producer:
+        self, transactional_id: str, producer: IdAndEpoch, version: int, *, commit: bool
+    ) -> IdAndEpoch:
         """Commit or abort, durably. Returns the producer that may begin the next transaction.
 
         Raises:
@@ -220,7 +220,7 @@ class Transactions:
         """The logs of the coordinators, by partition."""
         return self._runtimes
 
-    def by_state(self) -> Counter[TransactionState]:
+    def by_state(self) -> Counter[TransactionStage]:
         """How many ids of the loaded logs are in each state."""
         return sum((Counter(ids.by_state) for ids in self._loaded()), Counter())
 
@@ -294,7 +294,7 @@ class Transactions:
         No sync is spent on this record alone, unless no other record follows soon: if a crash loses
         it, the markers are written again."""
         runtime = self._runtime(decided.transactional_id)
-        marked = Producer(decided.producer_id, decided.epoch)
+        marked = IdAndEpoch(decided.producer_id, decided.epoch)
         _, written = runtime.begin(
             TransactionMachine,
             lambda machine: machine.coordinator.completed(

@@ -16,7 +16,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
-from sharegroup.broker.coordination.log import EndOfTransaction, Producer, TransactionLog
+from sharegroup.broker.coordination.log import EndOfTransaction, ProducerEpoch, TransactionLog
 from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
 from sharegroup.model.errors import KafkaError, UnknownTopicOrPartition
 from sharegroup.model.ids import TopicPartition
@@ -68,7 +68,7 @@ class TransactionMarkers:
             KafkaError: a log failed.
         """
         own_epoch = transaction.client_version >= EPOCH_PER_TRANSACTION
-        producer = Producer(transaction.producer_id, transaction.epoch)
+        producer = ProducerEpoch(transaction.producer_id, transaction.epoch)
         end = EndOfTransaction(producer, transaction.commits, COORDINATOR_EPOCH)
         waits = []
         for where in sorted(transaction.partitions - done):

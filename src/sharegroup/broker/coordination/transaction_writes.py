@@ -13,8 +13,10 @@ from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from sharegroup.broker.coordination.offset_coordinator import Transaction as OffsetTransaction
-from sharegroup.broker.coordination.transaction_coordinator import Transactions
+from sharegroup.broker.coordination.offset_coordinator import (
+    OffsetTransaction,
+)
+from sharegroup.broker.coordination.transaction_coordinator import TransactionsCoordinator
 from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
 from sharegroup.keyed_locks import KeyedLocks
 from sharegroup.model.errors import (
@@ -33,7 +35,7 @@ from sharegroup.model.errors import (
 )
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log import OwnedLog, ProducerStates
-from sharegroup.transactions.transaction import EPOCH_PER_TRANSACTION, Producer
+from sharegroup.transactions.transaction import EPOCH_PER_TRANSACTION, IdAndEpoch
 from sharegroup.wire.batch import BatchHeader
 
 IMPLICIT_FROM: Final = 12
@@ -60,9 +62,9 @@ class Write(NamedTuple):
     header: BatchHeader
 
     @property
-    def producer(self) -> Producer:
+    def producer(self) -> IdAndEpoch:
         """The producer of the batch."""
-        return Producer(self.header.producer_id, self.header.producer_epoch)
+        return IdAndEpoch(self.header.producer_id, self.header.producer_epoch)
 
     @property
     def begun(self) -> bool:
@@ -81,12 +83,12 @@ class Write(NamedTuple):
         return not self.log.producer_states.has_batches(self.header.producer_id)
 
 
-class Admission:
+class TransactionalWrites:
     """The transactional batches of one Produce request."""
 
     def __init__(
         self,
-        transactions: Transactions,
+        transactions: TransactionsCoordinator,
         transactional_id: str,
         version: int,
         *,
@@ -105,7 +107,7 @@ class Admission:
         broker."""
         if self._version < IMPLICIT_FROM:
             return
-        new: dict[Producer, set[TopicPartition]] = defaultdict(set)
+        new: dict[IdAndEpoch, set[TopicPartition]] = defaultdict(set)
         for write in writes:
             if not write.begun and not write.is_late:
                 new[write.producer].add(write.log.topic_partition)
@@ -210,18 +212,20 @@ class TransactionWrites:
     """See the module. ``verifies``: ``transaction.partition.verification.enable``, asked at each
     use."""
 
-    def __init__(self, transactions: Transactions, verifies: Callable[[], bool]) -> None:
+    def __init__(self, transactions: TransactionsCoordinator, verifies: Callable[[], bool]) -> None:
         self._transactions = transactions
         self._verifies = verifies
         self._locks = KeyedLocks()
         self._lowest = LowestSequences()
 
     @asynccontextmanager
-    async def admission(self, transactional_id: str, version: int) -> AsyncIterator[Admission]:
+    async def admission(
+        self, transactional_id: str, version: int
+    ) -> AsyncIterator[TransactionalWrites]:
         """Inside the block, later requests of the same transactional id wait: batches must not
         overtake each other while partitions are being added."""
         async with self._locks.holding(transactional_id):
-            yield Admission(
+            yield TransactionalWrites(
                 self._transactions,
                 transactional_id,
                 version,
@@ -236,14 +240,19 @@ class OffsetAdmission:
     ``__consumer_offsets`` knows about its producers; None if the topic does not exist yet."""
 
     def __init__(
-        self, transactions: Transactions, states_of: Callable[[int], ProducerStates | None]
+        self,
+        transactions: TransactionsCoordinator,
+        states_of: Callable[[int], ProducerStates | None],
     ) -> None:
         self._transactions = transactions
         self._states_of = states_of
 
     async def __call__(self, transaction: OffsetTransaction, offsets_partition: int) -> None:
         """See ``TransactionCheck``."""
-        transactional_id, producer = transaction.transactional_id, Producer(*transaction.producer)
+        transactional_id, producer = (
+            transaction.transactional_id,
+            IdAndEpoch(*transaction.producer),
+        )
         where = TopicPartition(CONSUMER_OFFSETS, offsets_partition)
         implicit = transaction.version >= OFFSETS_IMPLICIT_FROM
         states = self._states_of(offsets_partition)
@@ -269,7 +278,9 @@ class OffsetAdmission:
             raise
 
 
-def _check_epoch(transactions: Transactions, states: ProducerStates, producer: Producer) -> None:
+def _check_epoch(
+    transactions: TransactionsCoordinator, states: ProducerStates, producer: IdAndEpoch
+) -> None:
     """Before the transaction is checked, refuse a producer if the partition knows a later epoch of
     it (Kafka class UnifiedLog).
 

@@ -21,7 +21,7 @@ from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.limits import COOPERATIVE_RECORDS_MAX
 from sharegroup.model.log import ReadableLog
 from sharegroup.share.settings import DeliverySettings
-from sharegroup.share.turns import TURN_RECORDS, Turns
+from sharegroup.share.turns import TURN_RECORDS, PartitionTurns
 from sharegroup.wire.batch import walk
 
 READ_BYTES_MIN: Final = 65_536
@@ -67,7 +67,7 @@ class _Open:
 
     settings: DeliverySettings
     """The delivery settings of the member that read last."""
-    turns: Turns | None = None
+    turns: PartitionTurns | None = None
     bytes_per_offset: float = READ_BYTES_UNKNOWN / TURN_RECORDS
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held by one member at a time: the records that it gets decide what the next member reads."""
@@ -153,7 +153,7 @@ class CooperativeReading:
 
     async def _followed(
         self, one: _Open, turn: Turn, where: TopicPartition, log_start: int
-    ) -> Turns:
+    ) -> PartitionTurns:
         """The state of the partition's turns, brought up to the offsets that the group has
         committed."""
         (found,) = await self._offsets.fetch(
@@ -164,13 +164,13 @@ class CooperativeReading:
             stable = max(found.committed.offset, log_start)
             if turns is None or not turns.follow(stable):
                 ranges = tuple(each for each in found.ranges if each[0] >= stable)
-                turns = one.turns = Turns(stable, ranges)
+                turns = one.turns = PartitionTurns(stable, ranges)
         elif turns is None:
-            turns = one.turns = Turns(max(turn.fetch_offset, log_start))
+            turns = one.turns = PartitionTurns(max(turn.fetch_offset, log_start))
         return turns
 
     async def _new(
-        self, turn: Turn, one: _Open, turns: Turns, log: ReadableLog, end_offset: int
+        self, turn: Turn, one: _Open, turns: PartitionTurns, log: ReadableLog, end_offset: int
     ) -> TurnRead:
         while turns.has_room(one.settings):
             offset = turns.next_offset
@@ -199,7 +199,7 @@ class CooperativeReading:
 
 
 async def _data(
-    turn: Turn, one: _Open, turns: Turns, log: ReadableLog, end_offset: int
+    turn: Turn, one: _Open, turns: PartitionTurns, log: ReadableLog, end_offset: int
 ) -> bytes | None:
     """The log from the next offset of the turns on; None: the next offset has moved, look again.
 

@@ -10,7 +10,7 @@ from sharegroup.broker.delivery.unpacking import Unpacking
 from sharegroup.broker.event_counters import Counters
 from sharegroup.broker.hot_path_counters import Meters
 from sharegroup.broker.topics import Topics
-from sharegroup.broker.waiters import Waiters
+from sharegroup.broker.waiters import FetchWaiters
 from sharegroup.model.environment import Clock
 from sharegroup.model.store import Store
 from sharegroup.records.selected_records import Picker
@@ -25,7 +25,7 @@ class DeliveryParts:
     clock: Clock
     store: Store
     topics: Topics
-    waiters: Waiters
+    waiters: FetchWaiters
     """Fetches that wait; closed when the broker stops."""
     counters: Counters
     meters: Meters

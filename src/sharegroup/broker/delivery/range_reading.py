@@ -63,7 +63,7 @@ class Allowance:
         return self.bytes_left <= 0
 
 
-class Chunk(NamedTuple):
+class RangeChunk(NamedTuple):
     """The records of one chunk of the log that a request wants."""
 
     data: bytes
@@ -105,7 +105,7 @@ class RangeRead:
         whose records are in the answer."""
         return b"".join(self.batches) if self.has_records else b""
 
-    def take(self, found: Chunk) -> None:
+    def take(self, found: RangeChunk) -> None:
         """Add the batches found in one chunk."""
         self.offset = max(self.offset, found.next_offset)
         self.holes += found.holes
@@ -152,7 +152,9 @@ class RangeReading:
             if found.full or len(wanted.holes) > HOLES_MAX:
                 return
 
-    async def _filtered(self, where: TopicIdPartition, data: bytes, wanted: RangeRead) -> Chunk:
+    async def _filtered(
+        self, where: TopicIdPartition, data: bytes, wanted: RangeRead
+    ) -> RangeChunk:
         """The records of these batches that the request wants."""
         wish = Wish(wanted.ranges, wanted.offset, Room(wanted.bytes_max, wanted.must))
         work = partial(self._filter, where, data, wish, wanted.values)
@@ -166,7 +168,7 @@ class RangeReading:
                 await asyncio.wait([running])  # until it ends, the thread alone uses the index
                 raise
 
-    def _filter(self, where: TopicIdPartition, data: bytes, wish: Wish, values: bool) -> Chunk:
+    def _filter(self, where: TopicIdPartition, data: bytes, wish: Wish, values: bool) -> RangeChunk:
         index = self.index
         batches: list[Buffer] = []
         next_offset, has_records = 0, False
@@ -182,4 +184,4 @@ class RangeReading:
                 batches.append(one.data)
                 has_records = has_records or one.has_records
         full = next_offset < end_offset_of(data)
-        return Chunk(b"".join(batches), next_offset, has_records, full, normal(holes))
+        return RangeChunk(b"".join(batches), next_offset, has_records, full, normal(holes))

@@ -40,7 +40,7 @@ from sharegroup.model.errors import (
 )
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.share.ranges import AcquiredRange
-from sharegroup.share.session import ShareSession
+from sharegroup.share.session import BrokerShareSession
 from sharegroup.wire.markers import aborted_ranges
 
 logger = logging.getLogger("sharegroup.broker")
@@ -53,7 +53,7 @@ READ_BYTES_UNKNOWN: Final = 1 << 20
 
 
 @dataclass(slots=True)
-class FetchedPartition:
+class FetchedAnswer:
     """What one partition contributes to the answer."""
 
     error: KafkaError | None = None
@@ -63,7 +63,7 @@ class FetchedPartition:
     """The records come in order per key."""
 
 
-Fetched = dict[TopicIdPartition, FetchedPartition]
+Fetched = dict[TopicIdPartition, FetchedAnswer]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class FetchWish:
     batch_size: int
     strict: bool
     without_records: bool
-    session: ShareSession
+    session: BrokerShareSession
     access: Access
 
 
@@ -204,7 +204,7 @@ class ShareFetching:
             try:
                 part = await self._acquire(wish, each, _Share(records_max, bytes_each, first))
             except KafkaError as error:
-                fetched[each.key] = FetchedPartition(error=error)
+                fetched[each.key] = FetchedAnswer(error=error)
                 continue
             if part is not None:
                 first = False
@@ -220,7 +220,7 @@ class ShareFetching:
         ready = []
         for key, led in zip(wish.partitions, await self._led(wish), strict=True):
             if isinstance(led, KafkaError):
-                fetched[key] = FetchedPartition(error=led)
+                fetched[key] = FetchedAnswer(error=led)
                 continue
             offset = led.core.next_fetch_offset(wish.member_id)
             end = led.log.last_stable_offset if committed else led.log.high_watermark
@@ -277,9 +277,7 @@ class ShareFetching:
             total += len(read.data)
         return total >= wish.bytes_min
 
-    async def _acquire(
-        self, wish: FetchWish, ready: _Ready, share: _Share
-    ) -> FetchedPartition | None:
+    async def _acquire(self, wish: FetchWish, ready: _Ready, share: _Share) -> FetchedAnswer | None:
         """Read and acquire from one share partition, under its fetch lock; None if no record was
         acquired."""
         led = ready.led
@@ -335,7 +333,7 @@ class ShareFetching:
         if not wish.without_records:
             records = self._acquired_records(led, found, ranges)
         ordered = led.core.order.needs_keys
-        return FetchedPartition(records=records, acquired=ranges, ordered=ordered)
+        return FetchedAnswer(records=records, acquired=ranges, ordered=ordered)
 
     def _acquired_records(
         self, led: LedSharePartition, found: FoundBatches, ranges: Sequence[AcquiredRange]

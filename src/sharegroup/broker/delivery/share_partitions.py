@@ -17,10 +17,10 @@ from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
-from sharegroup.broker.coordination.share_state_log import Change, ShareStateLog
+from sharegroup.broker.coordination.share_state_log import ShareStateLog, StateWrite
 from sharegroup.broker.deadline_timer import DeadlineTimer
 from sharegroup.broker.hot_path_counters import Meters, SharePartitionMeter
-from sharegroup.broker.waiters import Waiters
+from sharegroup.broker.waiters import FetchWaiters
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.offset_reset import OffsetResetKind
 from sharegroup.model.environment import Clock
@@ -40,7 +40,7 @@ from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.share.archived import Archived, Reason
 from sharegroup.share.order import KeyOrder, LogOrder
 from sharegroup.share.partition import SharePartition
-from sharegroup.share.session import ShareSession
+from sharegroup.share.session import BrokerShareSession
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.state_changes import StateChange
 from sharegroup.share_state.state import NO_EPOCH, UNKNOWN_COUNT
@@ -109,7 +109,7 @@ class SharePartitions:
         *,
         clock: Clock,
         state: ShareStateLog,
-        waiters: Waiters,
+        waiters: FetchWaiters,
         settings_of: Callable[[str], GroupSettings],
         meters: Meters,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
@@ -193,7 +193,7 @@ class SharePartitions:
                 # begun here when a later write brings a count.
                 start_offset = await self._reset_offset(key, log)
                 epochs = (state.state_epoch, log.leader_epoch)
-                await self._state.write([Change(key, *epochs, start_offset, UNKNOWN_COUNT, ())])
+                await self._state.write([StateWrite(key, *epochs, start_offset, UNKNOWN_COUNT, ())])
             by_key = self.delivery_settings(key.group_id).key_max
             core = SharePartition(
                 start_offset=start_offset,
@@ -254,7 +254,7 @@ class SharePartitions:
                 raise FencedStateEpoch("The share partition was loaded again.")
             await self._state.write(
                 [
-                    Change(
+                    StateWrite(
                         led.key,
                         led.core.state_epoch,
                         led.core.leader_epoch,
@@ -323,7 +323,7 @@ class SharePartitions:
             led.meter.expired += change.expired
         self.persist_soon(led, change)
 
-    async def end_session(self, session: ShareSession) -> None:
+    async def end_session(self, session: BrokerShareSession) -> None:
         """End a closed share session: release its member's records, durably, and end its waiting
         fetch."""
         self._waiters.wake_connection(session.connection)

@@ -25,7 +25,7 @@ from sharegroup.broker.metrics import (
     quotas,
     traffic,
 )
-from sharegroup.broker.metrics.metric import Kind, Metric, Sample, Summed
+from sharegroup.broker.metrics.metric import Metric, MetricKind, Sample, Summed
 from sharegroup.model.histogram import Histogram
 
 METRICS: Final = (
@@ -68,19 +68,19 @@ class Exposition:
 
 def _family(metric: Metric, samples: Sequence[Sample]) -> Family:
     words = (metric.name, metric.doc)
-    if metric.kind is Kind.HISTOGRAM:
+    if metric.kind is MetricKind.HISTOGRAM:
         histogram = HistogramMetricFamily(*words, labels=metric.labels)
         for _, labels, value in samples:
             if isinstance(value, Histogram):
                 histogram.add_metric(labels, _buckets(value), value.total)
         return histogram
-    if metric.kind is Kind.SUMMARY:
+    if metric.kind is MetricKind.SUMMARY:
         summary = SummaryMetricFamily(*words, labels=metric.labels)
         for _, labels, value in samples:
             if isinstance(value, Summed):
                 summary.add_metric(labels, value.times, value.total)
         return summary
-    plain_family = CounterMetricFamily if metric.kind is Kind.COUNTER else GaugeMetricFamily
+    plain_family = CounterMetricFamily if metric.kind is MetricKind.COUNTER else GaugeMetricFamily
     plain = plain_family(*words, labels=metric.labels)
     for _, labels, value in samples:
         if isinstance(value, int | float):

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 from sharegroup.model.histogram import Histogram
 
 
-class Kind(Enum):
+class MetricKind(Enum):
     """Prometheus's metric types; a summary here has a count and a sum, but no quantiles."""
 
     COUNTER = "counter"
@@ -36,7 +36,7 @@ class Metric:
     """
 
     name: str
-    kind: Kind
+    kind: MetricKind
     unit: str
     doc: str
     labels: tuple[str, ...] = ()
@@ -61,7 +61,12 @@ def counter(
 ) -> Metric:
     """A value that only grows; ``name`` is without ``_total``."""
     return Metric(
-        name=f"{name}_total", kind=Kind.COUNTER, unit=unit, doc=doc, labels=labels, kafka=kafka
+        name=f"{name}_total",
+        kind=MetricKind.COUNTER,
+        unit=unit,
+        doc=doc,
+        labels=labels,
+        kafka=kafka,
     )
 
 
@@ -69,18 +74,22 @@ def gauge(
     name: str, doc: str, *, labels: tuple[str, ...] = (), unit: str = "", kafka: str = ""
 ) -> Metric:
     """A value that goes up and down."""
-    return Metric(name=name, kind=Kind.GAUGE, unit=unit, doc=doc, labels=labels, kafka=kafka)
+    return Metric(name=name, kind=MetricKind.GAUGE, unit=unit, doc=doc, labels=labels, kafka=kafka)
 
 
 def histogram(
     name: str, doc: str, *, labels: tuple[str, ...] = (), unit: str = "seconds", kafka: str = ""
 ) -> Metric:
     """A distribution of values."""
-    return Metric(name=name, kind=Kind.HISTOGRAM, unit=unit, doc=doc, labels=labels, kafka=kafka)
+    return Metric(
+        name=name, kind=MetricKind.HISTOGRAM, unit=unit, doc=doc, labels=labels, kafka=kafka
+    )
 
 
 def summary(
     name: str, doc: str, *, labels: tuple[str, ...] = (), unit: str = "", kafka: str = ""
 ) -> Metric:
     """A count and a sum; their quotient is the mean."""
-    return Metric(name=name, kind=Kind.SUMMARY, unit=unit, doc=doc, labels=labels, kafka=kafka)
+    return Metric(
+        name=name, kind=MetricKind.SUMMARY, unit=unit, doc=doc, labels=labels, kafka=kafka
+    )

@@ -7,7 +7,7 @@ from typing import Final
 
 from sharegroup.broker.metrics.metric import Sample, counter, gauge, histogram
 from sharegroup.broker.parts import BrokerParts
-from sharegroup.transactions.transaction import AT_REST, PREPARED, TransactionState
+from sharegroup.transactions.transaction import AT_REST, PREPARED, TransactionStage
 
 IDS: Final = gauge(
     "sharegroup_transactional_ids",
@@ -53,7 +53,7 @@ LOAD_SECONDS: Final = histogram(
 
 METRICS: Final = (IDS, OLDEST, ENDED, TIMED_OUT, FENCED, WRITE_SECONDS, LOAD_SECONDS)
 
-_STATES: Final = sorted({TransactionState.ONGOING} | PREPARED | AT_REST)
+_STATES: Final = sorted({TransactionStage.ONGOING} | PREPARED | AT_REST)
 
 
 def read(parts: BrokerParts) -> Iterator[Sample]:

@@ -22,7 +22,7 @@ from sharegroup.broker.event_counters import Counters
 from sharegroup.model.limits import ANSWER_BYTES_MIN
 
 
-class Reader(Protocol):
+class AnswerReader(Protocol):
     """A connection, as this module sees it."""
 
     host: str
@@ -56,22 +56,22 @@ class AnswerMemory:
     def __init__(self, bound: Callable[[], int], counters: Counters) -> None:
         self._bound = bound
         self._counters = counters
-        self._behind: dict[Reader, None] = {}
+        self._behind: dict[AnswerReader, None] = {}
 
     @property
     def used(self) -> int:
         """Bytes of answers that are not read yet."""
         return sum(reader.unread_bytes for reader in self._behind)
 
-    def falls_behind(self, reader: Reader) -> None:
+    def falls_behind(self, reader: AnswerReader) -> None:
         """Count a connection whose peer does not read its answers at once."""
         self._behind[reader] = None
 
-    def caught_up(self, reader: Reader) -> None:
+    def caught_up(self, reader: AnswerReader) -> None:
         """Stop counting a connection: its peer has read the answers, or is gone."""
         self._behind.pop(reader, None)
 
-    def allowance(self, reader: Reader) -> int:
+    def allowance(self, reader: AnswerReader) -> int:
         """How many bytes of records an answer to this connection may have."""
         bound = self._bound()
         if bound <= 0:
@@ -94,7 +94,7 @@ class AnswerMemory:
             slowest.abort()
 
 
-def _pace(reader: Reader, now_s: float) -> tuple[float, int]:
+def _pace(reader: AnswerReader, now_s: float) -> tuple[float, int]:
     """Sort key, slowest first: bytes read per second; at equal speed, most unread bytes first."""
     read = reader.read_bytes - reader.blocked_read_bytes
     return read / max(now_s - reader.blocked_s, 0.001), -reader.unread_bytes

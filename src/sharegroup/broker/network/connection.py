@@ -23,7 +23,7 @@ from sharegroup.broker.network.connections import Connections
 from sharegroup.broker.network.dispatch import Dispatcher
 from sharegroup.broker.network.endpoint import Endpoint
 from sharegroup.broker.network.frame_lengths import FrameLengths
-from sharegroup.broker.network.outgoing import Chunk, Leaving, Slot
+from sharegroup.broker.network.outgoing import Chunk, OutgoingChunks, Slot
 from sharegroup.broker.network.sasl_session import SaslSession
 from sharegroup.broker.read_model.connections import ConnectionView
 from sharegroup.model.errors import MalformedMessage
@@ -79,7 +79,7 @@ class BrokerConnection(asyncio.Protocol):
         self._running_bytes = 0
         self._ready_bytes = 0
         self._sent_bytes = 0
-        self._leaving = Leaving()
+        self._leaving = OutgoingChunks()
         self._paused = False  # the socket takes no more bytes
         self._active_s = 0.0
         self._muted: asyncio.TimerHandle | None = None  # ends the throttle time of a quota

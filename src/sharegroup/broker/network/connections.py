@@ -17,8 +17,8 @@ from typing import Final, Generic, Protocol, TypeVar
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.event_counters import Counters
 from sharegroup.broker.network.answer_memory import AnswerMemory
-from sharegroup.broker.network.request_memory import Holder, RequestMemory
-from sharegroup.broker.network.request_scheduler import Turns
+from sharegroup.broker.network.request_memory import MemoryHolder, RequestMemory
+from sharegroup.broker.network.request_scheduler import RequestScheduler
 from sharegroup.broker.network.tls.handshake_turns import HandshakeTurns
 from sharegroup.broker.network.waiting_room import Waiting, WaitingRoom
 from sharegroup.broker.read_model.connections import ConnectionView
@@ -29,7 +29,7 @@ LOOKS_PER_IDLE_TIME: Final = 8
 """Checks for idle connections per idle time: a connection is closed at most an eighth late."""
 
 
-class Admitted(Holder, Protocol):
+class Admitted(MemoryHolder, Protocol):
     """A connection, as this module sees it."""
 
     @property
@@ -115,7 +115,7 @@ class Connections(Generic[C]):
         """Which TLS handshake begins next."""
         self.first_bytes_max = Setting(config, "sasl.server.max.receive.size")
         """Bytes of the longest request of a client that has not authenticated."""
-        self.turns = Turns()
+        self.turns = RequestScheduler()
         """Which connection starts its requests next."""
         longest = Setting(config, "socket.request.max.bytes")
         queued = Setting(config, "queued.max.request.bytes")

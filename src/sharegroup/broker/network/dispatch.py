@@ -37,14 +37,14 @@ from sharegroup.model.errors import (
     UnsupportedVersion,
 )
 from sharegroup.model.limits import REQUEST_ARRAY_MAX
-from sharegroup.quotas.connection_rates import Admission
+from sharegroup.quotas.connection_rates import ConnectionAdmission
 from sharegroup.wire.apis import API_VERSIONS
 from sharegroup.wire.codec import decode
 from sharegroup.wire.framing import RequestHeader, parse_request_header, response_frame
 from sharegroup.wire.messages.api_versions import ApiVersionsResponse
 
 
-class Client(Protocol):
+class AskingClient(Protocol):
     """A connection, as this module sees it."""
 
     access: Access
@@ -80,22 +80,22 @@ class Dispatcher:
         """The access rights of ``principal`` that connects from ``host``."""
         return Access(self.authorizer, principal, host, self._counters)
 
-    def admission(self, host: str) -> Admission:
+    def admission(self, host: str) -> ConnectionAdmission:
         """Whether a new connection from ``host`` has to wait, by quotas."""
         return self._parts.quotas.admit(host)
 
-    def malformed(self, connection: Client, error: MalformedMessage) -> None:
+    def malformed(self, connection: AskingClient, error: MalformedMessage) -> None:
         """Log a malformed request; its connection is being closed."""
         sentence = f"closing the connection from {connection.client_host}: {error}"
         self._counters.say(logging.WARNING, "malformed_requests", sentence)
 
-    def out_of_means(self, connection: Client, error: Exception) -> None:
+    def out_of_means(self, connection: AskingClient, error: Exception) -> None:
         """Log that memory or descriptors have run out; the connection is being closed."""
         sentence = f"closing the connection from {connection.client_host}: {error}"
         self._counters.say(logging.ERROR, "requests_out_of_means", sentence)
 
     async def answer(
-        self, connection: Client, frame: bytes, give_back: Callable[[], None] = nothing
+        self, connection: AskingClient, frame: bytes, give_back: Callable[[], None] = nothing
     ) -> Sequence[Chunk]:
         """The response frame for a request frame, in chunks; empty without a response (acks=0).
         ``give_back`` as in :class:`RequestContext`.

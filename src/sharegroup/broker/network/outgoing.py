@@ -47,7 +47,7 @@ class Slot:
         self.held_bytes = LENGTH_BYTES + len(frame)
 
 
-class Leaving:
+class OutgoingChunks:
     """The queue of chunks to be written. ``size``: how many bytes are in it."""
 
     def __init__(self) -> None:

@@ -34,7 +34,7 @@ LARGE_BYTES: Final = 1 << 20
 """Requests over this length may fill three quarters of the room, smaller ones all of it."""
 
 
-class Holder(Protocol):
+class MemoryHolder(Protocol):
     """A connection, as this module sees it."""
 
     host: str
@@ -70,8 +70,8 @@ class RequestMemory:
         self,
         bound: Callable[[], int],
         frame_bytes_max: Callable[[], int],
-        everybody: Callable[[], Iterable[Holder]],
-        grown: Callable[[Holder], None],
+        everybody: Callable[[], Iterable[MemoryHolder]],
+        grown: Callable[[MemoryHolder], None],
         counters: Counters,
     ) -> None:
         self._bound = bound
@@ -80,9 +80,9 @@ class RequestMemory:
         self._grown = grown
         self._counters = counters
         # Small and large requests wait in separate lines: a large one must not delay small ones.
-        self._lines: tuple[dict[Holder, int], dict[Holder, int]] = ({}, {})
+        self._lines: tuple[dict[MemoryHolder, int], dict[MemoryHolder, int]] = ({}, {})
         self._timer: asyncio.TimerHandle | None = None
-        self._seen: dict[Holder, tuple[int, int]] = {}
+        self._seen: dict[MemoryHolder, tuple[int, int]] = {}
         self._modest = 0  # bytes of connections that never held much
         self.used = 0
         self.full = False
@@ -93,13 +93,13 @@ class RequestMemory:
         """Connections whose unfinished request waits for room."""
         return sum(map(len, self._lines))
 
-    def may_read(self, holder: Holder) -> bool:
+    def may_read(self, holder: MemoryHolder) -> bool:
         """Whether there is room for what ``holder`` sends next."""
         if not self.full or holder.claimed:
             return True
         return holder.modest and self._modest <= self._bound() // 8
 
-    def count(self, holder: Holder, size: int) -> None:
+    def count(self, holder: MemoryHolder, size: int) -> None:
         """Add ``size`` bytes, which may be negative, to the room that ``holder`` uses."""
         holder.held_bytes += size
         self.used += size
@@ -117,7 +117,7 @@ class RequestMemory:
             self._counters.add("request_memory_full")
             self._watch()
 
-    def claim(self, holder: Holder, missing: int) -> bool:
+    def claim(self, holder: MemoryHolder, missing: int) -> bool:
         """Reserve room for the ``missing`` bytes of an unfinished request. False if it has to
         wait: ``may_read_again`` is called when its turn has come."""
         line = self._lines[self._is_large(holder, missing)]
@@ -128,7 +128,7 @@ class RequestMemory:
         self._give(holder, missing)
         return True
 
-    def forget(self, holder: Holder) -> None:
+    def forget(self, holder: MemoryHolder) -> None:
         """The connection is gone. Requests that still run give their room back when they end."""
         self._seen.pop(holder, None)
         for line in self._lines:
@@ -141,11 +141,11 @@ class RequestMemory:
             self._timer.cancel()
             self._timer = None
 
-    def _give(self, holder: Holder, missing: int) -> None:
+    def _give(self, holder: MemoryHolder, missing: int) -> None:
         holder.claimed = True
         self.count(holder, missing)
 
-    def _fits(self, holder: Holder, missing: int) -> bool:
+    def _fits(self, holder: MemoryHolder, missing: int) -> bool:
         bound = self._bound()
         if bound <= 0:
             return True
@@ -153,7 +153,7 @@ class RequestMemory:
             bound = max(bound * 3 // 4, min(bound, self._frame_bytes_max() + 8 * LARGE_BYTES))
         return self.used + missing <= bound
 
-    def _is_large(self, holder: Holder, missing: int) -> bool:
+    def _is_large(self, holder: MemoryHolder, missing: int) -> bool:
         return holder.held_bytes + missing > LARGE_BYTES
 
     def _hand_out(self) -> None:

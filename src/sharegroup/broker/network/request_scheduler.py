@@ -48,7 +48,7 @@ class _Mark:
         return 0
 
 
-class Turns:
+class RequestScheduler:
     """The line of all connections of one broker that have requests to start."""
 
     def __init__(self) -> None:

@@ -16,8 +16,8 @@ from contextlib import AbstractAsyncContextManager
 from enum import Enum, auto
 from typing import Final, NamedTuple, TypeVar
 
-from sharegroup.broker.authentication.exchange import Exchange, Step
-from sharegroup.broker.authentication.guessing import Guessing, Left
+from sharegroup.broker.authentication.exchange import ExchangeStep, LoginExchange
+from sharegroup.broker.authentication.guessing import ClientLeft, Guessing
 from sharegroup.broker.authentication.listener_security import ListenerSecurity
 from sharegroup.broker.event_counters import Counters
 from sharegroup.broker.network.api_table import API_TABLE
@@ -30,7 +30,7 @@ from sharegroup.model.errors import (
     SaslAuthenticationFailed,
     UnsupportedSaslMechanism,
 )
-from sharegroup.sasl.server import Refused
+from sharegroup.sasl.server import LoginRefused
 from sharegroup.wire import apis
 from sharegroup.wire.codec import decode
 from sharegroup.wire.framing import (
@@ -61,7 +61,7 @@ _HANDSHAKE: Final = apis.SASL_HANDSHAKE.key.to_bytes(2, "big")
 _Framing = Callable[[SaslAuthenticateResponse], Sequence[Chunk]]
 
 
-class Answer(NamedTuple):
+class SaslAnswer(NamedTuple):
     """What to send, and whether to close afterwards."""
 
     chunks: Sequence[Chunk]
@@ -87,9 +87,9 @@ class _AnotherMechanism:
             f"re-authentication of mechanism '{before}'"
         )
 
-    async def evaluate(self, message: bytes) -> Step:
+    async def evaluate(self, message: bytes) -> ExchangeStep:
         """Refuse."""
-        raise Refused("another mechanism than before", self._told)
+        raise LoginRefused("another mechanism than before", self._told)
 
 
 class SaslSession:
@@ -113,7 +113,7 @@ class SaslSession:
         self._mechanism = ""
         self._versions_told = 0
         self._raw = False
-        self._exchange: Exchange | None = None
+        self._exchange: LoginExchange | None = None
         self._expires_ms: int | None = None
         self._again_ms: int | None = None  # when the client last began to authenticate anew
         self.principal = ""
@@ -163,7 +163,7 @@ class SaslSession:
 
     async def answer(
         self, frame: bytes, api_versions: Callable[[], Awaitable[Sequence[Chunk]]]
-    ) -> Answer:
+    ) -> SaslAnswer:
         """Handle a request that :meth:`takes` has named.
 
         Args:
@@ -181,7 +181,7 @@ class SaslSession:
             self._again_ms = self._clock.monotonic_ms()
             self._state = _State.FIRST
         if self._state is _State.FAILED:
-            return Answer([], close=True)
+            return SaslAnswer([], close=True)
         if self._state is _State.EXCHANGE:
             if header.api_key != apis.SASL_AUTHENTICATE.key:
                 return await self._out_of_order(frame, header)
@@ -193,19 +193,19 @@ class SaslSession:
         frame: bytes,
         header: RequestHeader,
         api_versions: Callable[[], Awaitable[Sequence[Chunk]]],
-    ) -> Answer:
+    ) -> SaslAnswer:
         """The answer to a request before the exchange."""
         if header.api_key == apis.API_VERSIONS.key and not self.authenticated:
             if header.version in API_TABLE[header.api_key].versions:
                 self._versions_told += 1
             if self._versions_told > VERSIONS_TOLD_MAX:
                 return await self._failed([], "ApiVersions again and again")
-            return Answer(await api_versions())
+            return SaslAnswer(await api_versions())
         if header.api_key != apis.SASL_HANDSHAKE.key:
             return await self._failed([], f"{_name(header)} before it has authenticated")
         return await self._handshake(_read(SaslHandshakeRequest, header, frame), header)
 
-    async def _handshake(self, request: SaslHandshakeRequest, header: RequestHeader) -> Answer:
+    async def _handshake(self, request: SaslHandshakeRequest, header: RequestHeader) -> SaslAnswer:
         offered = list(self._security.mechanisms)
 
         def answer(error: KafkaError | None) -> Sequence[Chunk]:
@@ -223,11 +223,11 @@ class SaslSession:
             self._exchange = self._security.begin(request.mechanism, self)
         self._raw = header.version == 0
         self._state = _State.EXCHANGE
-        return Answer(answer(None))
+        return SaslAnswer(answer(None))
 
     async def _authenticate(
         self, request: SaslAuthenticateRequest, header: RequestHeader
-    ) -> Answer:
+    ) -> SaslAnswer:
         def answer(response: SaslAuthenticateResponse) -> Sequence[Chunk]:
             if header.version < 1:
                 response.session_lifetime_ms = 0
@@ -235,16 +235,16 @@ class SaslSession:
 
         return await self._evaluated(bytes(request.auth_bytes), answer)
 
-    async def _evaluated(self, message: bytes, framed: _Framing) -> Answer:
+    async def _evaluated(self, message: bytes, framed: _Framing) -> SaslAnswer:
         """The answer to the client's next message in the exchange."""
         assert self._exchange is not None
         try:
             step = await self._exchange.evaluate(message)
             lifetime_ms = self._complete(step) if step.user is not None else 0
-        except Left:
+        except ClientLeft:
             self._state = _State.FAILED
-            return Answer([], close=True)
-        except Refused as error:
+            return SaslAnswer([], close=True)
+        except LoginRefused as error:
             response = SaslAuthenticateResponse(
                 SaslAuthenticationFailed.code, error.told or self._wrong_credentials()
             )
@@ -263,19 +263,19 @@ class SaslSession:
         response = SaslAuthenticateResponse(
             error_message="", auth_bytes=step.answer, session_lifetime_ms=lifetime_ms
         )
-        return Answer(framed(response))
+        return SaslAnswer(framed(response))
 
-    def _complete(self, step: Step) -> int:
+    def _complete(self, step: ExchangeStep) -> int:
         """The exchange has succeeded: the client is known. Returns for how long; 0: for ever."""
         principal = f"User:{step.user}"
         if not self._security.knows(step.user or "", self._mechanism):
-            raise Refused("the user was deleted meanwhile")
+            raise LoginRefused("the user was deleted meanwhile")
         if self.principal and principal != self.principal:
             told = (
                 "Cannot change principals during re-authentication from "
                 f"{self.principal.replace(':', '.', 1)}: {principal.replace(':', '.', 1)}"
             )
-            raise Refused("another principal than before", told)
+            raise LoginRefused("another principal than before", told)
         lifetimes = []
         if session_ms := self._security.session_ms(self._mechanism):
             lifetimes.append(session_ms)
@@ -290,7 +290,7 @@ class SaslSession:
         self._counters.add("authentications", self._mechanism)
         return min(lifetimes) if lifetimes else 0
 
-    async def _failed(self, chunks: Sequence[Chunk], reason: str) -> Answer:
+    async def _failed(self, chunks: Sequence[Chunk], reason: str) -> SaslAnswer:
         """Answer late, then close, so that guessing passwords is slow."""
         self._state = _State.FAILED
         self._exchange = None
@@ -303,9 +303,9 @@ class SaslSession:
         delay_ms = self._guessing.failed(self.host, self._claimed)
         if delay_ms:
             await asyncio.sleep(delay_ms / 1000)
-        return Answer(chunks, close=True)
+        return SaslAnswer(chunks, close=True)
 
-    async def _out_of_order(self, frame: bytes, header: RequestHeader) -> Answer:
+    async def _out_of_order(self, frame: bytes, header: RequestHeader) -> SaslAnswer:
         """Refuse a request that comes in the middle of an exchange, by its own API's response."""
         served = API_TABLE.get(header.api_key)
         chunks: Sequence[Chunk] = []
@@ -319,10 +319,10 @@ class SaslSession:
                 chunks = _framed(served.api, header, response)
         return await self._failed(chunks, f"{_name(header)} in the middle of the exchange")
 
-    def _expired(self) -> Answer:
+    def _expired(self) -> SaslAnswer:
         sentence = f"closing the connection from {self.host}: it has not authenticated again"
         self._counters.say(logging.INFO, "authentications_expired", sentence)
-        return Answer([], close=True)
+        return SaslAnswer([], close=True)
 
     def _wrong_credentials(self) -> str:
         during = "re-authentication" if self.authenticated else "authentication"

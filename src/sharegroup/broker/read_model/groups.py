@@ -14,7 +14,7 @@ from sharegroup.broker.coordination.group_registry import GroupRegistry, GroupTy
 from sharegroup.broker.topics import Topics
 from sharegroup.cooperative.intervals import Intervals
 from sharegroup.groups.classic.requests import Description
-from sharegroup.groups.consumer.member import ConsumerGroupDescription, ConsumerMember
+from sharegroup.groups.consumer.member import ConsumerGroupSnapshot, ConsumerMember
 from sharegroup.groups.consumer.records import Parts, plain
 from sharegroup.groups.records import Assignment
 from sharegroup.model.errors import GroupIdNotFound
@@ -135,9 +135,7 @@ class GroupViews:
         """One classic group. Raises GroupIdNotFound."""
         return self._classic.describe(group_id)
 
-    def _member(
-        self, member: ConsumerMember, group: ConsumerGroupDescription
-    ) -> ConsumerMemberView:
+    def _member(self, member: ConsumerMember, group: ConsumerGroupSnapshot) -> ConsumerMemberView:
         target = group.targets.get(member.member_id, {})
         target_parts = group.target_parts.get(member.member_id, {})
         whole = member.cooperative  # shares by turns, not by keys

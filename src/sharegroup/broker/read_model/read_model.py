@@ -12,7 +12,7 @@ from sharegroup.broker.read_model.groups import GroupViews
 from sharegroup.broker.read_model.share_groups import ShareGroupViews
 from sharegroup.broker.read_model.topics import TopicViews
 from sharegroup.quotas.entity import Entity
-from sharegroup.transactions.transaction import Transaction, TransactionState
+from sharegroup.transactions.transaction import Transaction, TransactionStage
 
 
 class TransactionViews(Protocol):
@@ -26,7 +26,7 @@ class TransactionViews(Protocol):
         """Every transactional id. Raises CoordinatorLoadInProgress."""
         ...
 
-    def by_state(self) -> Counter[TransactionState]:
+    def by_state(self) -> Counter[TransactionStage]:
         """How many ids are in each state."""
         ...
 

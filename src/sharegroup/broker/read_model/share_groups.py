@@ -45,7 +45,7 @@ class MemberView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupView:
+class ShareGroupView:
     """A share group; ``partitions`` are those with delivery state."""
 
     group_id: str
@@ -57,7 +57,7 @@ class GroupView:
     partitions: tuple[TopicPartitionsView, ...]
 
 
-class GroupLine(NamedTuple):
+class ShareGroupLine(NamedTuple):
     """A share group in a list; ``members`` is their number."""
 
     group_id: str
@@ -152,15 +152,17 @@ class ShareGroupViews:
         self._state = state
         self._share_partitions = share_partitions
 
-    def groups(self) -> list[GroupLine]:
+    def groups(self) -> list[ShareGroupLine]:
         """All share groups by id."""
         sizes = dict(self._groups.sizes())
-        return [GroupLine(name, state, sizes[name]) for name, state in self._groups.list_groups()]
+        return [
+            ShareGroupLine(name, state, sizes[name]) for name, state in self._groups.list_groups()
+        ]
 
-    def group(self, group_id: str) -> GroupView:
+    def group(self, group_id: str) -> ShareGroupView:
         """One share group. Raises GroupIdNotFound."""
         found = self._groups.describe(group_id)
-        return GroupView(
+        return ShareGroupView(
             group_id=group_id,
             state=found.state,
             epoch=found.epoch,

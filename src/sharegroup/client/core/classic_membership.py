@@ -33,7 +33,7 @@ from sharegroup.client.core.key_sharing import Parts, share
 from sharegroup.client.core.rebalance import (
     NO_PARTITIONS,
     NO_PARTS,
-    Change,
+    AssignmentChange,
     GroupMembership,
     GroupState,
     MemberIdentity,
@@ -371,7 +371,7 @@ class ClassicMembership(GroupMembership):
         self.state = GroupState.STABLE
         if revoked or assigned:
             new = {w: tuple(KeyRange(*each) for each in own) for w, own in parts.items()}
-            self.change = Change(revoked=revoked, assigned=assigned, parts=new)
+            self.change = AssignmentChange(revoked=revoked, assigned=assigned, parts=new)
             self.state = GroupState.CHANGING
 
     # --- inside -----------------------------------------------------------------------------------
@@ -382,7 +382,7 @@ class ClassicMembership(GroupMembership):
             return
         if self.change is None:
             revoked = self.owned if self._eager else self._unwanted()
-            self.change = Change(revoked=revoked) if revoked else None
+            self.change = AssignmentChange(revoked=revoked) if revoked else None
         if self.change is None:
             self._join(now_ms)
         else:

@@ -23,7 +23,7 @@ from sharegroup.client.core.key_ranges import KeyRange, KeyRanges
 from sharegroup.client.core.rebalance import (
     NO_PARTITIONS,
     NO_PARTS,
-    Change,
+    AssignmentChange,
     GroupMembership,
     GroupState,
     MemberIdentity,
@@ -307,7 +307,7 @@ class ConsumerMembership(GroupMembership):
         revoked, assigned = self.owned - target | others, target - self.owned | others
         if revoked or assigned:
             new = {where: own for where, own in parts.items() if where in assigned}
-            self.change = Change(revoked=revoked, assigned=assigned, parts=new)
+            self.change = AssignmentChange(revoked=revoked, assigned=assigned, parts=new)
             self.state = GroupState.CHANGING
 
     def _named_parts(self) -> dict[TopicPartition, KeyRanges]:

@@ -25,7 +25,7 @@ class Lease:
         self.lost = False
 
 
-class AcquiredRange(NamedTuple):
+class LockedRange(NamedTuple):
     """Offsets ``first`` … ``last`` (both included) that are ours now, delivered for the
     ``delivery_count``-th time.
     """
@@ -52,7 +52,7 @@ class FetchedPartition:
     topic_id: UUID
     partition: int
     records: bytes
-    acquired: list[AcquiredRange]
+    acquired: list[LockedRange]
     error: KafkaError | None
     lease: Lease
     lock_deadline: float

@@ -41,7 +41,7 @@ _HANDSHAKE_VERSIONS: Final = (1, 1)  # after version 0, the login's bytes are no
 _AUTHENTICATE_VERSIONS: Final = (0, 2)
 
 
-class Exchange(NamedTuple):
+class HandshakeRequest(NamedTuple):
     """A request of the handshake; the next step needs its response."""
 
     api: Api
@@ -65,7 +65,7 @@ class Served(NamedTuple):
     session_lifetime_ms: int = 0
 
 
-Handshake = Generator[Exchange, Message, Served]
+Handshake = Generator[HandshakeRequest, Message, Served]
 
 
 def handshake(address: str, ours: Versions, login: Login | None = None) -> Handshake:
@@ -103,7 +103,7 @@ def log_in(address: str, served: Served, login: Login) -> Handshake:
     for _ in range(SASL_ROUNDS_MAX):
         request = SaslAuthenticateRequest(auth_bytes=message)
         response = cast(
-            SaslAuthenticateResponse, (yield Exchange(SASL_AUTHENTICATE, version, request))
+            SaslAuthenticateResponse, (yield HandshakeRequest(SASL_AUTHENTICATE, version, request))
         )
         if response.error_code:
             raise _refused(address, login, response)
@@ -118,12 +118,12 @@ def log_in(address: str, served: Served, login: Login) -> Handshake:
 
 def _choose_mechanism(
     address: str, served: Served, mechanism: str
-) -> Generator[Exchange, Message, None]:
+) -> Generator[HandshakeRequest, Message, None]:
     theirs = served.versions.get(SASL_HANDSHAKE.key)
     if theirs is None:
         raise IllegalSaslState(f"{address} takes no login by SASL: is security.protocol right?")
     version = common_version(address, SASL_HANDSHAKE, _HANDSHAKE_VERSIONS, theirs)
-    exchange = Exchange(SASL_HANDSHAKE, version, SaslHandshakeRequest(mechanism=mechanism))
+    exchange = HandshakeRequest(SASL_HANDSHAKE, version, SaslHandshakeRequest(mechanism=mechanism))
     response = cast(SaslHandshakeResponse, (yield exchange))
     if response.error_code == UnsupportedSaslMechanism.code:
         offered = printable(", ".join(sorted(response.mechanisms))) or "none"
@@ -184,11 +184,11 @@ def _agree_on_versions(address: str, ours: Versions) -> Handshake:
     return _served(response)
 
 
-def _ask_versions(version: int) -> Generator[Exchange, Message, ApiVersionsResponse]:
+def _ask_versions(version: int) -> Generator[HandshakeRequest, Message, ApiVersionsResponse]:
     request = ApiVersionsRequest(
         client_software_name="sharegroup", client_software_version=__version__
     )
-    return cast(ApiVersionsResponse, (yield Exchange(API_VERSIONS, version, request)))
+    return cast(ApiVersionsResponse, (yield HandshakeRequest(API_VERSIONS, version, request)))
 
 
 def _served(response: ApiVersionsResponse) -> Served:

@@ -18,8 +18,8 @@ from sharegroup.client.core.acknowledgements import (
     AcknowledgedRange,
     AckType,
 )
-from sharegroup.client.core.record import Delivery, LeaseView, Record, Records, delivery_of
-from sharegroup.client.core.taken_back import Answer, TakenBack
+from sharegroup.client.core.record import HeldDelivery, LeaseView, Record, Records, delivery_of
+from sharegroup.client.core.taken_back import AcknowledgementsAnswered, TakenBack
 from sharegroup.client.errors import IllegalState
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
@@ -89,7 +89,7 @@ class Iteration:
 class Renewals(NamedTuple):
     """Offsets to renew in one delivery, and the records to return after the renewal."""
 
-    delivery: Delivery
+    delivery: HeldDelivery
     offsets: OffsetRange
     records: list[Record[Any, Any]]
 
@@ -104,8 +104,8 @@ class Holdings:
     def __init__(self, mode: AcknowledgementMode) -> None:
         self._mode = mode
         self._by_worker = False
-        self._buffer: deque[Delivery] = deque()
-        self._hands: list[Delivery] = []
+        self._buffer: deque[HeldDelivery] = deque()
+        self._hands: list[HeldDelivery] = []
         self._renewed: list[Renewals] = []
         self._kept = Records()
         self._left_unanswered = False
@@ -137,7 +137,7 @@ class Holdings:
 
     # --- records on their way to the application --------------------------------------------------
 
-    def buffer(self, deliveries: Sequence[Delivery]) -> list[Decided]:
+    def buffer(self, deliveries: Sequence[HeldDelivery]) -> list[Decided]:
         """Take what was fetched. Ranges without any record are decided at once, and returned."""
         if self._taken_back:
             for one in deliveries:
@@ -152,7 +152,7 @@ class Holdings:
             records += delivery.records
         return records
 
-    def next_deliveries(self, count_max: int, now_s: float) -> list[Delivery]:
+    def next_deliveries(self, count_max: int, now_s: float) -> list[HeldDelivery]:
         """Hand out whole deliveries: at least one, and more while they fit into ``count_max``.
         Deliveries whose locks were lost in the buffer are dropped: other members may have them.
 
@@ -160,7 +160,7 @@ class Holdings:
             CorruptRecordBatch, RecordDeserializationError: the next delivery cannot be read. It
                 counts as handed out.
         """
-        given: list[Delivery] = []
+        given: list[HeldDelivery] = []
         count = 0
         while self._buffer:
             delivery = self._buffer[0]
@@ -231,9 +231,9 @@ class Holdings:
                 return
         raise IllegalState(f"offset {offset} of {where} is not waiting for an acknowledgement")
 
-    def in_hands(self) -> dict[TopicPartition, list[Delivery]]:
+    def in_hands(self) -> dict[TopicPartition, list[HeldDelivery]]:
         """The deliveries that the application may still acknowledge, by partition."""
-        found: dict[TopicPartition, list[Delivery]] = {}
+        found: dict[TopicPartition, list[HeldDelivery]] = {}
         for delivery in self._hands:
             found.setdefault(delivery.topic_partition, []).append(delivery)
         return found
@@ -330,7 +330,7 @@ class Holdings:
 
     # --- order per key ----------------------------------------------------------------------------
 
-    def _obey_order(self, delivery: Delivery, offset: int) -> None:
+    def _obey_order(self, delivery: HeldDelivery, offset: int) -> None:
         """The application has decided on this record. When it is released, the broker takes back
         the later records of its key. So the later records that the application was not given yet
         are passed over, and released in the same request, after this one: there a release costs
@@ -359,7 +359,7 @@ class Holdings:
     def _pass_over_in_hands(self, partition: TopicIdPartition, key: bytes, offset: int) -> None:
         iteration = self.iteration
         waiting = self._kept if iteration is None else iteration.records[iteration.given :]
-        passed: dict[Delivery, list[int]] = {}
+        passed: dict[HeldDelivery, list[int]] = {}
         left = Records()
         for record in waiting:
             delivery = delivery_of(record)
@@ -374,7 +374,7 @@ class Holdings:
         elif passed and iteration is not None:
             iteration.records[iteration.given :] = left
 
-    def _drop_stale(self, delivery: Delivery) -> list[int]:
+    def _drop_stale(self, delivery: HeldDelivery) -> list[int]:
         """Keep from the application the records of this delivery that the broker has taken back, or
         will take back. Returns their offsets."""
         if delivery.error is not None:
@@ -389,7 +389,7 @@ class Holdings:
             delivery.drop(stale, SENT)
         return stale
 
-    def answered(self, answer: Answer) -> None:
+    def answered(self, answer: AcknowledgementsAnswered) -> None:
         """The broker has answered to these acknowledgements."""
         self._taken_back.answered(answer)
 
@@ -474,7 +474,7 @@ class Holdings:
             delivery.forget_records()
         return self._take(held)
 
-    def _take(self, deliveries: list[Delivery]) -> list[Decided]:
+    def _take(self, deliveries: list[HeldDelivery]) -> list[Decided]:
         return [
             Decided(delivery.partition, ranges, delivery.lease)
             for delivery in deliveries
@@ -482,6 +482,6 @@ class Holdings:
         ]
 
 
-def _deliveries_of(records: Records) -> list[Delivery]:
+def _deliveries_of(records: Records) -> list[HeldDelivery]:
     """The deliveries that these records belong to, in the order of the records."""
     return list({id(delivery_of(one)): delivery_of(one) for one in records}.values())

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Hashable, Iterable
 from typing import Generic, TypeVar
 
-from sharegroup.cooperative.committed import Committed
+from sharegroup.cooperative.committed import CommittedRanges
 from sharegroup.cooperative.intervals import Intervals
 from sharegroup.model.ids import TopicPartition
 
@@ -31,7 +31,7 @@ class _Partition(Generic[T]):
     __slots__ = ("closed", "committed", "count", "gone", "lanes", "next_offset", "running")
 
     def __init__(self, first: int) -> None:
-        self.committed = Committed(first)
+        self.committed = CommittedRanges(first)
         self.next_offset = first
         self.lanes: dict[Hashable, _Lane[T]] = {}
         self.count = 0

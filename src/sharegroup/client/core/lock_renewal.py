@@ -48,7 +48,7 @@ class RenewalTimes:
         self._began_ms = now_ms
 
 
-class Answered(NamedTuple):
+class RenewalsAnswered(NamedTuple):
     """What one request of a round has brought, by partition."""
 
     renewed: dict[TopicIdPartition, Ranges]
@@ -93,9 +93,9 @@ class RenewalRound:
         self,
         asked: Mapping[TopicIdPartition, Ranges],
         outcomes: Mapping[TopicIdPartition, KafkaError | None],
-    ) -> Answered:
+    ) -> RenewalsAnswered:
         """Note the outcomes of a request; None is success."""
-        answered = Answered({}, {}, {})
+        answered = RenewalsAnswered({}, {}, {})
         for partition, ranges in asked.items():
             error = outcomes.get(partition)
             if error is None:

@@ -57,7 +57,7 @@ class MemberState(Enum):
     FAILED = "failed"
 
 
-class Membership:
+class ShareMembership:
     """See the module.
 
     Args:

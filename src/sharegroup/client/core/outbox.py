@@ -49,7 +49,7 @@ class ProducerIdentity(NamedTuple):
     epoch: int
 
 
-class Batch:
+class OutgoingBatch:
     """Records that travel together.
 
     Attributes:
@@ -92,7 +92,7 @@ class Batch:
         self.awaited = 0
         self.dropped = 0
         self.failures: Any = None
-        self.parts: Sequence[Batch] = ()
+        self.parts: Sequence[OutgoingBatch] = ()
         self._builder = builder
         self._data: bytearray | None = None
 
@@ -106,13 +106,13 @@ class Batch:
         return True
 
     @classmethod
-    def refused(cls, where: TopicPartition, size: int, outcome: Any) -> Batch:
+    def refused(cls, where: TopicPartition, size: int, outcome: Any) -> OutgoingBatch:
         """A batch of one refused record, which was in no batch; the caller completes it."""
         batch = cls(where, None, outcome, 0.0, 0.0)
         batch.count, batch.size = 1, size
         return batch
 
-    def part_of(self, index: int) -> tuple[Batch, int]:
+    def part_of(self, index: int) -> tuple[OutgoingBatch, int]:
         """The part that has the record of this index, and its index there."""
         ends = list(accumulate(part.count for part in self.parts))
         at = bisect_right(ends, index)
@@ -173,9 +173,9 @@ class Outbox:
         self._idempotent = idempotent
         self._transactional = transactional
         self._make_outcome = make_outcome
-        self._open: Batch | None = None
-        self._closed: deque[Batch] = deque()
-        self._sent: deque[Batch] = deque()
+        self._open: OutgoingBatch | None = None
+        self._closed: deque[OutgoingBatch] = deque()
+        self._sent: deque[OutgoingBatch] = deque()
         self._unanswered = 0
         self._repeating = False
         self._next_sequence = 0
@@ -184,7 +184,7 @@ class Outbox:
     def __bool__(self) -> bool:
         return bool(self._open or self._closed or self._sent)
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[OutgoingBatch]:
         """All batches, oldest first."""
         yield from self._sent
         yield from self._closed
@@ -208,7 +208,7 @@ class Outbox:
         key: bytes | None,
         value: bytes | None,
         headers: Headers,
-    ) -> tuple[Batch, bool]:
+    ) -> tuple[OutgoingBatch, bool]:
         """Add a record to the batch that is filling; that batch, and whether it is new."""
         batch = self._open
         if batch is not None:
@@ -219,9 +219,9 @@ class Outbox:
         batch.append(timestamp_ms, key, value, headers)
         return batch, True
 
-    def _new_batch(self, made_s: float, deadline_s: float) -> Batch:
+    def _new_batch(self, made_s: float, deadline_s: float) -> OutgoingBatch:
         builder = new_builder(self._codec, self._batch_size, transactional=self._transactional)
-        return Batch(self.where, builder, self._make_outcome(), made_s, deadline_s)
+        return OutgoingBatch(self.where, builder, self._make_outcome(), made_s, deadline_s)
 
     # --- sending ----------------------------------------------------------------------------------
 
@@ -246,7 +246,7 @@ class Outbox:
         known = identity is not None and identity.producer_id == self._accepted_id
         return IN_FLIGHT_MAX if self._idempotent and known else 1
 
-    def take(self) -> Batch:
+    def take(self) -> OutgoingBatch:
         """The next batch to send. The caller must report its answer: see "answers" below."""
         self._unanswered += 1
         if self._repeating:
@@ -272,20 +272,20 @@ class Outbox:
         for batch in self._sent:
             self._number(batch)
 
-    def _number(self, batch: Batch) -> None:
+    def _number(self, batch: OutgoingBatch) -> None:
         batch.sequence = self._next_sequence
         self._next_sequence = (self._next_sequence + batch.count) & SEQUENCE_MASK
 
     # --- answers ----------------------------------------------------------------------------------
 
-    def succeeded(self, batch: Batch) -> None:
+    def succeeded(self, batch: OutgoingBatch) -> None:
         """The batch is in the log."""
         self._answered(batch)
         self._remove(batch)
         if self.identity is not None:
             self._accepted_id = self.identity.producer_id
 
-    def split(self, batch: Batch) -> Sequence[Batch]:
+    def split(self, batch: OutgoingBatch) -> Sequence[OutgoingBatch]:
         """The batch has several records and is too large for the topic: its parts, which are sent
         in its place. Later batches are made no larger.
 
@@ -303,8 +303,8 @@ class Outbox:
             self._sent.insert(at + number, part)
         return batch.parts
 
-    def _parts(self, batch: Batch, records: Sequence[Any]) -> list[Batch]:
-        parts: list[Batch] = []
+    def _parts(self, batch: OutgoingBatch, records: Sequence[Any]) -> list[OutgoingBatch]:
+        parts: list[OutgoingBatch] = []
         for index, record in enumerate(records):
             fields = (record.timestamp, record.key, record.value, record.headers)
             if not parts or not parts[-1].append(*fields):
@@ -318,12 +318,12 @@ class Outbox:
         parts[0].size += batch.size - sum(part.size for part in parts)
         return parts
 
-    def failed(self, batch: Batch) -> None:
+    def failed(self, batch: OutgoingBatch) -> None:
         """The batch failed, but a retry may succeed."""
         self._answered(batch)
         self._repeating = True
 
-    def out_of_order(self, batch: Batch) -> None:
+    def out_of_order(self, batch: OutgoingBatch) -> None:
         """The broker misses earlier records. After another batch's failure that is expected; if no
         batch is before this one, the broker has forgotten our producer id.
         """
@@ -331,14 +331,14 @@ class Outbox:
             self._lose_identity()
         self.failed(batch)
 
-    def gave_up(self, batch: Batch) -> None:
+    def gave_up(self, batch: OutgoingBatch) -> None:
         """The batch failed for good."""
         self._answered(batch)
         self._repeating = True
         self._lose_identity()
         self._remove(batch)
 
-    def expire(self, now_s: float) -> list[Batch]:
+    def expire(self, now_s: float) -> list[OutgoingBatch]:
         """Remove batches past their deadline, if no batch is under way. The caller completes them.
         If ``now_s`` is infinity, all batches are past it.
         """
@@ -359,11 +359,11 @@ class Outbox:
         if self.identity is not None:
             self.spent, self.identity = self.identity, None
 
-    def _answered(self, batch: Batch) -> None:
+    def _answered(self, batch: OutgoingBatch) -> None:
         assert self._unanswered > 0, f"{batch.where}: a response without a request"
         self._unanswered -= 1
 
-    def _remove(self, batch: Batch) -> None:
+    def _remove(self, batch: OutgoingBatch) -> None:
         self._sent.remove(batch)
         if not self._sent:
             self._repeating = False

@@ -35,7 +35,7 @@ class Position(NamedTuple):
     """The epoch of the record before the position; -1: not known."""
 
 
-class Step(Enum):
+class PositionStep(Enum):
     """What a partition waits for; see the module."""
 
     COMMITTED = "committed"
@@ -44,7 +44,7 @@ class Step(Enum):
     FETCHING = "fetching"
 
 
-class Place:
+class PartitionPlace:
     """One partition.
 
     Attributes:
@@ -80,7 +80,7 @@ class Place:
         "version",
     )
 
-    def __init__(self, step: Step, reset: int) -> None:
+    def __init__(self, step: PositionStep, reset: int) -> None:
         self.position: Position | None = None
         self.step = step
         self.reset = reset
@@ -106,7 +106,7 @@ class Positions:
 
     def __init__(self, reset: int | None) -> None:
         self._reset = reset
-        self._places: dict[TopicPartition, Place] = {}
+        self._places: dict[TopicPartition, PartitionPlace] = {}
         self._version = 0
 
     def __contains__(self, where: object) -> bool:
@@ -132,7 +132,9 @@ class Positions:
         one."""
         for where in wheres:
             if where not in self._places:
-                place = Place(Step.COMMITTED, EARLIEST if self._reset is None else self._reset)
+                place = PartitionPlace(
+                    PositionStep.COMMITTED, EARLIEST if self._reset is None else self._reset
+                )
                 place.version = self._next_version()
                 self._places[where] = place
                 if not from_group:
@@ -144,7 +146,7 @@ class Positions:
             self._places[where].shared = True
 
     def is_shared(self, where: TopicPartition) -> bool:
-        """See :attr:`Place.shared`."""
+        """See :attr:`PartitionPlace.shared`."""
         place = self._places.get(where)
         return place is not None and place.shared
 
@@ -163,7 +165,9 @@ class Positions:
         """Go on at this position."""
         place = self._places[where]
         place.position = position
-        place.step = Step.FETCHING if position.leader_epoch == NO_EPOCH else Step.CHECK
+        place.step = (
+            PositionStep.FETCHING if position.leader_epoch == NO_EPOCH else PositionStep.CHECK
+        )
         place.begins, place.done = False, ()
         place.checked_epoch = NO_EPOCH
         place.version = self._next_version()
@@ -172,7 +176,7 @@ class Positions:
         """Go on at the beginning, at the end, or at a time."""
         place = self._places[where]
         place.position = None
-        place.step, place.reset = Step.RESET, timestamp
+        place.step, place.reset = PositionStep.RESET, timestamp
         place.begins, place.done = False, ()
         place.version = self._next_version()
 
@@ -194,7 +198,7 @@ class Positions:
             self._places[where].turn = FIRST_TURN
 
     def turn(self, where: TopicPartition) -> int:
-        """See :attr:`Place.turn`."""
+        """See :attr:`PartitionPlace.turn`."""
         place = self._places.get(where)
         return 0 if place is None else place.turn
 
@@ -210,12 +214,12 @@ class Positions:
         self._places[where].turn = FIRST_TURN
 
     def key_ranges(self, where: TopicPartition) -> KeyRanges:
-        """See :attr:`Place.key_ranges`."""
+        """See :attr:`PartitionPlace.key_ranges`."""
         return self._places[where].key_ranges
 
     # --- looking positions up ---------------------------------------------------------------------
 
-    def waiting(self, step: Step) -> dict[TopicPartition, int]:
+    def waiting(self, step: PositionStep) -> dict[TopicPartition, int]:
         """The partitions that wait for this step, and the version of each."""
         return {w: place.version for w, place in self._places.items() if place.step is step}
 
@@ -232,31 +236,35 @@ class Positions:
             done: the offsets after the position that are committed.
         """
         place = self._places.get(where)
-        if place is not None and place.version == version and place.step is not Step.FETCHING:
+        if (
+            place is not None
+            and place.version == version
+            and place.step is not PositionStep.FETCHING
+        ):
             place.position, place.done = position, done
-            place.step = Step.FETCHING
+            place.step = PositionStep.FETCHING
             place.version = self._next_version()
 
     def begins(self, where: TopicPartition) -> bool:
-        """See :attr:`Place.begins`: the position that is found is where the group begins. It is
-        committed, and looked up again, because another member may have committed first."""
+        """See :attr:`PartitionPlace.begins`: the position that is found is where the group begins.
+        It is committed, and looked up again, because another member may have committed first."""
         return self._places[where].begins
 
     def look_up_committed(self, where: TopicPartition, version: int) -> None:
         """The offset where the group begins is committed now: look it up."""
         place = self._places.get(where)
-        if place is not None and place.version == version and place.step is Step.RESET:
-            place.step, place.begins = Step.COMMITTED, False
+        if place is not None and place.version == version and place.step is PositionStep.RESET:
+            place.step, place.begins = PositionStep.COMMITTED, False
 
     def done(self, where: TopicPartition) -> Intervals:
-        """See :attr:`Place.done`."""
+        """See :attr:`PartitionPlace.done`."""
         return self._places[where].done
 
     def checked(self, where: TopicPartition, version: int, leader_epoch: int) -> None:
         """The position is in the log of this leader."""
         place = self._places.get(where)
-        if place is not None and place.version == version and place.step is Step.CHECK:
-            place.step, place.checked_epoch = Step.FETCHING, leader_epoch
+        if place is not None and place.version == version and place.step is PositionStep.CHECK:
+            place.step, place.checked_epoch = PositionStep.FETCHING, leader_epoch
 
     def uncommitted(self, wheres: Iterable[TopicPartition]) -> list[TopicPartition]:
         """The group has committed nothing for these partitions. Returns the partitions that cannot
@@ -265,12 +273,12 @@ class Positions:
         stuck = []
         for where in wheres:
             place = self._places.get(where)
-            if place is None or place.step is not Step.COMMITTED:
+            if place is None or place.step is not PositionStep.COMMITTED:
                 continue
             if self._reset is None:
                 stuck.append(where)
             else:
-                place.step, place.reset = Step.RESET, self._reset
+                place.step, place.reset = PositionStep.RESET, self._reset
                 place.begins = place.shared
         return stuck
 
@@ -289,7 +297,7 @@ class Positions:
         return True
 
     def take_lost(self, where: TopicPartition) -> int | None:
-        """See :attr:`Place.lost_from`; a lost position is returned once."""
+        """See :attr:`PartitionPlace.lost_from`; a lost position is returned once."""
         place = self._places.get(where)
         if place is None:
             return None
@@ -299,11 +307,11 @@ class Positions:
     def saw_leader(self, where: TopicPartition, leader_epoch: int) -> None:
         """The partition's leader has this epoch. A position from an older epoch is checked."""
         place = self._places.get(where)
-        if place is None or place.step is not Step.FETCHING or place.position is None:
+        if place is None or place.step is not PositionStep.FETCHING or place.position is None:
             return
         older = NO_EPOCH < place.position.leader_epoch < leader_epoch
         if older and place.checked_epoch < leader_epoch:
-            place.step = Step.CHECK
+            place.step = PositionStep.CHECK
 
     # --- fetching ---------------------------------------------------------------------------------
 
@@ -315,7 +323,7 @@ class Positions:
         return {
             where: place.version
             for where, place in self._places.items()
-            if place.step is Step.FETCHING and not place.paused and where not in without
+            if place.step is PositionStep.FETCHING and not place.paused and where not in without
         }
 
     def is_current(self, where: TopicPartition, version: int) -> bool:
@@ -334,7 +342,7 @@ class Positions:
             place.end = end
 
     def end(self, where: TopicPartition) -> int | None:
-        """See :attr:`Place.end`."""
+        """See :attr:`PartitionPlace.end`."""
         return self._places[where].end
 
     def advance(self, where: TopicPartition, version: int, position: Position) -> None:
@@ -360,7 +368,7 @@ class Positions:
         """Raises AssertionError: the state contradicts itself."""
         for where, place in self._places.items():
             known = place.position is not None
-            if place.step in (Step.FETCHING, Step.CHECK):
+            if place.step in (PositionStep.FETCHING, PositionStep.CHECK):
                 assert known, f"{where} is read without a position"
             else:
                 assert not known, f"{where} has a position and waits for one"
@@ -368,7 +376,7 @@ class Positions:
         assert len(set(versions)) == len(versions), "two partitions have one version"
 
 
-class Committed:
+class CommittedPositions:
     """The positions committed last, so that automatic commits repeat none of them."""
 
     def __init__(self) -> None:

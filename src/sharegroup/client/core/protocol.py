@@ -21,8 +21,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from sharegroup.client.core.handshake import (
-    Exchange,
     Handshake,
+    HandshakeRequest,
     Served,
     Versions,
     common_version,
@@ -66,14 +66,14 @@ class Ready(NamedTuple):
     chunks: tuple[bytes, ...] = ()
 
 
-class Answer(NamedTuple, Generic[T]):
+class ResponseArrived(NamedTuple, Generic[T]):
     """The response to a request; ``caller`` is the one that came with the request."""
 
     caller: T
     response: Message
 
 
-Event = Send | Ready | Answer[T]
+Event = Send | Ready | ResponseArrived[T]
 
 
 class _Waiting(NamedTuple):
@@ -205,8 +205,8 @@ class ClientProtocol(Generic[T]):
     def send(
         self, api: Api, request: Message, caller: T, version_max: int | None = None
     ) -> list[bytes]:
-        """The bytes of a request; its :class:`Answer` will name ``caller``. No bytes while a login
-        anew goes on: the next :class:`Ready` has them.
+        """The bytes of a request; its :class:`ResponseArrived` will name ``caller``. No bytes while
+        a login anew goes on: the next :class:`Ready` has them.
 
         Args:
             version_max: use no later version; None: the newest that both sides have.
@@ -286,7 +286,7 @@ class ClientProtocol(Generic[T]):
         response, caller = self._answered(frame)
         if caller is not _HANDSHAKE:
             self._served_once = True
-            return Answer(caller, response)
+            return ResponseArrived(caller, response)
         assert self._handshake is not None
         try:
             return self._step(self._handshake.send(response))
@@ -319,7 +319,7 @@ class ClientProtocol(Generic[T]):
         self._waiting.popleft()
         return response, caller
 
-    def _step(self, exchange: Exchange) -> Send:
+    def _step(self, exchange: HandshakeRequest) -> Send:
         waiting, chunks = self._frame(*exchange, _HANDSHAKE)
         self._waiting.append(waiting)
         return Send(chunks)

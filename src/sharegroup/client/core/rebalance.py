@@ -19,7 +19,7 @@ Parts = Mapping[TopicPartition, KeyRanges]
 NO_PARTS: Final[Parts] = MappingProxyType({})
 
 
-class Change(NamedTuple):
+class AssignmentChange(NamedTuple):
     """A change of a member's partitions. The application is told in this order."""
 
     revoked: Partitions = NO_PARTITIONS
@@ -81,15 +81,15 @@ class GroupMembership:
         self.state = GroupState.UNSUBSCRIBED
         self.owned: Partitions = NO_PARTITIONS
         self.parts: Parts = NO_PARTS
-        self.change: Change | None = None
-        self._telling: Change | None = None
+        self.change: AssignmentChange | None = None
+        self._telling: AssignmentChange | None = None
         self.error: KafkaError | None = None
         self.topics: tuple[str, ...] = ()
         self._poll_interval_max_ms = poll_interval_max_ms
         self._polled_ms = 0
         self._due_ms = 0
 
-    def tell(self) -> Change | None:
+    def tell(self) -> AssignmentChange | None:
         """The change to tell the application now. ``told`` must follow before the next one."""
         self._telling = self.change
         return self.change
@@ -113,7 +113,7 @@ class GroupMembership:
         """All partitions are lost, because other members may have them by now. This includes the
         partitions that the application is just being told that it gets."""
         nothing = not self.owned and self._telling is None
-        self.change = None if nothing else Change(lost=self.owned)
+        self.change = None if nothing else AssignmentChange(lost=self.owned)
 
     def _is_stale(self, now_ms: int) -> bool:
         return now_ms >= self._polled_ms + self._poll_interval_max_ms

@@ -1,6 +1,6 @@
 """Records as the application sees them, what a poll returns, and the acknowledgement of each.
 
-A :class:`Delivery` has one byte per offset, so that ``accept(record)`` is one assignment and a
+A :class:`HeldDelivery` has one byte per offset, so that ``accept(record)`` is one assignment and a
 whole batch is accepted by one call into C. Nothing here is sent: decided ranges are taken out once,
 and then count as sent.
 """
@@ -172,7 +172,7 @@ class ReadRecord(Generic[O_co, K, V]):
         )
 
 
-class Record(ReadRecord["Delivery", K, V], Generic[K, V]):
+class Record(ReadRecord["HeldDelivery", K, V], Generic[K, V]):
     """One record that a share group delivered. In ``Record[K, V]``, K and V are the types that the
     deserializers return; bytes without deserializers.
     """
@@ -188,20 +188,20 @@ class Record(ReadRecord["Delivery", K, V], Generic[K, V]):
         return f"Record({self._shown()}, delivery_count={self.delivery_count})"
 
 
-def delivery_of(record: Record[Any, Any]) -> Delivery:
+def delivery_of(record: Record[Any, Any]) -> HeldDelivery:
     """The delivery of a record, which knows the acknowledgements of its records. It is no part of
     the application's record."""
     return record._origin
 
 
-class Span(NamedTuple):
+class RecordSpan(NamedTuple):
     """Where the records of one fetched batch come from: a partition, under a leader's epoch."""
 
     topic_partition: TopicPartition
     leader_epoch: int
 
 
-class ConsumerRecord(ReadRecord[Span, K, V], Generic[K, V]):
+class ConsumerRecord(ReadRecord[RecordSpan, K, V], Generic[K, V]):
     """One record that a consumer read. In ``ConsumerRecord[K, V]``, K and V are the types that the
     deserializers return; bytes without deserializers.
     """
@@ -257,7 +257,7 @@ class LeaseView(Protocol):
     def node_id(self) -> int: ...
 
 
-class Delivery:
+class HeldDelivery:
     """One acquired range, ``first`` … ``last``, and its records.
 
     Attributes:
@@ -327,12 +327,12 @@ class Delivery:
         open_types = (UNDECIDED, AckType.RENEW, RENEWING, KEPT)
         return not any(kind in self.types for kind in open_types)
 
-    def part(self, first: int, last: int) -> Delivery:
+    def part(self, first: int, last: int) -> HeldDelivery:
         """A delivery of only these offsets, all of them GAP, without records."""
         keys = self.keys
         if keys is not None:
             keys = {offset: key for offset, key in keys.items() if first <= offset <= last}
-        return Delivery(
+        return HeldDelivery(
             self.partition,
             self.topic_partition,
             OffsetRange(first, last),

@@ -16,7 +16,7 @@ from sharegroup.model.ids import TopicIdPartition
 _RELEASES_MAX: Final = 10_000
 
 
-class Answer(Protocol):
+class AcknowledgementsAnswered(Protocol):
     """What the broker has answered about acknowledgements of one partition, in which request."""
 
     @property
@@ -67,7 +67,7 @@ class TakenBack:
         if self._released.get((partition, key)) == (offset, None):
             del self._released[partition, key]
 
-    def answered(self, answer: Answer) -> None:
+    def answered(self, answer: AcknowledgementsAnswered) -> None:
         """The releases among these acknowledgements have taken effect, or never will."""
         asked = self._unanswered.get(answer.partition)
         if not asked:

@@ -22,7 +22,7 @@ from sharegroup.model.errors import SharegroupError
 from sharegroup.model.ids import TopicPartition
 
 
-class TransactionState(Enum):
+class ProducerTransactionState(Enum):
     """See the module."""
 
     NEW = "new"
@@ -32,7 +32,7 @@ class TransactionState(Enum):
     FENCED = "fenced"
 
 
-class Transactions:
+class ProducerTransactions:
     """See the module.
 
     Attributes:
@@ -42,7 +42,7 @@ class Transactions:
     """
 
     def __init__(self) -> None:
-        self.state = TransactionState.NEW
+        self.state = ProducerTransactionState.NEW
         self.identity: ProducerIdentity | None = None
         self.error: SharegroupError | None = None
         self.version = 1
@@ -68,23 +68,23 @@ class Transactions:
     def identify(self, identity: ProducerIdentity, version: int) -> None:
         """The coordinator gave this identity."""
         self.identity, self.version = identity, version
-        if self.state is TransactionState.NEW:
-            self.state = TransactionState.IDLE
+        if self.state is ProducerTransactionState.NEW:
+            self.state = ProducerTransactionState.IDLE
 
     def begin(self) -> None:
         """Begin a transaction. Raises IllegalState: one is open; or the error that fences this
         producer."""
         self.check_not_fenced()
-        if self.state is not TransactionState.IDLE:
+        if self.state is not ProducerTransactionState.IDLE:
             raise IllegalState("a transaction is open: end it first")
-        self.state = TransactionState.OPEN
+        self.state = ProducerTransactionState.OPEN
         self._touched = False
 
     def check_open(self) -> None:
         """Raises IllegalState: no transaction is open; or the error because of which it can only be
         aborted."""
         self.check_not_fenced()
-        if self.state is not TransactionState.OPEN:
+        if self.state is not ProducerTransactionState.OPEN:
             raise IllegalState(
                 "a producer with a transactional_id sends within a transaction: write "
                 "`async with producer.transaction():`"
@@ -94,7 +94,7 @@ class Transactions:
 
     def check_not_fenced(self) -> None:
         """Raises the error that fences this producer, if it is fenced."""
-        if self.state is TransactionState.FENCED and self.error is not None:
+        if self.state is ProducerTransactionState.FENCED and self.error is not None:
             raise self.error
 
     # --- what belongs to it -----------------------------------------------------------------------
@@ -129,18 +129,18 @@ class Transactions:
 
     def failed(self, error: SharegroupError) -> None:
         """The open transaction can only be aborted, because of this error."""
-        if self.state is TransactionState.OPEN and self.error is None:
+        if self.state is ProducerTransactionState.OPEN and self.error is None:
             self.error = error
 
     def refused(self, error: SharegroupError) -> None:
         """The transaction was not committed and can only be aborted, because of this error."""
-        if self.state is TransactionState.ENDING:
-            self.state = TransactionState.OPEN
+        if self.state is ProducerTransactionState.ENDING:
+            self.state = ProducerTransactionState.OPEN
         self.failed(error)
 
     def fenced(self, error: SharegroupError) -> None:
         """This producer cannot go on."""
-        self.state, self.error = TransactionState.FENCED, error
+        self.state, self.error = ProducerTransactionState.FENCED, error
 
     def end(self, *, commit: bool) -> bool:
         """End the transaction. Returns whether the coordinator must be told.
@@ -150,11 +150,11 @@ class Transactions:
             SharegroupError: with ``commit``, why the transaction can only be aborted.
         """
         self.check_not_fenced()
-        if self.state is not TransactionState.OPEN:
+        if self.state is not ProducerTransactionState.OPEN:
             raise IllegalState("no transaction is open")
         if commit and self.error is not None:
             raise self.error
-        self.state = TransactionState.ENDING
+        self.state = ProducerTransactionState.ENDING
         return self._touched
 
     def ended(self, identity: ProducerIdentity | None, *, committed: bool) -> None:
@@ -170,13 +170,13 @@ class Transactions:
             self.identity = None
         self.error = None
         self._added, self._to_add = set(), set()
-        self.state = TransactionState.IDLE
+        self.state = ProducerTransactionState.IDLE
 
     def check_invariants(self) -> None:
         """Raises AssertionError: the state contradicts itself."""
         assert not self._added & self._to_add, "a partition is added and waits for that"
-        if self.state is TransactionState.IDLE:
+        if self.state is ProducerTransactionState.IDLE:
             assert self.error is None, "an error outlived its transaction"
             assert not self._added, "partitions outlived their transaction"
-        if self.state is TransactionState.FENCED:
+        if self.state is ProducerTransactionState.FENCED:
             assert self.error is not None, "fenced for no reason"

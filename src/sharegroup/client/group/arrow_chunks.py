@@ -16,7 +16,7 @@ from sharegroup.client.core.positions import NO_EPOCH, Position
 from sharegroup.client.core.setting_checks import check_positive
 from sharegroup.client.errors import CorruptRecordBatch
 from sharegroup.client.group.chunks import (
-    Fetched,
+    FetchedBytes,
     epochs_of,
     passed_over,
     past_damage,
@@ -31,7 +31,7 @@ RecordBatch: TypeAlias = Any
 """pyarrow.RecordBatch."""
 
 
-class ArrowForm:
+class ArrowChunkForm:
     """The form of the batches of one ``arrow_batches()``.
 
     Raises:
@@ -57,7 +57,7 @@ class ArrowChunk:
         holes: as ``Chunk.holes``.
     """
 
-    def __init__(self, fetched: Fetched, form: ArrowForm) -> None:
+    def __init__(self, fetched: FetchedBytes, form: ArrowChunkForm) -> None:
         self.where = fetched.where
         self.version = fetched.version
         self.error: SharegroupError | None = None
@@ -104,18 +104,20 @@ class ArrowChunk:
             return rows, self.end
         return rows, Position(rows.column("offset")[-1].as_py() + 1, self.end.leader_epoch)
 
-    def _behind(self, fetched: Fetched, data: bytes) -> int:
+    def _behind(self, fetched: FetchedBytes, data: bytes) -> int:
         """The least offset after the fetch; -1 if not all of it was read."""
         return fetched.behind if self.error is None and len(data) == len(fetched.data) else -1
 
-    def _read(self, fetched: Fetched, builder: RowBuilder, data: memoryview) -> None:
+    def _read(self, fetched: FetchedBytes, builder: RowBuilder, data: memoryview) -> None:
         try:
             self._rows.extend(builder.rows(data))
             self.end = Position(min(end_offset(data) or 0, fetched.high_watermark))
         except CorruptMessage:
             self._read_until_damage(fetched, builder, data)
 
-    def _read_until_damage(self, fetched: Fetched, builder: RowBuilder, data: memoryview) -> None:
+    def _read_until_damage(
+        self, fetched: FetchedBytes, builder: RowBuilder, data: memoryview
+    ) -> None:
         def read(one: Bounds) -> list[RecordBatch]:
             return list(builder.rows(one.batch))
 

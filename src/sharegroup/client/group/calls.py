@@ -11,7 +11,7 @@ from sharegroup.client.group.offsets import ConsumerOffsets
 from sharegroup.client.group.parts import ConsumerParts, consumer_parts
 from sharegroup.client.group.polling import Polling
 from sharegroup.client.group.settings import ConsumerSettings, checked_settings
-from sharegroup.client.group.subscription import Subscription
+from sharegroup.client.group.subscription import ConsumerSubscription
 from sharegroup.client.network.cluster import Cluster
 
 
@@ -20,7 +20,7 @@ class ConsumerCalls(Generic[K, V]):
     """See the module."""
 
     parts: ConsumerParts
-    subscription: Subscription
+    subscription: ConsumerSubscription
     life: Life
     polling: Polling[K, V]
     offsets: ConsumerOffsets
@@ -41,7 +41,7 @@ def consumer_calls(
         TypeError: there is no such setting.
     """
     parts = consumer_parts(checked_settings(settings), cluster)
-    subscription = Subscription(parts, topics)
+    subscription = ConsumerSubscription(parts, topics)
     life = Life(parts, subscription)
     polling: Polling[K, V] = Polling(parts, subscription, life)
     return ConsumerCalls(parts, subscription, life, polling, ConsumerOffsets(parts, life, polling))

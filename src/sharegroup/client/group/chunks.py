@@ -13,7 +13,7 @@ from operator import ge
 from typing import Any, Final, NamedTuple
 
 from sharegroup.client.core.positions import NO_EPOCH, Position
-from sharegroup.client.core.record import ConsumerRecord, Fields, Span
+from sharegroup.client.core.record import ConsumerRecord, Fields, RecordSpan
 from sharegroup.client.errors import CorruptRecordBatch, RecordDeserializationError
 from sharegroup.client.records.batch_reader import pieces_of, records_of
 from sharegroup.client.records.damage import note_astray
@@ -30,7 +30,7 @@ _EPOCH_AT: Final = 12
 _EPOCH_END: Final = 16
 
 
-class Fetched(NamedTuple):
+class FetchedBytes(NamedTuple):
     """The bytes of one partition in a Fetch response.
 
     ``version``: the version of the position that was asked for.
@@ -73,7 +73,7 @@ class Chunk:
 
     def __init__(
         self,
-        fetched: Fetched,
+        fetched: FetchedBytes,
         records: list[ConsumerRecord[Any, Any]],
         end: Position,
         error: SharegroupError | None,
@@ -100,13 +100,13 @@ class Chunk:
         return self._at >= len(self.records)
 
 
-def decode_chunk(fetched: Fetched, decoding: Decoding) -> Chunk:
+def decode_chunk(fetched: FetchedBytes, decoding: Decoding) -> Chunk:
     """Read the batches of a fetch from the position on."""
     with not_collecting():
         return _decode(fetched, decoding)
 
 
-def _decode(fetched: Fetched, decoding: Decoding) -> Chunk:
+def _decode(fetched: FetchedBytes, decoding: Decoding) -> Chunk:
     where, first_wanted = fetched.where, fetched.position.offset
     hidden, data = hidden_ranges(fetched.data, fetched.aborted, decoding.check_crcs)
     placed = _read(data, fetched, hidden, decoding.check_crcs)
@@ -124,7 +124,7 @@ def _decode(fetched: Fetched, decoding: Decoding) -> Chunk:
         mine = piece.value or ()
         if piece.first < first_wanted:
             mine = [one for one in mine if one.offset >= first_wanted]
-        refusal = _add(records, mine, Span(where, epoch), decoding)
+        refusal = _add(records, mine, RecordSpan(where, epoch), decoding)
         if refusal is not None:
             return Chunk(fetched, records, Position(refusal.offset, end.leader_epoch), refusal)
         if behind.offset > end.offset:
@@ -140,12 +140,12 @@ def _decode(fetched: Fetched, decoding: Decoding) -> Chunk:
     return _with_holes(Chunk(fetched, records, end, None), fetched, hidden)
 
 
-def _with_holes(chunk: Chunk, fetched: Fetched, hidden: Iterable[Interval]) -> Chunk:
+def _with_holes(chunk: Chunk, fetched: FetchedBytes, hidden: Iterable[Interval]) -> Chunk:
     chunk.holes = passed_over(fetched, hidden, chunk.end)
     return chunk
 
 
-def passed_over(fetched: Fetched, hidden: Iterable[Interval], end: Position) -> Intervals:
+def passed_over(fetched: FetchedBytes, hidden: Iterable[Interval], end: Position) -> Intervals:
     """With key ranges, the offsets before ``end`` that no record has, or whose record is
     ``hidden``."""
     if end.offset <= fetched.position.offset:
@@ -157,7 +157,7 @@ def passed_over(fetched: Fetched, hidden: Iterable[Interval], end: Position) -> 
 def _add(
     records: list[ConsumerRecord[Any, Any]],
     fields: Sequence[Fields],
-    span: Span,
+    span: RecordSpan,
     decoding: Decoding,
 ) -> RecordDeserializationError | None:
     """Add these records, up to the first one that a deserializer refuses. Returns its error."""
@@ -174,7 +174,7 @@ def _add(
 
 
 def _read(
-    data: bytes, fetched: Fetched, hidden: Sequence[tuple[int, int]], check_crcs: bool
+    data: bytes, fetched: FetchedBytes, hidden: Sequence[tuple[int, int]], check_crcs: bool
 ) -> Placed[list[Any] | None]:
     """Read the batches. No checksum covers a base offset, so base offsets are checked here: they
     must ascend, and lie in the log."""
@@ -195,7 +195,7 @@ def _read(
     return Placed(pieces, [], None)
 
 
-def past_damage(last: int, fetched: Fetched) -> int:
+def past_damage(last: int, fetched: FetchedBytes) -> int:
     """The offset after a damaged batch. The batch's own claim counts only up to the end of the log,
     as the broker gives it.
     """

@@ -10,10 +10,10 @@ from typing import Any, Final, Protocol
 
 from sharegroup.client.admin.offset_requests import commit_offsets, commit_ranges
 from sharegroup.client.core.committed_offsets import OffsetAndMetadata
-from sharegroup.client.core.positions import Committed, Position
+from sharegroup.client.core.positions import CommittedPositions, Position
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.core.uncommitted_ranges import Covered
-from sharegroup.client.group.metrics import ConsumerMetrics
+from sharegroup.client.group.metrics import GroupConsumerMetrics
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
 from sharegroup.cooperative.intervals import Intervals
@@ -39,7 +39,7 @@ def as_offsets(
     return {where: OffsetAndMetadata(*position) for where, position in positions.items()}
 
 
-class Progress(Protocol):
+class ReadingProgress(Protocol):
     """How far the application is with its records."""
 
     def done(self) -> Mapping[TopicPartition, Position]:
@@ -51,7 +51,7 @@ class Progress(Protocol):
         ...
 
 
-class Committer:
+class OffsetCommitter:
     """See the module. One commit is sent at a time, so that an older one never comes last.
 
     Args:
@@ -65,12 +65,12 @@ class Committer:
         self,
         cluster: Cluster,
         identity: Callable[[], MemberIdentity],
-        progress: Progress,
-        metrics: ConsumerMetrics,
+        progress: ReadingProgress,
+        metrics: GroupConsumerMetrics,
         covered: Covered,
         ranges_max: int,
     ) -> None:
-        self.committed = Committed()
+        self.committed = CommittedPositions()
         self.covered = covered
         self._ranges_max = ranges_max
         self._many = asyncio.Event()
@@ -81,7 +81,7 @@ class Committer:
         self._lock = asyncio.Lock()
         self._auto: asyncio.Task[None] | None = None
 
-    def follow(self, progress: Progress) -> None:
+    def follow(self, progress: ReadingProgress) -> None:
         """From now on, ``progress`` says which records are done."""
         self._progress = progress
 

@@ -21,8 +21,8 @@ from sharegroup.client.core.positions import Position, Positions
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.core.uncommitted_ranges import Covered
 from sharegroup.client.errors import CorruptRecordBatch
-from sharegroup.client.group.chunks import ENDLESS, Chunk, Fetched
-from sharegroup.client.group.metrics import ConsumerMetrics
+from sharegroup.client.group.chunks import ENDLESS, Chunk, FetchedBytes
+from sharegroup.client.group.metrics import GroupConsumerMetrics
 from sharegroup.client.group.settings import ReadSettings
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.metadata import NO_LEADER, PartitionInfo
@@ -74,7 +74,7 @@ the broker has lost the turns. Only this last one makes the member begin its tur
 back the records that it works on."""
 
 
-class Fetcher:
+class LogFetcher:
     """See the module.
 
     Args:
@@ -94,10 +94,10 @@ class Fetcher:
         covered: Covered,
         settings: ReadSettings,
         identity: Callable[[], MemberIdentity],
-        metrics: ConsumerMetrics,
+        metrics: GroupConsumerMetrics,
         on_news: Callable[[], None],
     ) -> None:
-        self.arrived: deque[Fetched | Chunk | ArrowChunk] = deque()
+        self.arrived: deque[FetchedBytes | Chunk | ArrowChunk] = deque()
         self.errors: deque[SharegroupError] = deque()
         self._cluster = cluster
         self._positions = positions
@@ -338,10 +338,10 @@ class Fetcher:
 
 def _fetched(
     where: TopicPartition, version: int, position: Position, answer: PartitionData
-) -> Fetched:
+) -> FetchedBytes:
     aborted = [
         AbortedTransaction(one.producer_id, one.first_offset)
         for one in answer.aborted_transactions or ()
     ]
     data = answer.records or b""
-    return Fetched(where, version, position, answer.high_watermark, data, aborted)
+    return FetchedBytes(where, version, position, answer.high_watermark, data, aborted)

@@ -8,7 +8,7 @@ from sharegroup.client.group.member import GroupMember
 from sharegroup.model.errors import RebalanceInProgress
 
 
-class Identity:
+class GroupIdentity:
     """See the module.
 
     Args:

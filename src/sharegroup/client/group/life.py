@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from sharegroup.client.closing import ended, finish
 from sharegroup.client.group.parts import ConsumerParts
-from sharegroup.client.group.subscription import Subscription
+from sharegroup.client.group.subscription import ConsumerSubscription
 
 log = logging.getLogger("sharegroup.client")
 
@@ -22,7 +22,7 @@ class Life:
         clock: the event loop's clock, once the consumer is started.
     """
 
-    def __init__(self, parts: ConsumerParts, subscription: Subscription) -> None:
+    def __init__(self, parts: ConsumerParts, subscription: ConsumerSubscription) -> None:
         self.clock: Callable[[], float] = float
         self._parts = parts
         self._subscription = subscription

@@ -13,7 +13,7 @@ from sharegroup.client.core.record import ConsumerRecord, ConsumerRecords, K, V
 from sharegroup.client.group.polling import Polling
 
 if TYPE_CHECKING:
-    from sharegroup.client.group.arrow_chunks import ArrowForm, RecordBatch
+    from sharegroup.client.group.arrow_chunks import ArrowChunkForm, RecordBatch
 
 GIVE_UP_S: Final = 365 * 86_400.0
 
@@ -77,7 +77,7 @@ class ArrowLoop:
         self._owner = owner
         self._columns = (max_records, include_headers)
         self._wait_s = GIVE_UP_S if idle_timeout_ms is None else idle_timeout_ms / 1000
-        self._form: ArrowForm | None = None
+        self._form: ArrowChunkForm | None = None
 
     def __aiter__(self) -> Self:
         return self

@@ -13,7 +13,7 @@ from sharegroup.client.core.classic_membership import ClassicMembership
 from sharegroup.client.core.consumer_membership import ConsumerMembership
 from sharegroup.client.core.key_ranges import COMMITS_RANGES, GIVES_TURNS
 from sharegroup.client.core.rebalance import GroupState, MemberIdentity
-from sharegroup.client.group.metrics import ConsumerMetrics
+from sharegroup.client.group.metrics import GroupConsumerMetrics
 from sharegroup.client.group.settings import MemberSettings
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.member_loop import MemberLoop, new_member_id, now_ms
@@ -67,7 +67,7 @@ class GroupMember(MemberLoop):
         cluster: Cluster,
         settings: MemberSettings,
         metadata_max_age_ms: int,
-        metrics: ConsumerMetrics,
+        metrics: GroupConsumerMetrics,
         on_news: Callable[[], None],
     ) -> None:
         super().__init__("consumer-group-member")

@@ -15,7 +15,7 @@ COORDINATOR_GROUP: Final = "consumer-coordinator-metrics"
 FETCH_GROUP: Final = "consumer-fetch-manager-metrics"
 
 
-class ConsumerMetrics(ReadingMetrics):
+class GroupConsumerMetrics(ReadingMetrics):
     """See the module, and :class:`ReadingMetrics`.
 
     Args:

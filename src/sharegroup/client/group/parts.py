@@ -13,11 +13,11 @@ from typing import Any
 from sharegroup.client.core.positions import Positions
 from sharegroup.client.core.uncommitted_ranges import Covered
 from sharegroup.client.group.closed_state import ClosedState
-from sharegroup.client.group.committer import Committer
-from sharegroup.client.group.fetcher import Fetcher
-from sharegroup.client.group.identity import Identity
+from sharegroup.client.group.committer import OffsetCommitter
+from sharegroup.client.group.fetcher import LogFetcher
+from sharegroup.client.group.identity import GroupIdentity
 from sharegroup.client.group.member import GroupMember
-from sharegroup.client.group.metrics import ConsumerMetrics
+from sharegroup.client.group.metrics import GroupConsumerMetrics
 from sharegroup.client.group.position_lookup import PositionLookup
 from sharegroup.client.group.reader import Reader
 from sharegroup.client.group.rebalancing import Rebalancing
@@ -49,12 +49,12 @@ class ConsumerParts:
     news: asyncio.Event
     positions: Positions
     decoding: Decoding
-    metrics: ConsumerMetrics
+    metrics: GroupConsumerMetrics
     member: GroupMember
-    identity: Identity
-    fetcher: Fetcher
+    identity: GroupIdentity
+    fetcher: LogFetcher
     reader: Reader
-    committer: Committer
+    committer: OffsetCommitter
     lookup: PositionLookup
     rebalancing: Rebalancing
 
@@ -82,12 +82,12 @@ def consumer_parts(settings: CheckedConsumerSettings, cluster: Cluster | None) -
         settings.check_crcs, settings.key_deserializer, settings.value_deserializer
     )
     news, covered = asyncio.Event(), Covered()
-    metrics = ConsumerMetrics(lambda: asyncio.get_running_loop().time(), lambda: reader.lags())
+    metrics = GroupConsumerMetrics(lambda: asyncio.get_running_loop().time(), lambda: reader.lags())
     member = GroupMember(own, member_wants, settings.metadata_max_age_ms, metrics, news.set)
-    identity = Identity(settings.group_id, member)
-    fetcher = Fetcher(own, positions, covered, read, identity.committing, metrics, news.set)
+    identity = GroupIdentity(settings.group_id, member)
+    fetcher = LogFetcher(own, positions, covered, read, identity.committing, metrics, news.set)
     reader = Reader(positions, fetcher, covered, decoding)
-    committer = Committer(
+    committer = OffsetCommitter(
         own, identity.committing, reader, metrics, covered, member_wants.ranges_max
     )
     lookup = PositionLookup(

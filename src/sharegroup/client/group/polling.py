@@ -11,11 +11,11 @@ from sharegroup.client.core.record import ConsumerRecord, ConsumerRecords, K, V
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.group.life import Life
 from sharegroup.client.group.parts import ConsumerParts
-from sharegroup.client.group.subscription import Subscription
+from sharegroup.client.group.subscription import ConsumerSubscription
 from sharegroup.client.records.arrow_modules import arrow
 
 if TYPE_CHECKING:
-    from sharegroup.client.group.arrow_chunks import ArrowForm, RecordBatch
+    from sharegroup.client.group.arrow_chunks import ArrowChunkForm, RecordBatch
 
 T = TypeVar("T")
 
@@ -31,7 +31,9 @@ _TURN_S: Final = 0.02
 class Polling(Generic[K, V]):
     """See the module."""
 
-    def __init__(self, parts: ConsumerParts, subscription: Subscription, life: Life) -> None:
+    def __init__(
+        self, parts: ConsumerParts, subscription: ConsumerSubscription, life: Life
+    ) -> None:
         self._parts = parts
         self._state = parts.state
         self._reader = parts.reader
@@ -130,17 +132,17 @@ class Polling(Generic[K, V]):
 
     # --- Arrow batches ----------------------------------------------------------------------------
 
-    async def arrow_form(self, max_records: int, include_headers: bool) -> ArrowForm:
+    async def arrow_form(self, max_records: int, include_headers: bool) -> ArrowChunkForm:
         """The form of the batches of a loop.
 
         Raises:
             ConfigError: as ``Consumer.arrow_batches``.
         """
         module = await asyncio.to_thread(arrow, _ARROW_CHUNKS)  # the import takes a second
-        form: ArrowForm = module.ArrowForm(max_records, include_headers, self._parts.decoding)
+        form: ArrowChunkForm = module.ArrowForm(max_records, include_headers, self._parts.decoding)
         return form
 
-    async def poll_arrow(self, form: ArrowForm, wait_s: float) -> RecordBatch | None:
+    async def poll_arrow(self, form: ArrowChunkForm, wait_s: float) -> RecordBatch | None:
         """The next Arrow batch of a loop; None: there was none within ``wait_s``, or the consumer
         is closed."""
         self.fix_form(form.name)

@@ -13,11 +13,11 @@ from typing import Any
 
 from sharegroup.client.admin.offset_requests import commit_ranges, committed_offsets, epoch_ends
 from sharegroup.client.admin.topic_requests import list_offsets
-from sharegroup.client.core.positions import LATEST, Position, Positions, Step
+from sharegroup.client.core.positions import LATEST, Position, Positions, PositionStep
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.core.uncommitted_ranges import Covered
 from sharegroup.client.errors import NoOffsetForPartition
-from sharegroup.client.group.fetcher import Fetcher
+from sharegroup.client.group.fetcher import LogFetcher
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
 from sharegroup.model.errors import (
@@ -51,7 +51,7 @@ class PositionLookup:
         self,
         cluster: Cluster,
         positions: Positions,
-        fetcher: Fetcher,
+        fetcher: LogFetcher,
         covered: Covered,
         *,
         identity: Callable[[], MemberIdentity] | None,
@@ -81,7 +81,7 @@ class PositionLookup:
         return [self._task]
 
     def _waits(self) -> bool:
-        steps = (Step.COMMITTED, Step.RESET, Step.CHECK)
+        steps = (PositionStep.COMMITTED, PositionStep.RESET, PositionStep.CHECK)
         return not self.errors and any(self._positions.waiting(step) for step in steps)
 
     async def _run(self) -> None:
@@ -97,11 +97,11 @@ class PositionLookup:
     async def _round(self) -> None:
         if self.errors:
             return  # the next poll raises them
-        if wanted := self._positions.waiting(Step.COMMITTED):
+        if wanted := self._positions.waiting(PositionStep.COMMITTED):
             await self._look_up_committed(wanted)
-        if wanted := self._positions.waiting(Step.RESET):
+        if wanted := self._positions.waiting(PositionStep.RESET):
             await self._look_up_offsets(wanted)
-        if wanted := self._positions.waiting(Step.CHECK):
+        if wanted := self._positions.waiting(PositionStep.CHECK):
             await self._check(wanted)
 
     async def _look_up_committed(self, wanted: dict[TopicPartition, int]) -> None:

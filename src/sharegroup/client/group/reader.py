@@ -10,8 +10,8 @@ from sharegroup.client.core.positions import Position, Positions
 from sharegroup.client.core.record import ConsumerRecord
 from sharegroup.client.core.uncommitted_ranges import Covered
 from sharegroup.client.errors import RecordDeserializationError
-from sharegroup.client.group.chunks import Chunk, Fetched, decode_chunk
-from sharegroup.client.group.fetcher import Fetcher
+from sharegroup.client.group.chunks import Chunk, FetchedBytes, decode_chunk
+from sharegroup.client.group.fetcher import LogFetcher
 from sharegroup.client.records.decode import Decoding
 from sharegroup.cooperative.intervals import Intervals, common, holds, minus, normal
 from sharegroup.model.ids import TopicPartition
@@ -33,7 +33,7 @@ class Reader:
     """
 
     def __init__(
-        self, positions: Positions, fetcher: Fetcher, covered: Covered, decoding: Decoding
+        self, positions: Positions, fetcher: LogFetcher, covered: Covered, decoding: Decoding
     ) -> None:
         self.coming: deque[AnyRecord] = deque()
         self._positions = positions
@@ -58,7 +58,7 @@ class Reader:
         found: list[AnyRecord] = []
         self._first_taken = {}
         for one in self._next():
-            chunk = self._decoded(one) if isinstance(one, Fetched) else one
+            chunk = self._decoded(one) if isinstance(one, FetchedBytes) else one
             assert isinstance(chunk, Chunk), "a consumer gives records or Arrow batches, not both"
             if chunk.empty and chunk.error is not None and found:
                 self._fetcher.arrived.appendleft(chunk)
@@ -70,7 +70,7 @@ class Reader:
             self._fetcher.arrived.rotate(-1)
         return found
 
-    def take_arrow(self, make: Callable[[Fetched], ArrowChunk]) -> RecordBatch | None:
+    def take_arrow(self, make: Callable[[FetchedBytes], ArrowChunk]) -> RecordBatch | None:
         """The next Arrow batch, of one partition; None: there is none.
 
         Args:
@@ -80,7 +80,7 @@ class Reader:
             CorruptRecordBatch: as :meth:`take`.
         """
         for one in self._next():
-            chunk = self._made(one, make) if isinstance(one, Fetched) else one
+            chunk = self._made(one, make) if isinstance(one, FetchedBytes) else one
             assert not isinstance(chunk, Chunk), "a consumer gives one form of records"
             failed = chunk.empty and chunk.error is not None
             rows, behind = chunk.take()
@@ -94,7 +94,9 @@ class Reader:
                 return rows
         return None
 
-    def _made(self, fetched: Fetched, make: Callable[[Fetched], ArrowChunk]) -> ArrowChunk:
+    def _made(
+        self, fetched: FetchedBytes, make: Callable[[FetchedBytes], ArrowChunk]
+    ) -> ArrowChunk:
         """The rows, without the records that the group is done with."""
         where = fetched.where
         if where not in self._covered:
@@ -108,14 +110,18 @@ class Reader:
         self._cover(fetched, chunk.intervals(), chunk.holes, chunk.end)
         return chunk
 
-    def _cover(self, fetched: Fetched, mine: Intervals, holes: Intervals, end: Position) -> None:
+    def _cover(
+        self, fetched: FetchedBytes, mine: Intervals, holes: Intervals, end: Position
+    ) -> None:
         """Note the offsets that were read of a shared partition: of our records, and holes."""
         where, first = fetched.where, fetched.position.offset
         if fetched.read_up_to < 0:  # we read the whole partition: other offsets have no records
             holes = minus(((first, end.offset - 1),), mine) if first < end.offset else ()
         self._covered.read(where, mine, minus(holes, self._positions.done(where)))
 
-    def _cover_turn(self, fetched: Fetched, chunk: Chunk | ArrowChunk, mine: Intervals) -> None:
+    def _cover_turn(
+        self, fetched: FetchedBytes, chunk: Chunk | ArrowChunk, mine: Intervals
+    ) -> None:
         """Note the offsets that were read of a turn: of our records, and holes. A record that
         cannot be read is passed over once its error was raised, because no seek can go past it.
         """
@@ -134,7 +140,7 @@ class Reader:
         else:
             chunk.end = Position(max(fetched.read_up_to, end), chunk.end.leader_epoch)
 
-    def _next(self) -> Iterator[Fetched | Chunk | ArrowChunk]:
+    def _next(self) -> Iterator[FetchedBytes | Chunk | ArrowChunk]:
         """Take out of the buffer, in order, the chunks that may be returned now."""
         waiting = self._fetcher.arrived
         for _ in range(len(waiting)):
@@ -146,7 +152,7 @@ class Reader:
                 continue
             yield one
 
-    def _decoded(self, fetched: Fetched) -> Chunk:
+    def _decoded(self, fetched: FetchedBytes) -> Chunk:
         """The records, without the ones that the group is done with."""
         chunk, where = decode_chunk(fetched, self._decoding), fetched.where
         if where not in self._covered:

@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Protocol
 
 from sharegroup.client.core.positions import Positions
-from sharegroup.client.core.rebalance import Change
-from sharegroup.client.group.committer import Committer
+from sharegroup.client.core.rebalance import AssignmentChange
+from sharegroup.client.group.committer import OffsetCommitter
 from sharegroup.client.group.member import GroupMember
-from sharegroup.client.group.metrics import ConsumerMetrics
+from sharegroup.client.group.metrics import GroupConsumerMetrics
 from sharegroup.client.group.reader import Reader
 from sharegroup.model.ids import TopicPartition
 
@@ -58,13 +58,13 @@ class Rebalancing:
         self,
         member: GroupMember,
         positions: Positions,
-        committer: Committer,
+        committer: OffsetCommitter,
         reader: Reader,
         *,
         commits: bool,
         shares: bool,
         cooperative: bool,
-        metrics: ConsumerMetrics,
+        metrics: GroupConsumerMetrics,
     ) -> None:
         self.on_assigned: RebalanceCallback | None = None
         self.on_revoked: RebalanceCallback | None = None
@@ -107,7 +107,9 @@ class Rebalancing:
     async def give_up(self, *, lost: bool = False) -> None:
         """Tell the application that all its partitions are given up, because it leaves."""
         wheres = self._positions.assigned
-        await self._apply(Change(lost=wheres) if lost else Change(revoked=wheres))
+        await self._apply(
+            AssignmentChange(lost=wheres) if lost else AssignmentChange(revoked=wheres)
+        )
         error, self._error = self._error, None
         if error is not None:
             raise error
@@ -133,7 +135,7 @@ class Rebalancing:
             self._metrics.rebalanced()
             self._member.told()
 
-    async def _apply(self, change: Change) -> None:
+    async def _apply(self, change: AssignmentChange) -> None:
         handling = self._handling
         if change.lost and handling is not None:
             handling.forget(change.lost)  # at once: other members may have these keys already
@@ -154,7 +156,7 @@ class Rebalancing:
             self._begin(change)  # first, so that the callback can seek
             await self._tell(self.on_assigned, change.assigned)
 
-    def _begin(self, change: Change) -> None:
+    def _begin(self, change: AssignmentChange) -> None:
         """Begin to read the partitions that the member gets."""
         self._positions.add(change.assigned, from_group=True)
         if self._shares:

@@ -17,7 +17,7 @@ from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicPartition
 
 
-class Subscription:
+class ConsumerSubscription:
     """See the module.
 
     Attributes:

@@ -20,9 +20,9 @@ from sharegroup.client.core.retry import Pauses, RetryPolicy
 from sharegroup.client.errors import BootstrapError
 from sharegroup.client.network.addresses import Address, parse_addresses
 from sharegroup.client.network.connection import Connection
-from sharegroup.client.network.metadata import MetadataImage, TopicInfo
+from sharegroup.client.network.metadata import MetadataImage, TopicMetadata
 from sharegroup.client.network.node_link import NodeLink
-from sharegroup.client.security.access import Access
+from sharegroup.client.security.access import ConnectionAccess
 from sharegroup.client.security.properties import SecuritySettings, as_security
 from sharegroup.client.security.settings import PLAINTEXT
 from sharegroup.model.errors import (
@@ -97,7 +97,9 @@ class Cluster:
         jitter: random.Random | None = None,
     ) -> None:
         self.security = as_security(security)
-        self._access = Access(self.security) if self.security.protocol != PLAINTEXT else None
+        self._access = (
+            ConnectionAccess(self.security) if self.security.protocol != PLAINTEXT else None
+        )
         self.bootstrap = parse_addresses(bootstrap_servers)
         self.client_id = client_id
         self.request_timeout_ms = request_timeout_ms
@@ -299,7 +301,7 @@ class Cluster:
 
     # --- metadata ---------------------------------------------------------------------------------
 
-    async def topic(self, name: str) -> TopicInfo:
+    async def topic(self, name: str) -> TopicMetadata:
         """A topic, from the cache if possible.
 
         Raises:

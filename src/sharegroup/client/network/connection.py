@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from sharegroup.client.core.handshake import Versions
-from sharegroup.client.core.protocol import Answer, ClientProtocol, Send
+from sharegroup.client.core.protocol import ClientProtocol, ResponseArrived, Send
 from sharegroup.client.network.addresses import Address
 from sharegroup.client.network.versions import CLIENT_VERSIONS
-from sharegroup.client.security.access import PLAIN_ACCESS, Access, Secured
+from sharegroup.client.security.access import PLAIN_ACCESS, ConnectionAccess, Secured
 from sharegroup.client.security.limited_calls import in_thread
 from sharegroup.client.security.tokens import TOKEN_S
 from sharegroup.model.errors import KafkaError, NetworkException, RequestTimedOut, SharegroupError
@@ -44,7 +44,7 @@ class Connection(asyncio.Protocol):
         address: str,
         client_id: str,
         versions: Mapping[Api, Versions],
-        access: Access | None = None,
+        access: ConnectionAccess | None = None,
         secured: Secured = PLAIN_ACCESS,
         prepare_s: float = PREPARE_S,
     ) -> None:
@@ -70,7 +70,7 @@ class Connection(asyncio.Protocol):
         client_id: str,
         timeout_ms: int,
         versions: Mapping[Api, Versions] = CLIENT_VERSIONS,
-        access: Access | None = None,
+        access: ConnectionAccess | None = None,
     ) -> Connection:
         """Connect, and go through the handshake.
 
@@ -175,7 +175,7 @@ class Connection(asyncio.Protocol):
         """Hand each response to its caller."""
         try:
             for event in self._protocol.receive(data):
-                if isinstance(event, Answer):
+                if isinstance(event, ResponseArrived):
                     if not event.caller.done():  # otherwise its caller was cancelled
                         event.caller.set_result(event.response)
                     continue
@@ -251,7 +251,7 @@ class Connection(asyncio.Protocol):
             _fail(answer, NetworkException(error.message))
 
 
-async def _prepared(access: Access, limit_s: float) -> Secured:
+async def _prepared(access: ConnectionAccess, limit_s: float) -> Secured:
     """The TLS context and the login of a new connection."""
     context = None
     if access.security.encrypted:
@@ -265,7 +265,7 @@ async def _prepared(access: Access, limit_s: float) -> Secured:
     return Secured(context, login)
 
 
-async def _login(access: Access, limit_s: float) -> Login:
+async def _login(access: ConnectionAccess, limit_s: float) -> Login:
     if not access.asks_for_tokens:
         return access.login()
     return await asyncio.wrap_future(in_thread(lambda: access.login(limit_s)))

@@ -44,7 +44,7 @@ class PartitionInfo(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicInfo:
+class TopicMetadata:
     """One topic, its partitions in order."""
 
     name: str
@@ -76,7 +76,7 @@ class MetadataImage:
         self.cluster_id: str | None = None
         self.controller_id = NO_LEADER
         self.nodes: dict[int, Node] = {}
-        self.topics: dict[str, TopicInfo] = {}
+        self.topics: dict[str, TopicMetadata] = {}
         self._names: dict[UUID, str] = {}
 
     def apply(self, response: MetadataResponse) -> dict[str, KafkaError]:
@@ -102,7 +102,7 @@ class MetadataImage:
         """The name of the topic with this id."""
         return self._names.get(topic_id)
 
-    def by_id(self, topic_id: UUID) -> TopicInfo | None:
+    def by_id(self, topic_id: UUID) -> TopicMetadata | None:
         """The topic with this id."""
         name = self._names.get(topic_id)
         return None if name is None else self.topics[name]
@@ -126,9 +126,9 @@ class MetadataImage:
             self._forget(name)
 
 
-def _topic_info(name: str, topic: MetadataResponseTopic) -> TopicInfo:
+def _topic_info(name: str, topic: MetadataResponseTopic) -> TopicMetadata:
     partitions = sorted(topic.partitions, key=lambda p: p.partition_index)
-    return TopicInfo(
+    return TopicMetadata(
         name=name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,

@@ -9,7 +9,7 @@ from sharegroup.client.conditions import Conditions
 from sharegroup.client.core.retry import Pauses
 from sharegroup.client.network.addresses import Address
 from sharegroup.client.network.connection import Connection
-from sharegroup.client.security.access import Access
+from sharegroup.client.security.access import ConnectionAccess
 from sharegroup.model.errors import AuthenticationFailed, NetworkException
 
 
@@ -27,7 +27,7 @@ class NodeLink:
         connect_timeout_ms: int,
         pauses: Pauses,
         conditions: Conditions,
-        access: Access | None = None,
+        access: ConnectionAccess | None = None,
     ) -> None:
         self.address = address
         self._client_id = client_id

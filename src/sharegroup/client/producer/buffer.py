@@ -12,11 +12,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
-from sharegroup.client.core.outbox import Batch, Outbox
+from sharegroup.client.core.outbox import Outbox, OutgoingBatch
 from sharegroup.client.errors import BufferExhausted, IllegalState
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
-from sharegroup.client.producer.delivery import Delivery, Failures
+from sharegroup.client.producer.delivery import Delivery, FailedBatches
 from sharegroup.client.producer.outgoing import OutgoingRecord
 from sharegroup.client.producer.partitioner import StickyPartitioner, partition_of_key
 from sharegroup.client.producer.sender import ProduceSender
@@ -81,7 +81,7 @@ class ProduceBuffer:
     sender: ProduceSender
 
     def __init__(self, cluster: Cluster, settings: CheckedProducerSettings) -> None:
-        self.failures = Failures()
+        self.failures = FailedBatches()
         self.crowded = False
         self.size = 0
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -208,11 +208,11 @@ class ProduceBuffer:
     def _refuse(self, record: OutgoingRecord, delivery: Delivery, error: SharegroupError) -> None:
         where = TopicPartition(record.topic, -1 if record.partition is None else record.partition)
         outcome = asyncio.get_running_loop().create_future()
-        batch = Batch.refused(where, record.size, outcome)
+        batch = OutgoingBatch.refused(where, record.size, outcome)
         delivery.enter(batch, 0)
         self.sender.complete(batch, error)
 
-    def done(self, batch: Batch, error: SharegroupError | None) -> None:
+    def done(self, batch: OutgoingBatch, error: SharegroupError | None) -> None:
         """A batch was delivered, or has failed for good."""
         self.size -= batch.size
         if error is None:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Generator
 from typing import Any, Final, NamedTuple
 
-from sharegroup.client.core.outbox import Batch
+from sharegroup.client.core.outbox import OutgoingBatch
 from sharegroup.model.errors import SharegroupError
 
 log = logging.getLogger("sharegroup.client")
@@ -41,7 +41,7 @@ class Delivery:
 
     def __init__(self, timestamp: int) -> None:
         self.timestamp = timestamp
-        self._batch: Batch | None = None
+        self._batch: OutgoingBatch | None = None
         self._index = 0
         self._awaited = False
         self._entered: asyncio.Future[None] | None = None
@@ -99,7 +99,7 @@ class Delivery:
 
     # --- for the producer -------------------------------------------------------------------------
 
-    def enter(self, batch: Batch, index: int) -> None:
+    def enter(self, batch: OutgoingBatch, index: int) -> None:
         """The record is in this batch. A refused record has a batch of its own, which fails."""
         self._batch = batch
         self._index = index
@@ -122,7 +122,7 @@ class Delivery:
         return self._entered
 
 
-class Failures:
+class FailedBatches:
     """Failed batches, kept while they have records that nobody has awaited.
 
     When a failed record can no longer be awaited, one line is logged. The next line comes only
@@ -130,10 +130,12 @@ class Failures:
     """
 
     def __init__(self) -> None:
-        self._batches: deque[tuple[Batch, SharegroupError]] = deque(maxlen=_KEPT_FAILURES_MAX)
+        self._batches: deque[tuple[OutgoingBatch, SharegroupError]] = deque(
+            maxlen=_KEPT_FAILURES_MAX
+        )
         self._logged = False
 
-    def add(self, batch: Batch, error: SharegroupError) -> None:
+    def add(self, batch: OutgoingBatch, error: SharegroupError) -> None:
         """This batch has failed for good."""
         batch.failures = self
         self._batches.append((batch, error))
@@ -144,7 +146,7 @@ class Failures:
         """A batch was delivered: the next failure is logged again."""
         self._logged = False
 
-    def dropped(self, batch: Batch) -> None:
+    def dropped(self, batch: OutgoingBatch) -> None:
         """A record of this batch has failed, and nobody can await it any more."""
         if self._logged:
             return

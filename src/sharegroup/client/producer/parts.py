@@ -15,7 +15,7 @@ from sharegroup.client.producer.buffer import ProduceBuffer
 from sharegroup.client.producer.sender import ProduceSender
 from sharegroup.client.producer.settings import CheckedProducerSettings
 from sharegroup.client.producer.starting import ProducerStart
-from sharegroup.client.producer.transactions import TransactionCoordinator
+from sharegroup.client.producer.transactions import TransactionRequests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +29,9 @@ class ProducerParts:
     buffer: ProduceBuffer
     sender: ProduceSender
     starting: ProducerStart
-    transactions: TransactionCoordinator | None
+    transactions: TransactionRequests | None
 
-    def own_transactions(self) -> TransactionCoordinator:
+    def own_transactions(self) -> TransactionRequests:
         """The requests about transactions. Raises IllegalState: there is no transactional id."""
         if self.transactions is None:
             raise IllegalState("transactions need a transactional_id")
@@ -54,7 +54,7 @@ def producer_parts(
     buffer = ProduceBuffer(cluster, settings)
     transactions = None
     if settings.transactional_id is not None:
-        transactions = TransactionCoordinator(
+        transactions = TransactionRequests(
             cluster,
             settings.transactional_id,
             settings.transaction_timeout_ms,

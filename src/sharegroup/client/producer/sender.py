@@ -12,11 +12,11 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
 from sharegroup.client.core.access_errors import error_on
-from sharegroup.client.core.outbox import IN_FLIGHT_MAX, Batch, Outbox, ProducerIdentity
+from sharegroup.client.core.outbox import IN_FLIGHT_MAX, Outbox, OutgoingBatch, ProducerIdentity
 from sharegroup.client.core.retry import PausesByKey
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
-from sharegroup.client.producer.transactions import TransactionCoordinator
+from sharegroup.client.producer.transactions import TransactionRequests
 from sharegroup.model.errors import (
     DuplicateSequenceNumber,
     KafkaError,
@@ -73,8 +73,8 @@ class ProduceSender:
         acks: int,
         linger_s: float,
         max_request_size: int,
-        on_done: Callable[[Batch, SharegroupError | None], None],
-        transactions: TransactionCoordinator | None = None,
+        on_done: Callable[[OutgoingBatch, SharegroupError | None], None],
+        transactions: TransactionRequests | None = None,
     ) -> None:
         self._transactions = transactions
         self._adding: asyncio.Task[None] | None = None
@@ -143,7 +143,7 @@ class ProduceSender:
         """Send all due batches. Returns when the next one is due."""
         self._cluster.refresh_when_old()
         linger_s = 0.0 if self.flushing or self.pressed else self._linger_s
-        requests: dict[int, list[tuple[Outbox, Batch]]] = {}
+        requests: dict[int, list[tuple[Outbox, OutgoingBatch]]] = {}
         sizes: Counter[int] = Counter()
         later: list[float] = []
         for outbox in list(self._outboxes):
@@ -203,7 +203,7 @@ class ProduceSender:
 
     # --- transactions -----------------------------------------------------------------------------
 
-    def _belongs(self, transactions: TransactionCoordinator, outbox: Outbox) -> bool:
+    def _belongs(self, transactions: TransactionRequests, outbox: Outbox) -> bool:
         """Records may be sent to the outbox's partition: it is part of the open transaction."""
         machine = transactions.machine
         self._identity = machine.identity
@@ -213,7 +213,7 @@ class ProduceSender:
             self._adding = asyncio.create_task(self._add_partitions(transactions))
         return False
 
-    async def _add_partitions(self, transactions: TransactionCoordinator) -> None:
+    async def _add_partitions(self, transactions: TransactionRequests) -> None:
         try:
             await transactions.add_partitions()
         except KafkaError as error:
@@ -236,7 +236,7 @@ class ProduceSender:
 
     # --- one request ------------------------------------------------------------------------------
 
-    def _send(self, node_id: int, batches: list[tuple[Outbox, Batch]]) -> None:
+    def _send(self, node_id: int, batches: list[tuple[Outbox, OutgoingBatch]]) -> None:
         self._under_way[node_id] += 1
         self._begin(self._request(node_id, batches))
 
@@ -245,7 +245,7 @@ class ProduceSender:
         self._requests.add(task)
         task.add_done_callback(self._requests.discard)
 
-    async def _request(self, node_id: int, batches: list[tuple[Outbox, Batch]]) -> None:
+    async def _request(self, node_id: int, batches: list[tuple[Outbox, OutgoingBatch]]) -> None:
         topics: dict[str, list[PartitionProduceData]] = {}
         for outbox, batch in batches:
             data = PartitionProduceData(
@@ -289,7 +289,7 @@ class ProduceSender:
                 self._recovered(outbox)
                 self.complete(batch, None, answer.base_offset, answer.log_append_time_ms)
 
-    def _failed(self, outbox: Outbox, batch: Batch, error: KafkaError) -> None:
+    def _failed(self, outbox: Outbox, batch: OutgoingBatch, error: KafkaError) -> None:
         if isinstance(error, DuplicateSequenceNumber):  # in the log; the broker forgot its offset
             outbox.succeeded(batch)
             self.complete(batch, None)
@@ -307,7 +307,7 @@ class ProduceSender:
             outbox.gave_up(batch)
             self.complete(batch, error)
 
-    def _split(self, outbox: Outbox, batch: Batch, error: KafkaError) -> None:
+    def _split(self, outbox: Outbox, batch: OutgoingBatch, error: KafkaError) -> None:
         parts = outbox.split(batch)
         log.info("sending a batch again in %d parts: %s", len(parts), error)
         batch.release()
@@ -315,7 +315,7 @@ class ProduceSender:
 
     def complete(
         self,
-        batch: Batch,
+        batch: OutgoingBatch,
         error: SharegroupError | None,
         base_offset: int = -1,
         append_time_ms: int = -1,
@@ -401,7 +401,7 @@ class ProduceSender:
                     self.complete(batch, error)
 
 
-def _too_large(batch: Batch, error: KafkaError) -> KafkaError:
+def _too_large(batch: OutgoingBatch, error: KafkaError) -> KafkaError:
     """The error of a batch of one record; its text names the record by its key."""
     key = batch.records()[0].key
     named = "without a key" if key is None else f"with the key {key[:_KEY_SHOWN_MAX]!r}"

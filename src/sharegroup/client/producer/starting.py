@@ -7,7 +7,7 @@ from typing import Any
 
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.producer.sender import ProduceSender
-from sharegroup.client.producer.transactions import TransactionCoordinator
+from sharegroup.client.producer.transactions import TransactionRequests
 
 
 class ProducerStart:
@@ -23,7 +23,7 @@ class ProducerStart:
     def __init__(
         self,
         cluster: Cluster,
-        transactions: TransactionCoordinator | None,
+        transactions: TransactionRequests | None,
         sender: ProduceSender,
     ) -> None:
         self.loop: asyncio.AbstractEventLoop | None = None

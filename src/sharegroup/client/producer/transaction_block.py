@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any
 
-from sharegroup.client.core.transaction import TransactionState
+from sharegroup.client.core.transaction import ProducerTransactionState
 from sharegroup.client.errors import TransactionAborted
 from sharegroup.client.producer.parts import ProducerParts
 from sharegroup.model.errors import InvalidProducerEpoch, ProducerFenced, SharegroupError
@@ -66,14 +66,14 @@ class Transaction:
             await self._all_through()
             await self._coordinator.end(commit=True)
         except SharegroupError:
-            if self._coordinator.machine.state is TransactionState.OPEN:
+            if self._coordinator.machine.state is ProducerTransactionState.OPEN:
                 await self.abort()
             raise
 
     async def abort(self) -> None:
         """Drop the records that are not sent yet, wait for those under way, and abort."""
         machine = self._coordinator.machine
-        if machine.state is not TransactionState.OPEN:
+        if machine.state is not ProducerTransactionState.OPEN:
             return
         machine.failed(TransactionAborted("the transaction was aborted"))
         self._parts.sender.drop()

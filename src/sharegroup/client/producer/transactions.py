@@ -10,7 +10,7 @@ from sharegroup.client.admin.topic_requests import by_topic
 from sharegroup.client.core.committed_offsets import OffsetAndMetadata
 from sharegroup.client.core.outbox import ProducerIdentity
 from sharegroup.client.core.rebalance import MemberIdentity
-from sharegroup.client.core.transaction import Transactions, TransactionState
+from sharegroup.client.core.transaction import ProducerTransactions, ProducerTransactionState
 from sharegroup.client.network.cluster import GROUP, TRANSACTION, Cluster
 from sharegroup.client.network.retrying import retrying
 from sharegroup.model.errors import (
@@ -53,7 +53,7 @@ _FENCING = (ProducerFenced, InvalidProducerEpoch)
 _FATAL = (*_FENCING, InvalidTxnState, TransactionalIdAuthorizationFailed)
 
 
-class TransactionCoordinator:
+class TransactionRequests:
     """See the module.
 
     Args:
@@ -64,7 +64,7 @@ class TransactionCoordinator:
     def __init__(
         self, cluster: Cluster, transactional_id: str, timeout_ms: int, block_ms: int
     ) -> None:
-        self.machine = Transactions()
+        self.machine = ProducerTransactions()
         self._cluster = cluster
         self._id = transactional_id
         self._timeout_ms = timeout_ms
@@ -216,7 +216,7 @@ class TransactionCoordinator:
             machine.refused(error)
             raise
         except KafkaError as error:
-            if machine.state is TransactionState.ENDING:
+            if machine.state is ProducerTransactionState.ENDING:
                 machine.fenced(error)  # whether the transaction was committed is not known
             else:
                 machine.failed(error)

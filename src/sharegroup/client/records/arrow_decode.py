@@ -1,7 +1,7 @@
 """Decodes fetched bytes into Arrow record batches, for acquired offsets only.
 
 What :mod:`sharegroup.client.records.decode` does record by record happens here column by column:
-one :class:`~sharegroup.client.core.record.Delivery` for each record batch, with one byte per
+one :class:`~sharegroup.client.core.record.HeldDelivery` for each record batch, with one byte per
 offset between its first and its last record. Gaps, damaged batches and missing records get the same
 acknowledgement types in both modules.
 """
@@ -18,7 +18,7 @@ from sharegroup.arrow.records import Bytes, Ints
 from sharegroup.arrow.rows import RowBuilder
 from sharegroup.client.core.acknowledgements import SENT, UNDECIDED, AckType
 from sharegroup.client.core.fetched import FetchedPartition
-from sharegroup.client.core.record import Delivery
+from sharegroup.client.core.record import HeldDelivery
 from sharegroup.client.errors import CorruptRecordBatch
 from sharegroup.client.records.damage import note_astray, note_damage
 from sharegroup.model.errors import CorruptMessage
@@ -49,7 +49,7 @@ class ArrowDecoding(NamedTuple):
         return self.rows_wanted * 5 // 4
 
 
-class ArrowDelivery(Delivery):
+class ArrowDelivery(HeldDelivery):
     """A delivery whose ``records`` are one Arrow record batch, ascending in offset. Offsets between
     the records that were not acquired count as sent.
     """

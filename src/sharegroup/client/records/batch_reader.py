@@ -13,7 +13,7 @@ from typing import Any, Final
 from sharegroup.client.core.compiled_batches import batches_in, records_in
 from sharegroup.client.core.record import Headers, PlainFields
 from sharegroup.records import walk
-from sharegroup.records.batches import Piece
+from sharegroup.records.batches import PlacedBatch
 from sharegroup.records.check import check_counts, plain_records, walk_plain
 from sharegroup.records.pure import LONG, field, number
 from sharegroup.wire.batch import (
@@ -32,7 +32,7 @@ _ATTRIBUTES_AT: Final = 22
 
 def pieces_of(
     data: bytes, check_crcs: bool, wanted: Callable[[int, int], bool]
-) -> list[Piece[list[Any] | None]] | None:
+) -> list[PlacedBatch[list[Any] | None]] | None:
     """The fast path: all batches of a fetch, if all are valid and none is compressed, which is the
     usual case. None: the caller must read each batch by itself.
 
@@ -42,11 +42,11 @@ def pieces_of(
     """
     if not walk.run_is_plain(data):
         return None
-    pieces: list[Piece[list[Any] | None]] = []
+    pieces: list[PlacedBatch[list[Any] | None]] = []
     try:
         for batch in batches_in(data):
             first, last = batch.base_offset, batch.next_offset - 1
-            piece: Piece[list[Any] | None] = Piece(first, last, None, None)
+            piece: PlacedBatch[list[Any] | None] = PlacedBatch(first, last, None, None)
             pieces.append(piece)
             if not wanted(first, last):
                 continue

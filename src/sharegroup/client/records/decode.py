@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from sharegroup.client.core.acknowledgements import UNDECIDED, AckType
 from sharegroup.client.core.fetched import FetchedPartition
-from sharegroup.client.core.record import Delivery, Fields, PlainFields, Record, delivery_of
+from sharegroup.client.core.record import Fields, HeldDelivery, PlainFields, Record, delivery_of
 from sharegroup.client.errors import RecordDeserializationError
 from sharegroup.client.records.batch_reader import pieces_of, records_of
 from sharegroup.client.records.damage import note_astray, note_damage
@@ -71,7 +71,7 @@ def not_collecting() -> Iterator[None]:
 
 def decode_all(
     fetched: Sequence[FetchedPartition], decoding: Decoding = AS_BYTES
-) -> list[Delivery]:
+) -> list[HeldDelivery]:
     """As :func:`decode_fetched`, for several partitions. The garbage collector is off meanwhile: it
     took half of the time, scanning thousands of new objects that are all in use.
     """
@@ -79,7 +79,7 @@ def decode_all(
         return [delivery for one in fetched for delivery in decode_fetched(one, decoding)]
 
 
-def decode_fetched(fetched: FetchedPartition, decoding: Decoding = AS_BYTES) -> list[Delivery]:
+def decode_fetched(fetched: FetchedPartition, decoding: Decoding = AS_BYTES) -> list[HeldDelivery]:
     """The deliveries of one fetched partition, in the order of their offsets."""
     deliveries = _empty_deliveries(fetched)
     if not deliveries:
@@ -113,7 +113,7 @@ def decode_fetched(fetched: FetchedPartition, decoding: Decoding = AS_BYTES) -> 
 
 
 def _read(
-    records: bytes, deliveries: Sequence[Delivery], decoding: Decoding
+    records: bytes, deliveries: Sequence[HeldDelivery], decoding: Decoding
 ) -> Placed[list[Any] | None]:
     """Read the batches that overlap ``deliveries``; skip the others."""
     lasts = [delivery.last for delivery in deliveries]
@@ -131,12 +131,12 @@ def _read(
     return Placed(pieces, [], None)
 
 
-def _empty_deliveries(fetched: FetchedPartition) -> list[Delivery]:
+def _empty_deliveries(fetched: FetchedPartition) -> list[HeldDelivery]:
     partition = TopicIdPartition(fetched.topic_id, fetched.partition)
     name = TopicPartition(fetched.topic, fetched.partition)
     lease, deadline = fetched.lease, fetched.lock_deadline
     return [
-        Delivery(
+        HeldDelivery(
             partition,
             name,
             OffsetRange(one.first, one.last),
@@ -150,14 +150,14 @@ def _empty_deliveries(fetched: FetchedPartition) -> list[Delivery]:
     ]
 
 
-def _beginning_before(deliveries: list[Delivery], at: int, end: int) -> Sequence[Delivery]:
+def _beginning_before(deliveries: list[HeldDelivery], at: int, end: int) -> Sequence[HeldDelivery]:
     stop = at
     while stop < len(deliveries) and deliveries[stop].first < end:
         stop += 1
     return deliveries[at:stop]
 
 
-def _within(delivery: Delivery, raw: list[Any], first: int, end: int) -> list[Any]:
+def _within(delivery: HeldDelivery, raw: list[Any], first: int, end: int) -> list[Any]:
     if delivery.first <= first and end - 1 <= delivery.last:
         return raw
     return [one for one in raw if delivery.first <= one.offset <= delivery.last]
@@ -206,7 +206,7 @@ def deserialized(record: Record, decoding: Decoding) -> Record:
     return Record(fields, delivery_of(record))
 
 
-def _fill(delivery: Delivery, raw: Sequence[Fields], first: int, last: int) -> None:
+def _fill(delivery: HeldDelivery, raw: Sequence[Fields], first: int, last: int) -> None:
     delivery.records += map(Record, raw, repeat(delivery))
     if len(raw) == last - first + 1:
         delivery.mark(first, last, UNDECIDED)
@@ -215,9 +215,9 @@ def _fill(delivery: Delivery, raw: Sequence[Fields], first: int, last: int) -> N
         delivery.types[one.offset - delivery.first] = UNDECIDED
 
 
-def _parts(delivery: Delivery, unreadable: list[_Unreadable]) -> list[Delivery]:
+def _parts(delivery: HeldDelivery, unreadable: list[_Unreadable]) -> list[HeldDelivery]:
     """The delivery, cut so that each unreadable part is a delivery of its own."""
-    parts: list[Delivery] = []
+    parts: list[HeldDelivery] = []
     first = delivery.first
     for one in unreadable:
         begin, last = max(one.first, first), min(one.last, delivery.last)
@@ -237,7 +237,7 @@ def _parts(delivery: Delivery, unreadable: list[_Unreadable]) -> list[Delivery]:
     return parts
 
 
-def _part_of(delivery: Delivery, first: int, last: int) -> Delivery:
+def _part_of(delivery: HeldDelivery, first: int, last: int) -> HeldDelivery:
     part = delivery.part(first, last)
     part.types[:] = delivery.types[first - delivery.first : last - delivery.first + 1]
     part.records = [
@@ -246,7 +246,7 @@ def _part_of(delivery: Delivery, first: int, last: int) -> Delivery:
     return part
 
 
-def _release_missing(deliveries: list[Delivery], end: int) -> None:
+def _release_missing(deliveries: list[HeldDelivery], end: int) -> None:
     """Release offsets that were acquired and not sent to us; acknowledged as gaps, their records
     would be lost."""
     missing = [one for one in deliveries if one.last >= end]

@@ -35,7 +35,7 @@ class Secured(NamedTuple):
 PLAIN_ACCESS = Secured(None, None)
 
 
-class Access:
+class ConnectionAccess:
     """Makes the TLS contexts and the logins of one client's connections.
 
     Args:
@@ -114,13 +114,13 @@ class Access:
         return context
 
 
-_accesses: dict[Security, Access] = {}
+_accesses: dict[Security, ConnectionAccess] = {}
 
 
-def shared_access(security: Security) -> Access | None:
-    """One :class:`Access` for all callers in this process with these settings, so that tokens and
-    contexts are made once; None: connections need none.
+def shared_access(security: Security) -> ConnectionAccess | None:
+    """One :class:`ConnectionAccess` for all callers in this process with these settings, so that
+    tokens and contexts are made once; None: connections need none.
     """
     if security.protocol == PLAINTEXT:
         return None
-    return _accesses.setdefault(security, Access(security))
+    return _accesses.setdefault(security, ConnectionAccess(security))

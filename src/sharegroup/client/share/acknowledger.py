@@ -15,7 +15,7 @@ from sharegroup.client.core.acknowledgements import (
 from sharegroup.client.core.fetched import Acknowledged
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import pause
-from sharegroup.client.share.metrics import ConsumerMetrics
+from sharegroup.client.share.metrics import ShareConsumerMetrics
 from sharegroup.client.share.node_session import NodeSession
 from sharegroup.client.share.node_sessions import NodeSessions
 from sharegroup.model.errors import (
@@ -63,7 +63,7 @@ class Acknowledger:
         sessions: NodeSessions,
         wanted: Callable[[], Collection[TopicIdPartition]],
         on_acknowledged: Callable[[Acknowledged], None] | None,
-        metrics: ConsumerMetrics,
+        metrics: ShareConsumerMetrics,
     ) -> None:
         self._cluster = cluster
         self._sessions = sessions

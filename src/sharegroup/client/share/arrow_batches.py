@@ -20,12 +20,12 @@ from sharegroup.arrow.records import Bytes, Ints
 from sharegroup.arrow.schema import column_names
 from sharegroup.client.core.acknowledgements import RENEWING, SENT, AckType
 from sharegroup.client.core.held_deliveries import Holdings
-from sharegroup.client.core.record import Delivery
+from sharegroup.client.core.record import HeldDelivery
 from sharegroup.client.core.setting_checks import check_positive
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.records.arrow_decode import ArrowDecoding, RecordBatch, decode_arrow
 from sharegroup.client.records.decode import Decoding
-from sharegroup.client.share.fetcher import FetchSettings
+from sharegroup.client.share.fetcher import ShareFetchSettings
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicPartition
 
@@ -70,7 +70,7 @@ class ArrowForm:
         )
         self.name = "Arrow batches" + (" with headers" if include_headers else "")
 
-    def settings(self, settings: FetchSettings) -> FetchSettings:
+    def settings(self, settings: ShareFetchSettings) -> ShareFetchSettings:
         """The fetch settings for this form."""
         decode = partial(decode_arrow, decoding=self._decoding)
         return replace(settings, max_records=self._decoding.rows_wanted, decode=decode)
@@ -118,12 +118,12 @@ def answer_rows(holdings: Holdings, table: Any, answers: Any) -> None:
 
 
 class _Change(NamedTuple):
-    delivery: Delivery
+    delivery: HeldDelivery
     indices: Ints
     types: Bytes
 
 
-def _changes(places: Places, codes: Bytes, hands: Sequence[Delivery]) -> list[_Change]:
+def _changes(places: Places, codes: Bytes, hands: Sequence[HeldDelivery]) -> list[_Change]:
     """The types to set: for each delivery, its offsets and their new types."""
     offsets = places.offsets
     waits = codes != NOTHING
@@ -145,7 +145,7 @@ def _changes(places: Places, codes: Bytes, hands: Sequence[Delivery]) -> list[_C
     return found
 
 
-def _reason(offset: int, hands: Sequence[Delivery]) -> str:
+def _reason(offset: int, hands: Sequence[HeldDelivery]) -> str:
     for delivery in reversed(hands):
         if delivery.first <= offset <= delivery.last:
             return _CLOSED[delivery.types[offset - delivery.first]]

@@ -8,7 +8,7 @@ from typing import Any
 
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.share.commits import ShareCommits
-from sharegroup.client.share.decisions import Decisions
+from sharegroup.client.share.decisions import ConsumerDecisions
 from sharegroup.client.share.life import ShareLife
 from sharegroup.client.share.parts import ShareParts, share_parts
 from sharegroup.client.share.polling import SharePolling
@@ -22,7 +22,7 @@ class ShareCalls:
     parts: ShareParts
     life: ShareLife
     polling: SharePolling
-    decisions: Decisions
+    decisions: ConsumerDecisions
     commits: ShareCommits
 
 
@@ -45,5 +45,9 @@ def share_calls(
     parts = share_parts(topics, share_settings(group_id, settings), cluster)
     life = ShareLife(parts)
     return ShareCalls(
-        parts, life, SharePolling(parts, life), Decisions(parts, life), ShareCommits(parts, life)
+        parts,
+        life,
+        SharePolling(parts, life),
+        ConsumerDecisions(parts, life),
+        ShareCommits(parts, life),
     )

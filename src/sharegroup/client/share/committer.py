@@ -27,7 +27,7 @@ again within this time.
 """
 
 
-class Committer:
+class AcknowledgementCommitter:
     """Takes decided acknowledgements from the holdings, sends them through the member, and tells
     the callback.
 

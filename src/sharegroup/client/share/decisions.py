@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ARROW_BATCHES: Final = "sharegroup.client.share.arrow_batches"
 
 
-class Decisions:
+class ConsumerDecisions:
     """See the module. Errors are as in ``ShareConsumer.accept``."""
 
     def __init__(self, parts: ShareParts, life: ShareLife) -> None:

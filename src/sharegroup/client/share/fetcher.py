@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sharegroup.client.core.fetched import FetchedPartition
-from sharegroup.client.core.record import Delivery
+from sharegroup.client.core.record import HeldDelivery
 from sharegroup.client.errors import CorruptRecordBatch
 from sharegroup.client.share.share_member import ShareMember
 from sharegroup.model.errors import KafkaError
 
-Decode = Callable[[Sequence[FetchedPartition]], Sequence[Delivery]]
+Decode = Callable[[Sequence[FetchedPartition]], Sequence[HeldDelivery]]
 
 log = logging.getLogger("sharegroup.client")
 
@@ -32,7 +32,7 @@ the application's own work would delay it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FetchSettings:
+class ShareFetchSettings:
     """The settings of every fetch of a consumer."""
 
     max_records: int
@@ -43,7 +43,7 @@ class FetchSettings:
     decode: Decode
 
 
-class Fetcher:
+class ShareFetcher:
     """Fetches through a member and decodes.
 
     A fetch that waits at the broker would delay the commits sent after it, and the locks of
@@ -57,7 +57,7 @@ class Fetcher:
         errors: partitions refused with a permanent error, which the consumer raises.
     """
 
-    def __init__(self, member: ShareMember, settings: FetchSettings) -> None:
+    def __init__(self, member: ShareMember, settings: ShareFetchSettings) -> None:
         self.errors: deque[KafkaError] = deque()
         self._member = member
         self.settings = settings
@@ -72,7 +72,7 @@ class Fetcher:
         """The next fetch is under way."""
         return self._ahead is not None
 
-    async def fetch(self, wait_s: float) -> Sequence[Delivery]:
+    async def fetch(self, wait_s: float) -> Sequence[HeldDelivery]:
         """The next deliveries; empty when there are none within ``wait_s``, or within
         ``max_wait_ms``.
 
@@ -102,11 +102,11 @@ class Fetcher:
         self._ahead = None
         return ahead.result()
 
-    async def last(self, wait_s: float) -> Sequence[Delivery]:
+    async def last(self, wait_s: float) -> Sequence[HeldDelivery]:
         """The results of fetches under way, within ``wait_s``. Starts no new fetch."""
         return [*await self.stop(), *self._decode(await self._member.last_fetched(wait_s))]
 
-    async def stop(self) -> Sequence[Delivery]:
+    async def stop(self) -> Sequence[HeldDelivery]:
         """Wait for the prefetch (it does not wait at the broker). Returns the deliveries that
         nobody will process.
         """
@@ -152,7 +152,7 @@ class Fetcher:
         if fetched:
             self._member.metrics.fetched(size, count)
 
-    def _decode(self, fetched: list[FetchedPartition]) -> Sequence[Delivery]:
+    def _decode(self, fetched: list[FetchedPartition]) -> Sequence[HeldDelivery]:
         self.errors.extend(one.error for one in fetched if one.error is not None)
         deliveries = self.settings.decode([one for one in fetched if one.error is None])
         damaged = {id(d.error) for d in deliveries if isinstance(d.error, CorruptRecordBatch)}
@@ -162,6 +162,6 @@ class Fetcher:
 
 
 def _seen(task: asyncio.Task[list[FetchedPartition]]) -> None:
-    """Mark a prefetch's error as seen: the next :meth:`Fetcher.fetch`, if any, raises it."""
+    """Mark a prefetch's error as seen: the next :meth:`ShareFetcher.fetch`, if any, raises it."""
     if not task.cancelled() and (error := task.exception()) is not None:
         log.debug("fetch ahead: %s", error)

@@ -7,10 +7,10 @@ import logging
 from typing import Final
 
 from sharegroup.client.core.access_errors import error_of_member
-from sharegroup.client.core.membership import Membership, MemberState
+from sharegroup.client.core.membership import MemberState, ShareMembership
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.member_loop import MemberLoop, now_ms
-from sharegroup.client.share.metrics import ConsumerMetrics
+from sharegroup.client.share.metrics import ShareConsumerMetrics
 from sharegroup.model.errors import (
     CoordinatorNotAvailable,
     KafkaError,
@@ -36,7 +36,9 @@ class Heartbeats(MemberLoop):
     task.
     """
 
-    def __init__(self, cluster: Cluster, membership: Membership, metrics: ConsumerMetrics) -> None:
+    def __init__(
+        self, cluster: Cluster, membership: ShareMembership, metrics: ShareConsumerMetrics
+    ) -> None:
         super().__init__("share-group-heartbeats")
         self._cluster = cluster
         self._membership = membership

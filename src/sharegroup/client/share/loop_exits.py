@@ -6,7 +6,7 @@ import asyncio
 from typing import Final
 
 from sharegroup.client.core.held_deliveries import Holdings, Iteration
-from sharegroup.client.share.committer import Committer
+from sharegroup.client.share.committer import AcknowledgementCommitter
 from sharegroup.client.share.receiver import Receiver
 
 KEEP_S: Final = 1.0
@@ -16,10 +16,12 @@ _TURNS_UNTIL_LEFT: Final = 4
 and have ended the loop over the consumer in them."""
 
 
-class Leaving:
+class LoopExits:
     """See the module."""
 
-    def __init__(self, holdings: Holdings, committer: Committer, receiver: Receiver) -> None:
+    def __init__(
+        self, holdings: Holdings, committer: AcknowledgementCommitter, receiver: Receiver
+    ) -> None:
         self._holdings = holdings
         self._committer = committer
         self._receiver = receiver

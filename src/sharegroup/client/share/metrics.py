@@ -15,7 +15,7 @@ COORDINATOR_GROUP: Final = "consumer-share-coordinator-metrics"
 FETCH_GROUP: Final = "consumer-share-fetch-manager-metrics"
 
 
-class ConsumerMetrics(ReadingMetrics):
+class ShareConsumerMetrics(ReadingMetrics):
     """See the module, and :class:`ReadingMetrics`."""
 
     def __init__(self, now: Callable[[], float]) -> None:

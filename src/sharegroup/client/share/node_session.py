@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from sharegroup.client.core.access_errors import error_on
 from sharegroup.client.core.acknowledgements import AcknowledgedRange
-from sharegroup.client.core.fetched import Acknowledged, AcquiredRange, FetchedPartition, Lease
+from sharegroup.client.core.fetched import Acknowledged, FetchedPartition, Lease, LockedRange
 from sharegroup.client.core.share_session import Acknowledgements, FetchLimits, ShareSession
 from sharegroup.client.network.cluster import Cluster
-from sharegroup.client.share.metrics import ConsumerMetrics
+from sharegroup.client.share.metrics import ShareConsumerMetrics
 from sharegroup.model.errors import (
     InvalidRecordState,
     InvalidShareSessionEpoch,
@@ -58,7 +58,7 @@ class NodeSession:
         node_id: int,
         group_id: str,
         member_id: str,
-        metrics: ConsumerMetrics,
+        metrics: ShareConsumerMetrics,
         displaced: Callable[[], None],
     ) -> None:
         self.node_id = node_id
@@ -192,7 +192,7 @@ class NodeSession:
             partition=partition.partition,
             records=bytes(data.records or b""),
             acquired=[
-                AcquiredRange(a.first_offset, a.last_offset, a.delivery_count)
+                LockedRange(a.first_offset, a.last_offset, a.delivery_count)
                 for a in data.acquired_records
             ],
             error=_error(data.error_code, data.error_message, topic),

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 from sharegroup.client.network.cluster import Cluster
-from sharegroup.client.share.metrics import ConsumerMetrics
+from sharegroup.client.share.metrics import ShareConsumerMetrics
 from sharegroup.client.share.node_session import NodeSession
 from sharegroup.model.errors import RetriableError
 from sharegroup.model.ids import TopicIdPartition
@@ -28,7 +28,7 @@ class NodeSessions:
         cluster: Cluster,
         group_id: str,
         member_id: str,
-        metrics: ConsumerMetrics,
+        metrics: ShareConsumerMetrics,
         displaced: Callable[[], None],
     ) -> None:
         self._cluster = cluster

@@ -16,9 +16,9 @@ from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.metadata import PartitionNames
 from sharegroup.client.records.decode import Decoding, decode_all, decoding_of
 from sharegroup.client.share.commit_callback import CommitCallback
-from sharegroup.client.share.committer import Committer
-from sharegroup.client.share.fetcher import Fetcher, FetchSettings
-from sharegroup.client.share.loop_exits import Leaving
+from sharegroup.client.share.committer import AcknowledgementCommitter
+from sharegroup.client.share.fetcher import ShareFetcher, ShareFetchSettings
+from sharegroup.client.share.loop_exits import LoopExits
 from sharegroup.client.share.receiver import Receiver
 from sharegroup.client.share.settings import ShareSettings
 from sharegroup.client.share.share_member import ShareMember
@@ -37,11 +37,11 @@ class ShareParts:
     names: PartitionNames
     callback: CommitCallback
     member: ShareMember
-    fetcher: Fetcher
+    fetcher: ShareFetcher
     holdings: Holdings
-    committer: Committer
+    committer: AcknowledgementCommitter
     receiver: Receiver
-    leaving: Leaving
+    leaving: LoopExits
     wakeup: WakeupCall
 
 
@@ -81,9 +81,9 @@ def share_parts(
         poll_interval_max_ms=settings.max_poll_interval_ms,
         on_acknowledged=callback.note,
     )
-    fetcher = Fetcher(
+    fetcher = ShareFetcher(
         member,
-        FetchSettings(
+        ShareFetchSettings(
             max_records=settings.max_poll_records,
             max_bytes=settings.fetch_max_bytes,
             min_bytes=settings.fetch_min_bytes,
@@ -93,7 +93,7 @@ def share_parts(
         ),
     )
     holdings = Holdings(settings.mode)
-    committer = Committer(holdings, member, callback)
+    committer = AcknowledgementCommitter(holdings, member, callback)
     receiver = Receiver(member, fetcher, holdings, committer, callback, names)
     return ShareParts(
         settings=settings,
@@ -107,6 +107,6 @@ def share_parts(
         holdings=holdings,
         committer=committer,
         receiver=receiver,
-        leaving=Leaving(holdings, committer, receiver),
+        leaving=LoopExits(holdings, committer, receiver),
         wakeup=WakeupCall(),
     )

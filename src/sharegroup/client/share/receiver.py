@@ -9,8 +9,8 @@ from typing import TypeVar
 from sharegroup.client.core.held_deliveries import Holdings, Iteration
 from sharegroup.client.network.metadata import PartitionNames
 from sharegroup.client.share.commit_callback import CommitCallback
-from sharegroup.client.share.committer import Committer
-from sharegroup.client.share.fetcher import Fetcher
+from sharegroup.client.share.committer import AcknowledgementCommitter
+from sharegroup.client.share.fetcher import ShareFetcher
 from sharegroup.client.share.share_member import ShareMember
 
 T = TypeVar("T")
@@ -26,9 +26,9 @@ class Receiver:
     def __init__(
         self,
         member: ShareMember,
-        fetcher: Fetcher,
+        fetcher: ShareFetcher,
         holdings: Holdings,
-        committer: Committer,
+        committer: AcknowledgementCommitter,
         callback: CommitCallback,
         names: PartitionNames,
     ) -> None:

@@ -17,14 +17,14 @@ from sharegroup.client.core.acknowledgements import (
     AckType,
 )
 from sharegroup.client.core.fetched import Acknowledged, FetchedPartition
-from sharegroup.client.core.membership import Membership, MemberState
+from sharegroup.client.core.membership import MemberState, ShareMembership
 from sharegroup.client.core.retry import PausesByKey
 from sharegroup.client.core.share_session import FetchLimits
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.member_loop import new_member_id, now_ms
 from sharegroup.client.share.acknowledger import Acknowledger, AckOutcomes, as_outcome
 from sharegroup.client.share.heartbeats import Heartbeats
-from sharegroup.client.share.metrics import ConsumerMetrics
+from sharegroup.client.share.metrics import ShareConsumerMetrics
 from sharegroup.client.share.node_session import WITHOUT_RECORDS_FEATURE, NodeSession
 from sharegroup.client.share.node_sessions import NodeSessions, within
 from sharegroup.model.errors import (
@@ -78,10 +78,10 @@ class ShareMember:
         self.member_id = member_id or new_member_id(cluster)
         self._cluster = cluster
         self._topics = tuple(sorted(set(subscribed_topics)))
-        self._membership = Membership(
+        self._membership = ShareMembership(
             group_id, self.member_id, rack_id=rack_id, poll_interval_max_ms=poll_interval_max_ms
         )
-        self.metrics = ConsumerMetrics(lambda: asyncio.get_running_loop().time())
+        self.metrics = ShareConsumerMetrics(lambda: asyncio.get_running_loop().time())
         """The metrics of this member."""
         self._heartbeats = Heartbeats(cluster, self._membership, self.metrics)
         self._sessions = NodeSessions(

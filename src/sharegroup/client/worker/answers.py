@@ -11,7 +11,7 @@ from sharegroup.client.core.acknowledgements import SENT, AckType
 from sharegroup.client.core.fetched import Acknowledged
 from sharegroup.client.core.held_deliveries import Holdings
 from sharegroup.client.core.record import Record, delivery_of
-from sharegroup.client.share.committer import Committer
+from sharegroup.client.share.committer import AcknowledgementCommitter
 from sharegroup.client.share.share_member import ShareMember
 from sharegroup.model.errors import InvalidRecordState
 
@@ -21,7 +21,7 @@ _GATHER_S: Final = 0.02
 """Answers that are given within this time, in seconds, are sent together, or ride on a fetch."""
 
 
-class Answers:
+class WorkerAnswers:
     """One answer for each record.
 
     For each partition, Kafka takes all acknowledgements of a request or none of them. So when one
@@ -43,7 +43,7 @@ class Answers:
         self,
         holdings: Holdings,
         member: ShareMember,
-        committer: Committer,
+        committer: AcknowledgementCommitter,
         on_late: Callable[[int], None],
     ) -> None:
         self._holdings = holdings

@@ -21,7 +21,7 @@ _LOOK_S: Final = 1.0
 """The most seconds between two looks at the locks."""
 
 
-class LockKeeper:
+class WorkerLocks:
     """Renews every lock when a third of its time is over, in :meth:`run`.
 
     One record whose lock is gone makes the broker refuse the renewals of a whole partition. These

@@ -22,7 +22,7 @@ from typing import Final
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.client.core.record import Record, delivery_of
 from sharegroup.client.records.decode import Decoding, deserialized
-from sharegroup.client.worker.answers import Answers
+from sharegroup.client.worker.answers import WorkerAnswers
 from sharegroup.client.worker.dead_letters import DeadLetters
 from sharegroup.client.worker.failures import FailureLog
 from sharegroup.client.worker.key_order import BEHIND_MAX, Lines
@@ -78,7 +78,7 @@ class Slots:
         settings: WorkerSettings,
         *,
         decoding: Decoding,
-        answers: Answers,
+        answers: WorkerAnswers,
         letters: DeadLetters | None,
         deliveries: Deliveries,
         metrics: WorkerMetrics,

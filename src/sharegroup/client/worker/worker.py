@@ -15,9 +15,9 @@ from sharegroup.client.errors import CorruptRecordBatch
 from sharegroup.client.records.decode import Decoding, decode_all
 from sharegroup.client.share.calls import ShareCalls
 from sharegroup.client.share.metrics import Metrics
-from sharegroup.client.worker.answers import Answers
+from sharegroup.client.worker.answers import WorkerAnswers
 from sharegroup.client.worker.dead_letters import DeadLetters
-from sharegroup.client.worker.locks import LockKeeper
+from sharegroup.client.worker.locks import WorkerLocks
 from sharegroup.client.worker.metrics import WorkerMetrics
 from sharegroup.client.worker.retry import Backoff, Deliveries, deliveries_of
 from sharegroup.client.worker.settings import Handler, WorkerSettings
@@ -77,7 +77,9 @@ class Worker:
         self._hurrying = asyncio.Event()
         self._letters: DeadLetters | None = None
         self._slots: Slots | None = None
-        self._answers = Answers(parts.holdings, parts.member, parts.committer, self._note_late)
+        self._answers = WorkerAnswers(
+            parts.holdings, parts.member, parts.committer, self._note_late
+        )
         self._max_wait_ms = parts.fetcher.settings.max_wait_ms
         self._strict = True
 
@@ -140,7 +142,7 @@ class Worker:
             await _cancel(beginning, stopping)
             await self._end()
 
-    async def _begin(self) -> tuple[Slots, LockKeeper]:
+    async def _begin(self) -> tuple[Slots, WorkerLocks]:
         """Join the group, read its settings, look for the dead-letter topic."""
         parts, settings = self._parts, self._settings
         topic = settings.dead_letter
@@ -166,7 +168,7 @@ class Worker:
         )
         return self._open(deliveries)
 
-    def _open(self, deliveries: Deliveries) -> tuple[Slots, LockKeeper]:
+    def _open(self, deliveries: Deliveries) -> tuple[Slots, WorkerLocks]:
         parts = self._parts
         parts.callback.watcher = self._answers.outcome
         as_bytes = Decoding(parts.decoding.check_crcs)  # a dead letter has the record's bytes
@@ -175,7 +177,7 @@ class Worker:
         )
         if not deliveries.renewable:
             log.warning("the group %s does not let locks be renewed", self._group_id)
-        keeper = LockKeeper(parts.holdings, parts.member, renewing=deliveries.renewable)
+        keeper = WorkerLocks(parts.holdings, parts.member, renewing=deliveries.renewable)
         self._slots = Slots(
             self._handler,
             self._settings,
@@ -194,7 +196,7 @@ class Worker:
         return self._slots, keeper
 
     async def _work(
-        self, slots: Slots, keeper: LockKeeper, stopping: asyncio.Task[Literal[True]]
+        self, slots: Slots, keeper: WorkerLocks, stopping: asyncio.Task[Literal[True]]
     ) -> None:
         """Work until something ends the worker; then drain. If an error ended it, raises that
         error."""

@@ -26,7 +26,7 @@ Partitions: TypeAlias = Mapping[str, Sequence[int]]
 _T = TypeVar("_T")
 
 
-class Subscription(NamedTuple):
+class EmbeddedSubscription(NamedTuple):
     """The topics that a consumer wants, and the partitions that it has."""
 
     version: int
@@ -44,7 +44,7 @@ class Assignment(NamedTuple):
     """What a custom assignor adds."""
 
 
-def decode_subscription(metadata: bytes) -> Subscription:
+def decode_subscription(metadata: bytes) -> EmbeddedSubscription:
     """The subscription in a consumer's metadata.
 
     Raises:
@@ -57,7 +57,7 @@ def decode_subscription(metadata: bytes) -> Subscription:
     owned = reader.partitions() if version >= OWNED_FROM else {}
     generation = reader.number(">i") if version >= GENERATION_FROM else NO_GENERATION
     rack_id = reader.nullable_text() if version >= RACK_FROM else None
-    return Subscription(version, topics, owned, generation, rack_id)
+    return EmbeddedSubscription(version, topics, owned, generation, rack_id)
 
 
 def decode_assignment(data: bytes) -> Assignment:

@@ -22,8 +22,8 @@ from sharegroup.groups.classic.requests import (
     Description,
     Effects,
     Join,
-    Leaving,
-    Left,
+    LeavingMember,
+    LeftMember,
     Now,
     Refused,
     Settings,
@@ -126,8 +126,8 @@ class ClassicGroups:
             self._rebalances.restart_session(group, member, now)
 
     def leave(
-        self, group_id: str, leaving: Sequence[Leaving], now: Now
-    ) -> tuple[Sequence[Left], Effects]:
+        self, group_id: str, leaving: Sequence[LeavingMember], now: Now
+    ) -> tuple[Sequence[LeftMember], Effects]:
         """LeaveGroup.
 
         Raises:
@@ -136,7 +136,7 @@ class ClassicGroups:
         group = self._groups.get(group_id)
         if group is None:
             raise UnknownMemberId
-        left = [Left(member, self._leave(group, member)) for member in leaving]
+        left = [LeftMember(member, self._leave(group, member)) for member in leaving]
         if any(one.error is None for one in left) and group.state is not State.EMPTY:
             self._rebalances.prepare_or_complete(group, now)
         return left, self._rebalances.effects()
@@ -412,7 +412,7 @@ class ClassicGroups:
 
     # Leaving ---------------------------------------------------------------------------------
 
-    def _leave(self, group: Group, leaving: Leaving) -> KafkaError | None:
+    def _leave(self, group: Group, leaving: LeavingMember) -> KafkaError | None:
         member_id, instance_id = leaving
         if member_id in group.pending:
             group.remove(member_id)

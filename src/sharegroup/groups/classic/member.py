@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from sharegroup.groups.classic.records import ClassicMemberRecord
-from sharegroup.groups.classic.requests import Join, MemberDescription, Protocol
+from sharegroup.groups.classic.requests import DescribedClassicMember, Join, Protocol
 
 
 class Member:
@@ -130,9 +130,9 @@ class Member:
             assignment=assignment,
         )
 
-    def describe(self, protocol_name: str | None) -> MemberDescription:
+    def describe(self, protocol_name: str | None) -> DescribedClassicMember:
         """Its description; without a protocol it has no metadata."""
-        return MemberDescription(
+        return DescribedClassicMember(
             self.member_id,
             self.instance_id,
             self.client_id,

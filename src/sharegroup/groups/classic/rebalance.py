@@ -21,7 +21,7 @@ from sharegroup.groups.classic.group import Group, State
 from sharegroup.groups.classic.member import Member
 from sharegroup.groups.classic.records import ClassicGroupRecord, ClassicRecord
 from sharegroup.groups.classic.requests import (
-    Answer,
+    ClassicAnswer,
     Effects,
     Joined,
     Now,
@@ -69,7 +69,7 @@ class Rebalances:
         self._phases = Sessions()
         """Deadlines of the join phase and of the sync phase, by (group id, JOIN or SYNC)."""
         self._records: list[ClassicRecord] = []
-        self._answers: list[Answer] = []
+        self._answers: list[ClassicAnswer] = []
 
     # What a call leads to --------------------------------------------------------------------
 
@@ -81,7 +81,7 @@ class Rebalances:
 
     def answer(self, token: int, result: Joined | Synced | Refused) -> None:
         """Answer a request."""
-        self._answers.append(Answer(token, result))
+        self._answers.append(ClassicAnswer(token, result))
 
     def write(self, group: Group, record: ClassicGroupRecord) -> None:
         """Write the group's record."""

@@ -94,7 +94,7 @@ class Synced(NamedTuple):
     assignment: bytes
 
 
-class Answer(NamedTuple):
+class ClassicAnswer(NamedTuple):
     """The one answer to the join or sync of a token."""
 
     token: int
@@ -105,24 +105,24 @@ class Effects(NamedTuple):
     """What a call leads to: records to write, and answers to send now."""
 
     records: Sequence[ClassicRecord] = ()
-    answers: Sequence[Answer] = ()
+    answers: Sequence[ClassicAnswer] = ()
 
 
-class Leaving(NamedTuple):
+class LeavingMember(NamedTuple):
     """One member of a LeaveGroup; an administrator names only the instance."""
 
     member_id: str
     instance_id: str | None = None
 
 
-class Left(NamedTuple):
+class LeftMember(NamedTuple):
     """What became of one member of a LeaveGroup."""
 
-    member: Leaving
+    member: LeavingMember
     error: KafkaError | None
 
 
-class MemberDescription(NamedTuple):
+class DescribedClassicMember(NamedTuple):
     """A member of a described group."""
 
     member_id: str
@@ -142,7 +142,7 @@ class Description:
     leader: str | None
     protocol_type: str
     protocol_name: str
-    members: Sequence[MemberDescription]
+    members: Sequence[DescribedClassicMember]
 
 
 class Settings(NamedTuple):

@@ -19,12 +19,20 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from sharegroup.groups.classic.embedded import (
-    Subscription,
+    EmbeddedSubscription,
     decode_subscription,
     encode_assignment,
 )
 from sharegroup.groups.classic.group import CONSUMER_PROTOCOL
-from sharegroup.groups.classic.requests import Join, Joined, Leaving, Left, Refused, Sync, Synced
+from sharegroup.groups.classic.requests import (
+    Join,
+    Joined,
+    LeavingMember,
+    LeftMember,
+    Refused,
+    Sync,
+    Synced,
+)
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.consumer.assigning import Assigning
 from sharegroup.groups.consumer.group import ConsumerGroup
@@ -61,7 +69,7 @@ class _Admitted(NamedTuple):
     known: ConsumerMember | None
     """The member, or the static member that it replaces."""
     member_id: str
-    subscription: Subscription
+    subscription: EmbeddedSubscription
     owned: Owned
 
 
@@ -268,8 +276,8 @@ class ClassicMembers:
     # Leaving ---------------------------------------------------------------------------------
 
     def leave(
-        self, group_id: str, leaving: Sequence[Leaving], topics: TopicsImage
-    ) -> tuple[Sequence[Left], tuple[WrittenRecord, ...]]:
+        self, group_id: str, leaving: Sequence[LeavingMember], topics: TopicsImage
+    ) -> tuple[Sequence[LeftMember], tuple[WrittenRecord, ...]]:
         """LeaveGroup, for members of both protocols: an administrator names static members by their
         instance.
 
@@ -279,19 +287,19 @@ class ClassicMembers:
         group = self._table.get(group_id)
         if group is None:
             raise UnknownMemberId
-        left: list[Left] = []
+        left: list[LeftMember] = []
         gone: dict[str, None] = {}
         for one in leaving:
             try:
                 gone[_leaving(group, one).member_id] = None
             except KafkaError as error:
-                left.append(Left(one, error))
+                left.append(LeftMember(one, error))
             else:
-                left.append(Left(one, None))
+                left.append(LeftMember(one, None))
         return left, self._members.remove(group, list(gone), topics)
 
 
-def _leaving(group: ConsumerGroup, leaving: Leaving) -> ConsumerMember:
+def _leaving(group: ConsumerGroup, leaving: LeavingMember) -> ConsumerMember:
     if leaving.instance_id is None:
         return group.member(leaving.member_id)
     if leaving.member_id:

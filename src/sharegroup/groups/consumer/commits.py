@@ -14,7 +14,7 @@ from uuid import UUID
 
 from sharegroup.groups.consumer.group import ConsumerGroup
 from sharegroup.groups.consumer.member import ConsumerMember
-from sharegroup.groups.offsets import Committer
+from sharegroup.groups.offsets import CommitClient
 from sharegroup.model.errors import (
     IllegalGeneration,
     KafkaError,
@@ -27,7 +27,7 @@ COMMIT_HAS_MEMBER_EPOCH_FROM: Final = 9
 
 
 def check_commit(
-    group: ConsumerGroup, committer: Committer, partitions: Iterable[tuple[UUID, int]]
+    group: ConsumerGroup, committer: CommitClient, partitions: Iterable[tuple[UUID, int]]
 ) -> None:
     """Allow a commit of offsets of these partitions by topic id.
 

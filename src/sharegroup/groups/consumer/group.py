@@ -20,7 +20,7 @@ from uuid import UUID
 from sharegroup.cooperative.hash_split import WHOLE
 from sharegroup.cooperative.intervals import Intervals, common, union
 from sharegroup.groups.consumer.member import (
-    ConsumerGroupDescription,
+    ConsumerGroupSnapshot,
     ConsumerGroupState,
     ConsumerMember,
     ConsumerMemberState,
@@ -163,9 +163,9 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
                 taken = union(taken, part)
         return taken
 
-    def describe(self, assignor: str) -> ConsumerGroupDescription:
+    def describe(self, assignor: str) -> ConsumerGroupSnapshot:
         """The group as it is now. It uses ``assignor`` if no member asks for an assignor."""
-        return ConsumerGroupDescription(
+        return ConsumerGroupSnapshot(
             group_id=self.group_id,
             state=self.state,
             epoch=self.epoch,

@@ -26,7 +26,7 @@ from sharegroup.groups.consumer.heartbeat import (
     check_released,
     check_sharing,
 )
-from sharegroup.groups.consumer.member import ConsumerGroupDescription, ConsumerMember
+from sharegroup.groups.consumer.member import ConsumerGroupSnapshot, ConsumerMember
 from sharegroup.groups.consumer.members import Members
 from sharegroup.groups.consumer.migration import ClassicSide, Migration, MigrationPolicy, tombstones
 from sharegroup.groups.consumer.parts import Key
@@ -39,7 +39,7 @@ from sharegroup.groups.consumer.records import (
 from sharegroup.groups.consumer.timers import Timers
 from sharegroup.groups.consumer.transition import ConsumerTransition, Sees
 from sharegroup.groups.modern_group import JOIN_EPOCH
-from sharegroup.groups.offsets import Committer
+from sharegroup.groups.offsets import CommitClient
 from sharegroup.groups.sessions import MemberKey
 from sharegroup.groups.table import GroupTable
 from sharegroup.groups.topics import TopicsImage
@@ -266,7 +266,7 @@ class ConsumerGroups:
 
     # Offsets ---------------------------------------------------------------------------------
 
-    def check_commit(self, committer: Committer, partitions: Iterable[tuple[UUID, int]]) -> None:
+    def check_commit(self, committer: CommitClient, partitions: Iterable[tuple[UUID, int]]) -> None:
         """Allow a commit to a group that exists, of offsets of these partitions by topic id.
 
         Raises:
@@ -354,7 +354,7 @@ class ConsumerGroups:
         group = self.table.get(group_id)
         return group is not None and bool(group.members)
 
-    def describe(self, group_id: str) -> ConsumerGroupDescription:
+    def describe(self, group_id: str) -> ConsumerGroupSnapshot:
         """A snapshot of one group.
 
         Raises:

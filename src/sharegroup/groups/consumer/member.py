@@ -107,7 +107,7 @@ class ConsumerMember:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupDescription(GroupDescription[ConsumerGroupState, ConsumerMember]):
+class ConsumerGroupSnapshot(GroupDescription[ConsumerGroupState, ConsumerMember]):
     """A snapshot of a group, for ConsumerGroupDescribe, the console and tests."""
 
     targets: dict[str, Assignment]

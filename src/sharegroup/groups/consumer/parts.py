@@ -24,7 +24,7 @@ def part_of(parts: Parts, topic_id: UUID, partition: int) -> Intervals:
     return parts.get(topic_id, {}).get(partition, WHOLE)
 
 
-class Holding:
+class GatheredPartitions:
     """Partitions, whole and in part, that are being put together."""
 
     def __init__(self, held: Held | None = None, parts: Parts | None = None) -> None:

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from sharegroup.cooperative.intervals import Intervals, common, minus
 from sharegroup.groups.consumer.member import ConsumerMember, ConsumerMemberState
-from sharegroup.groups.consumer.parts import Holding, overlap, part_of
+from sharegroup.groups.consumer.parts import GatheredPartitions, overlap, part_of
 from sharegroup.groups.consumer.records import Parts
 from sharegroup.groups.records import Assignment
 
@@ -50,7 +50,7 @@ def reconcile(member: ConsumerMember, goal: Goal) -> ConsumerMember:
     nothing, and is then treated as new.
     """
     if member.state is ConsumerMemberState.UNREVOKED_PARTITIONS:
-        if _says_it_owns(goal, Holding(member.revoking, member.revoking_parts)):
+        if _says_it_owns(goal, GatheredPartitions(member.revoking, member.revoking_parts)):
             return _pruned(member, goal) if goal.subscription_changed else member
         return _next(member, goal)
     if member.is_reconciled_to(goal.epoch):
@@ -60,7 +60,7 @@ def reconcile(member: ConsumerMember, goal: Goal) -> ConsumerMember:
 
 def _next(member: ConsumerMember, goal: Goal) -> ConsumerMember:
     """One step towards the target."""
-    kept, revoking = Holding(), Holding()
+    kept, revoking = GatheredPartitions(), GatheredPartitions()
     for topic_id, held in member.assigned.items():
         target = goal.target.get(topic_id, ()) if topic_id in goal.subscribed else ()
         for partition, epoch in held.items():
@@ -82,10 +82,10 @@ def _next(member: ConsumerMember, goal: Goal) -> ConsumerMember:
             kept.add(topic_id, partition, goal.epoch, free)
         waits |= free != missing
     state = ConsumerMemberState.UNRELEASED_PARTITIONS if waits else ConsumerMemberState.STABLE
-    return _moved(member, goal.epoch, state, kept, Holding())
+    return _moved(member, goal.epoch, state, kept, GatheredPartitions())
 
 
-def _missing(goal: Goal, kept: Holding) -> Iterator[tuple[UUID, int, Intervals]]:
+def _missing(goal: Goal, kept: GatheredPartitions) -> Iterator[tuple[UUID, int, Intervals]]:
     """The partitions of the target, and their hashes, that the member does not have yet."""
     for topic_id, partitions in goal.target.items():
         if topic_id not in goal.subscribed:
@@ -102,7 +102,10 @@ def _pruned(member: ConsumerMember, goal: Goal) -> ConsumerMember:
     assignment may be a while away (KIP-1263), and until then the member must not read them."""
     if member.assigned.keys() <= set(goal.subscribed):
         return member
-    kept, revoking = Holding(), Holding(member.revoking, member.revoking_parts)
+    kept, revoking = (
+        GatheredPartitions(),
+        GatheredPartitions(member.revoking, member.revoking_parts),
+    )
     for topic_id, held in member.assigned.items():
         into = kept if topic_id in goal.subscribed else revoking
         for partition, epoch in held.items():
@@ -113,10 +116,10 @@ def _pruned(member: ConsumerMember, goal: Goal) -> ConsumerMember:
         return _moved(
             member, member.epoch, ConsumerMemberState.UNREVOKED_PARTITIONS, kept, revoking
         )
-    return _moved(member, member.epoch, member.state, kept, Holding())
+    return _moved(member, member.epoch, member.state, kept, GatheredPartitions())
 
 
-def _says_it_owns(goal: Goal, holding: Holding) -> bool:
+def _says_it_owns(goal: Goal, holding: GatheredPartitions) -> bool:
     """Whether the member owns something of ``holding``, as far as we know: it says so, or has said
     nothing else."""
     if goal.owned is None:
@@ -125,7 +128,11 @@ def _says_it_owns(goal: Goal, holding: Holding) -> bool:
 
 
 def _moved(
-    member: ConsumerMember, epoch: int, state: ConsumerMemberState, kept: Holding, revoking: Holding
+    member: ConsumerMember,
+    epoch: int,
+    state: ConsumerMemberState,
+    kept: GatheredPartitions,
+    revoking: GatheredPartitions,
 ) -> ConsumerMember:
     assigned, assigned_parts = kept.tidy()
     leaving, leaving_parts = revoking.tidy()

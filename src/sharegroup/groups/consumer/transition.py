@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from sharegroup.cooperative.hash_split import WHOLE
-from sharegroup.groups.change import Change
-from sharegroup.groups.classic.embedded import Subscription
+from sharegroup.groups.change import GroupChange
+from sharegroup.groups.classic.embedded import EmbeddedSubscription
 from sharegroup.groups.classic.requests import Join
 from sharegroup.groups.consumer.assignors import assign
 from sharegroup.groups.consumer.group import (
@@ -42,7 +42,7 @@ Sees: TypeAlias = Callable[[str], bool]
 topics."""
 
 
-class ConsumerTransition(Change[ConsumerGroup, ConsumerRecord]):
+class ConsumerTransition(GroupChange[ConsumerGroup, ConsumerRecord]):
     """The steps that the module describes."""
 
     def come_back(self, away: ConsumerMember, member_id: str) -> None:
@@ -88,7 +88,9 @@ class ConsumerTransition(Change[ConsumerGroup, ConsumerRecord]):
         )
         return self._described(known, before, after)
 
-    def describe_classic(self, request: Join, member_id: str, subscription: Subscription) -> bool:
+    def describe_classic(
+        self, request: Join, member_id: str, subscription: EmbeddedSubscription
+    ) -> bool:
         """Add or update a member that joins by the classic protocol; returns whether the group's
         subscriptions changed."""
         known = self.group.members.get(member_id)

@@ -41,7 +41,7 @@ class ShareGroupState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShareMember:
+class ShareGroupMember:
     """One member; ``assignment`` has the partitions that it has been told to consume."""
 
     member_id: str
@@ -55,13 +55,13 @@ class ShareMember:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShareGroupDescription(GroupDescription[ShareGroupState, ShareMember]):
+class ShareGroupSnapshot(GroupDescription[ShareGroupState, ShareGroupMember]):
     """A snapshot of a group, for ShareGroupDescribe, the console and tests."""
 
     initialized: tuple[TopicPartitions, ...]
 
 
-class ShareGroup(ModernGroup[ShareMember]):
+class ShareGroup(ModernGroup[ShareGroupMember]):
     """One group; see the module."""
 
     __slots__ = ("_subscribers", "deleting", "initialized", "initializing")
@@ -97,9 +97,9 @@ class ShareGroup(ModernGroup[ShareMember]):
                 assigned.setdefault(topic_id, set()).update(partitions)
         return assigned
 
-    def describe(self) -> ShareGroupDescription:
+    def describe(self) -> ShareGroupSnapshot:
         """The group as it is now."""
-        return ShareGroupDescription(
+        return ShareGroupSnapshot(
             group_id=self.group_id,
             state=self.state,
             epoch=self.epoch,
@@ -164,8 +164,8 @@ class ShareGroup(ModernGroup[ShareMember]):
                 self.fold(record)
         self.revision += 1
 
-    def _member(self, member_id: str) -> ShareMember:
-        return self.members.get(member_id) or ShareMember(member_id=member_id, assignment={})
+    def _member(self, member_id: str) -> ShareGroupMember:
+        return self.members.get(member_id) or ShareGroupMember(member_id=member_id, assignment={})
 
     def _subscribe(self, record: ShareMemberMetadata) -> None:
         known = self._member(record.member_id)

@@ -40,7 +40,7 @@ from sharegroup.groups.records import Tombstone
 from sharegroup.groups.sessions import MemberKey, Sessions
 from sharegroup.groups.share import administration
 from sharegroup.groups.share.administration import ToDelete
-from sharegroup.groups.share.group import ShareGroup, ShareGroupDescription, ShareGroupState
+from sharegroup.groups.share.group import ShareGroup, ShareGroupSnapshot, ShareGroupState
 from sharegroup.groups.share.heartbeat import (
     ShareHeartbeat,
     ShareHeartbeatResult,
@@ -55,7 +55,7 @@ from sharegroup.groups.share.records import (
     StatePartitionMetadata,
     TopicPartitions,
 )
-from sharegroup.groups.share.transition import Identity, ShareTransition, has_unassigned
+from sharegroup.groups.share.transition import ShareMemberIdentity, ShareTransition, has_unassigned
 from sharegroup.groups.table import GroupTable
 from sharegroup.groups.topics import TopicsImage
 from sharegroup.model.errors import GroupMaxSizeReached
@@ -299,7 +299,7 @@ class ShareGroups:
         """The groups that exist."""
         return self.table.group_ids()
 
-    def describe(self, group_id: str) -> ShareGroupDescription:
+    def describe(self, group_id: str) -> ShareGroupSnapshot:
         """A snapshot of one group.
 
         Raises:
@@ -370,7 +370,7 @@ class ShareGroups:
         """Apply all changes of a heartbeat; returns the heartbeat interval to answer with."""
         group = transition.group
         changed = transition.subscribe(
-            Identity(
+            ShareMemberIdentity(
                 request.member_id,
                 request.rack_id,
                 request.client_id,

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from sharegroup.groups.assignor import assign
-from sharegroup.groups.change import Change
+from sharegroup.groups.change import GroupChange
 from sharegroup.groups.records import Assignment
-from sharegroup.groups.share.group import ShareGroup, ShareMember
+from sharegroup.groups.share.group import ShareGroup, ShareGroupMember
 from sharegroup.groups.share.records import (
     DeletingTopic,
     ShareCurrentMemberAssignment,
@@ -26,7 +26,7 @@ from sharegroup.groups.share.records import (
 from sharegroup.groups.topics import TopicsImage
 
 
-class Identity(NamedTuple):
+class ShareMemberIdentity(NamedTuple):
     """A member as its heartbeat describes it. ``subscribed_topics`` is sorted; None means "as
     before".
     """
@@ -37,7 +37,7 @@ class Identity(NamedTuple):
     client_host: str
     subscribed_topics: tuple[str, ...] | None
 
-    def is_known_as(self, member: ShareMember) -> bool:
+    def is_known_as(self, member: ShareGroupMember) -> bool:
         """Whether nothing about ``member`` has changed."""
         return (
             self.client_id == member.client_id
@@ -47,10 +47,10 @@ class Identity(NamedTuple):
         )
 
 
-class ShareTransition(Change[ShareGroup, ShareRecord]):
+class ShareTransition(GroupChange[ShareGroup, ShareRecord]):
     """The steps that the module describes."""
 
-    def subscribe(self, identity: Identity) -> bool:
+    def subscribe(self, identity: ShareMemberIdentity) -> bool:
         """Add or update a member; returns whether the group's subscriptions changed."""
         known = self.group.members.get(identity.member_id)
         if known is not None and identity.is_known_as(known):

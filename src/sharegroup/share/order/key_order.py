@@ -37,7 +37,7 @@ from typing import Final
 from sharegroup.model.errors import InvalidRecordState
 from sharegroup.share.acknowledge import SILENT, Answer
 from sharegroup.share.acquire import Request
-from sharegroup.share.applying import Piece, apply, types_of
+from sharegroup.share.applying import AnsweredPiece, apply, types_of
 from sharegroup.share.archived import Archived
 from sharegroup.share.locks import Lock
 from sharegroup.share.lost_records import discard, lose
@@ -54,7 +54,7 @@ from sharegroup.share.order.offsets_by_verb import (
 )
 from sharegroup.share.order.order_violations import Disorder
 from sharegroup.share.order.pace import Pace
-from sharegroup.share.ranges import AcquiredRange, Fetched, add_runs, apart, ranges_of
+from sharegroup.share.ranges import AcquiredRange, LogRead, add_runs, apart, ranges_of
 from sharegroup.share.record_state import ACQUIRED, AVAILABLE, RecordState, Verb
 from sharegroup.share.release import put_off, regions
 from sharegroup.share.settings import DeliverySettings
@@ -169,7 +169,7 @@ class KeyOrder:
         return [*compress(offsets, kept)], [*compress(hashes, kept)]
 
     def take(
-        self, fetched: Fetched, request: Request, settings: DeliverySettings
+        self, fetched: LogRead, request: Request, settings: DeliverySettings
     ) -> tuple[AcquiredRange, ...]:
         """Give the member up to ``records_max`` of the records that were read. They must be loaded
         (:meth:`load`), and the order of their keys must allow it.
@@ -309,7 +309,7 @@ class KeyOrder:
             said[TAKE_BACK] = sorted(back)
         return refused
 
-    def _pieces(self, said: list[list[int]]) -> Iterator[list[Piece]]:
+    def _pieces(self, said: list[list[int]]) -> Iterator[list[AnsweredPiece]]:
         """``said`` as :func:`apply` takes it: for each verb, by its number, ascending offsets."""
         for one in as_answers(said):
             yield said_pieces(self._window.pieces(one.first, one.last), one)

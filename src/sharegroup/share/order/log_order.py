@@ -19,7 +19,7 @@ from sharegroup.share.lost_records import GONE, discard, lose
 from sharegroup.share.offset_codes import runs
 from sharegroup.share.order.free_ranges import FreeRanges
 from sharegroup.share.order.redelivery import redelivery
-from sharegroup.share.ranges import AcquiredRange, Fetched
+from sharegroup.share.ranges import AcquiredRange, LogRead
 from sharegroup.share.record_state import AVAILABLE, TRANSITIONS, Verb
 from sharegroup.share.release import take_back
 from sharegroup.share.settings import DeliverySettings
@@ -70,7 +70,7 @@ class LogOrder:
         return self.next_offset("") < end and self.has_room(settings, "")
 
     def take(
-        self, fetched: Fetched, request: Request, settings: DeliverySettings
+        self, fetched: LogRead, request: Request, settings: DeliverySettings
     ) -> tuple[AcquiredRange, ...]:
         """As in :class:`Order`; ranges are cut by the request's ``batch_size``."""
         window = self._window
@@ -148,7 +148,7 @@ class LogOrder:
 
 
 def _new_ranges(
-    window: Window, fetched: Fetched, size: int, *, strict: bool
+    window: Window, fetched: LogRead, size: int, *, strict: bool
 ) -> list[tuple[int, int]]:
     """The ranges past the window's end to acquire: about ``size`` offsets, without missing ones."""
     first = fetched.from_offset(window.end)
@@ -198,7 +198,7 @@ def _lock_again(window: Window, region: tuple[int, int], lock: Lock) -> list[Acq
 
 
 def _note_batches(
-    window: Window, fetched: Fetched, ranges: list[tuple[int, int]], request: Request
+    window: Window, fetched: LogRead, ranges: list[tuple[int, int]], request: Request
 ) -> None:
     """Note the delivery batches that new ``ranges`` make (Kafka's createBatches)."""
     end = window.end

@@ -13,7 +13,7 @@ from itertools import chain, compress
 from typing import Final
 
 from sharegroup.share.acknowledge import SILENT, Answer
-from sharegroup.share.applying import TYPE_BITS, Piece, codes_of, types_of
+from sharegroup.share.applying import TYPE_BITS, AnsweredPiece, codes_of, types_of
 from sharegroup.share.locks import Lock
 from sharegroup.share.offset_codes import distinct
 from sharegroup.share.record_state import RELEASE, Verb, released
@@ -29,7 +29,7 @@ _NEAR: Final = 4_096
 
 def sort_out(
     stretch: Stretch, types: bytes, member_id: str, limit: int, said: list[list[int]]
-) -> Piece:
+) -> AnsweredPiece:
     """Add the offsets of ``stretch`` to ``said``, each under its verb. An offset released at the
     ``limit`` goes under EXHAUST, an offset that the member does not hold under SILENT. Returns the
     same as a piece, which is right as long as ``said`` stays as it is."""
@@ -47,7 +47,7 @@ def sort_out(
         verb = released(status.delivery_count, limit) if kind == RELEASE else Verb(kind)
         met[code] = (status, verb)
         _add(said[verb], stretch, codes, code)
-    return Piece(stretch, codes, met)
+    return AnsweredPiece(stretch, codes, met)
 
 
 def sort_ended(piece: Stretch, ended: set[Lock], limit: int, said: list[list[int]]) -> None:
@@ -74,7 +74,7 @@ def _add(offsets: list[int], piece: Stretch, codes: bytes, code: int) -> None:
         offsets += compress(every, codes.translate(table))
 
 
-def said_pieces(stretches: Iterable[Stretch], answer: Answer) -> list[Piece]:
+def said_pieces(stretches: Iterable[Stretch], answer: Answer) -> list[AnsweredPiece]:
     """What ``answer`` says about each of ``stretches``; both cover the same offsets, and the answer
     names only records that are held."""
     found = []
@@ -84,7 +84,7 @@ def said_pieces(stretches: Iterable[Stretch], answer: Answer) -> list[Piece]:
             code: _meant(stretch.statuses[code >> TYPE_BITS], code & SILENT)
             for code in distinct(codes)
         }
-        found.append(Piece(stretch, codes, met))
+        found.append(AnsweredPiece(stretch, codes, met))
     return found
 
 

@@ -9,7 +9,7 @@ from sharegroup.share.acknowledge import Answer
 from sharegroup.share.acquire import Request
 from sharegroup.share.locks import Lock
 from sharegroup.share.order.order_violations import Disorder
-from sharegroup.share.ranges import AcquiredRange, Fetched
+from sharegroup.share.ranges import AcquiredRange, LogRead
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.state_changes import StateChange
 
@@ -69,7 +69,7 @@ class Order(Protocol):
     # -- take -------------------------------------------------------------------------------
 
     def take(
-        self, fetched: Fetched, request: Request, settings: DeliverySettings
+        self, fetched: LogRead, request: Request, settings: DeliverySettings
     ) -> tuple[AcquiredRange, ...]:
         """Acquire what ``request`` asks for from the ``fetched`` records, under the member's lock.
         Returns ascending, disjoint ranges."""

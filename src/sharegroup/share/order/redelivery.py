@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sharegroup.share.acquire import Request
 from sharegroup.share.order.throttle import portion, threshold
-from sharegroup.share.ranges import Fetched
+from sharegroup.share.ranges import LogRead
 from sharegroup.share.record_state import AVAILABLE
 from sharegroup.share.spans import Span, clipped
 from sharegroup.share.stretches import Stretch
@@ -28,7 +28,7 @@ class Redelivery:
 
 
 def redelivery(
-    window: Window, fetched: Fetched, request: Request, lowest: int | None, limit: int
+    window: Window, fetched: LogRead, request: Request, lowest: int | None, limit: int
 ) -> Redelivery:
     """What to take of the available records that were read; ``lowest`` is the lowest available
     offset of the window, if there is one. ``limit`` is the delivery limit."""
@@ -50,7 +50,7 @@ def redelivery(
 
 def _throttled_redelivery(
     window: Window,
-    fetched: Fetched,
+    fetched: LogRead,
     request: Request,
     limit: int,
     available: Iterator[tuple[Stretch, int]],
@@ -69,7 +69,7 @@ def _throttled_redelivery(
 class _Taking:
     """Available records as they are taken, in the order of their offsets."""
 
-    def __init__(self, window: Window, fetched: Fetched, request: Request) -> None:
+    def __init__(self, window: Window, fetched: LogRead, request: Request) -> None:
         self._window = window
         self._fetched = fetched
         self._request = request
@@ -144,7 +144,7 @@ def _throttled(
     return Redelivery((spans[0].first, taken.last), taken.size, alone=True)
 
 
-def _available_in(window: Window, fetched: Fetched, lowest: int) -> Iterator[tuple[Stretch, int]]:
+def _available_in(window: Window, fetched: LogRead, lowest: int) -> Iterator[tuple[Stretch, int]]:
     """The stretches with available records among the offsets that were read, ascending and cut to
     these; each with the number of its available records.
     """

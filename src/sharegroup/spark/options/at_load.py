@@ -10,7 +10,7 @@ import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from sharegroup.client.security.access import Access
+from sharegroup.client.security.access import ConnectionAccess
 from sharegroup.model.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def check_secured(security: Security) -> None:
         ConfigError: a file is not there, or is not what it should be.
     """
     if security.encrypted:
-        Access(security).context()
+        ConnectionAccess(security).context()
     if any("PRIVATE KEY-" in (text or "") for text in _texts(security)):
         if security.key_store.key_password:
             return

@@ -24,7 +24,7 @@ HEAD_LINES: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class ReportedBatch:
     """One batch of the query; times are seconds since 1970, durations seconds. None: not known."""
 
     number: int
@@ -104,7 +104,7 @@ class Checkpoint:
 
     folder: Path
     query_id: str | None
-    batches: tuple[Batch, ...]
+    batches: tuple[ReportedBatch, ...]
     """The batches, ascending; Spark keeps the last 100 finished ones."""
     unreadable: tuple[str, ...]
     """Files that are incomplete or damaged, each with the reason."""
@@ -164,8 +164,8 @@ def _numbered(folder: Path) -> list[tuple[int, Path]]:
 
 def _batches(
     planned: Iterable[tuple[int, Path]], finished: Mapping[int, float]
-) -> tuple[list[Batch], list[str]]:
-    batches: list[Batch] = []
+) -> tuple[list[ReportedBatch], list[str]]:
+    batches: list[ReportedBatch] = []
     unreadable: list[str] = []
     for number, path in planned:
         try:
@@ -176,7 +176,7 @@ def _batches(
             continue
         before = {(o.group_id, o.member_id, o.sequence) for b in batches[-1:] for o in b.offsets}
         own = tuple(o for o in offsets if (o.group_id, o.member_id, o.sequence) not in before)
-        batch = Batch(
+        batch = ReportedBatch(
             number=number,
             offsets=offsets,
             fresh=own,
@@ -188,7 +188,7 @@ def _batches(
     return [_settled(*both) for both in zip(batches, following, strict=False)], unreadable
 
 
-def _settled(batch: Batch, after: Batch | None) -> Batch:
+def _settled(batch: ReportedBatch, after: ReportedBatch | None) -> ReportedBatch:
     """The batch with its settling time, which the batch after it records."""
     return replace(batch, settle_s=None if after is None else _seconds(after.number_of("settle")))
 

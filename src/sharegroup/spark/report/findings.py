@@ -9,7 +9,7 @@ from statistics import median
 from typing import Final
 
 from sharegroup.model.printable import last_word
-from sharegroup.spark.report.checkpoint import Batch, Checkpoint
+from sharegroup.spark.report.checkpoint import Checkpoint, ReportedBatch
 from sharegroup.spark.report.queue import Queue
 
 RECENT: Final = 10
@@ -111,7 +111,7 @@ def _others(checkpoint: Checkpoint, queues: list[Queue]) -> Iterator[str]:
             )
 
 
-def _unconfirmed(batch: Batch) -> Iterator[str]:
+def _unconfirmed(batch: ReportedBatch) -> Iterator[str]:
     waiting = batch.unconfirmed
     if waiting:
         yield (
@@ -146,7 +146,7 @@ def _at_the_limit(checkpoint: Checkpoint, queues: list[Queue]) -> Iterator[str]:
     )
 
 
-def _same_each_time(recent: list[Batch]) -> dict[str, int]:
+def _same_each_time(recent: list[ReportedBatch]) -> dict[str, int]:
     last = recent[-SAME_MIN:]
     if len(last) < SAME_MIN:
         return {}
@@ -169,7 +169,7 @@ def _again(checkpoint: Checkpoint) -> Iterator[str]:
         )
 
 
-def batch_s(batch: Batch) -> float | None:
+def batch_s(batch: ReportedBatch) -> float | None:
     """How long a batch took, all phases that are known."""
     if batch.run_s is None:
         return None

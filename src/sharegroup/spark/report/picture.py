@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.printable import printable
-from sharegroup.spark.report.checkpoint import Batch, Checkpoint
+from sharegroup.spark.report.checkpoint import Checkpoint, ReportedBatch
 from sharegroup.spark.report.series import (
     ACQUIRE,
     LAG,
@@ -101,7 +101,7 @@ def _title(checkpoint: Checkpoint) -> str:
     return f"{', '.join(checkpoint.topics)}, group {', '.join(checkpoint.groups)}: {between}"
 
 
-def _bars(axes: Axes, batches: Sequence[Batch], stacked: list[Series], label: str) -> None:
+def _bars(axes: Axes, batches: Sequence[ReportedBatch], stacked: list[Series], label: str) -> None:
     numbers = [batch.number for batch in batches]
     floor = [0.0] * len(batches)
     for series in stacked:
@@ -112,7 +112,7 @@ def _bars(axes: Axes, batches: Sequence[Batch], stacked: list[Series], label: st
     _finish(axes, label, legend=len(stacked) > 1)
 
 
-def _line(axes: Axes, batches: Sequence[Batch], series: Series) -> None:
+def _line(axes: Axes, batches: Sequence[ReportedBatch], series: Series) -> None:
     known = [(b.number, value) for b in batches if (value := series.of(b)) is not None]
     axes.plot([at for at, _ in known], [value for _, value in known], color=COLOURS[series])
     axes.set_ylim(bottom=0)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from sharegroup.spark.report.checkpoint import Batch
+from sharegroup.spark.report.checkpoint import ReportedBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Series:
 
     name: str
     unit: str
-    of: Callable[[Batch], float | None]
+    of: Callable[[ReportedBatch], float | None]
 
 
 ROWS: Final = Series("records", "", lambda batch: batch.records)

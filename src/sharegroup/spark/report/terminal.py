@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
-from sharegroup.spark.report.checkpoint import Batch
+from sharegroup.spark.report.checkpoint import ReportedBatch
 from sharegroup.spark.report.series import ALL, Series
 
 BARS: Final = "▁▂▃▄▅▆▇█"
@@ -19,7 +19,7 @@ COLUMNS: Final = ("", "batches", "median", "most", "last")
 Row = tuple[str, str, str, str, str]
 
 
-def rows(batches: Sequence[Batch]) -> list[Row]:
+def rows(batches: Sequence[ReportedBatch]) -> list[Row]:
     """A row for each curve with values: name, bars of the last batches, median, highest and last
     value."""
     shown = batches[-BATCHES_MAX:]

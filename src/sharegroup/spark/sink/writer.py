@@ -77,7 +77,7 @@ class ShareSink:
             ConfigError: no source reads one of the topics through ackLocation.
             FolderTaken: another query answers through this folder.
         """
-        from sharegroup.spark.ack_files import Outbox
+        from sharegroup.spark.ack_files import AckOutbox
         from sharegroup.spark.folder_lock import Writer
         from sharegroup.spark.locations import commit_file
         from sharegroup.spark.sink.decisions import merged
@@ -88,7 +88,7 @@ class ShareSink:
             checkpoint, name = self._options.checkpoint, self._options.query_name
             writer = None if checkpoint is None else Writer(checkpoint, name)
             commit = commit_file(checkpoint, batch_id)
-            Outbox(self._options.ack_location).put(decisions.lists(), commit, writer)
+            AckOutbox(self._options.ack_location).put(decisions.lists(), commit, writer)
         leave_modules_out_of_collections()
 
 

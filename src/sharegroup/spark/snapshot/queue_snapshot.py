@@ -40,7 +40,7 @@ class Seen(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class SnapshotRuns:
     """The result: ascending runs of records, for each partition that has any."""
 
     topics: Mapping[TopicIdPartition, str]
@@ -58,7 +58,7 @@ class Look:
         )
 
 
-async def look(options: PeekOptions) -> Look:
+async def look(options: PeekOptions) -> SnapshotRuns:
     """Ask the cluster.
 
     Raises:
@@ -94,7 +94,7 @@ async def look(options: PeekOptions) -> Look:
             for one in topic.partitions
             if one.leader in nodes
         }
-    return Look({key: at.topic for at, key in places.items()}, seen, leaders)
+    return SnapshotRuns({key: at.topic for at, key in places.items()}, seen, leaders)
 
 
 async def _topics(admin: Admin, options: PeekOptions) -> list[TopicDescription]:

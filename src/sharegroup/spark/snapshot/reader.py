@@ -21,7 +21,7 @@ from sharegroup.arrow.schema import arrow_schema, check_columns, ddl
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.options.snapshot import PeekOptions, parse_peek_options
 from sharegroup.spark.slices import Slice
-from sharegroup.spark.snapshot.queue_snapshot import Look, Seen, look
+from sharegroup.spark.snapshot.queue_snapshot import Seen, SnapshotRuns, look
 from sharegroup.spark.source.planning import plan
 from sharegroup.spark.task.shipping import shipped
 
@@ -142,7 +142,7 @@ class States:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _task(slices: tuple[Slice, ...], look: Look) -> PeekTask:
+def _task(slices: tuple[Slice, ...], look: SnapshotRuns) -> PeekTask:
     keys = [TopicIdPartition(part.topic_id, part.partition) for part in slices]
     return PeekTask(
         slices,
@@ -162,9 +162,9 @@ def _within(seen: Sequence[Seen], first: int, last: int) -> tuple[Seen, ...]:
 
 
 def _fetch_settings(options: PeekOptions) -> Any:
-    from sharegroup.spark.task.fetch import FetchSettings
+    from sharegroup.spark.task.fetch import TaskFetchSettings
 
-    return FetchSettings(
+    return TaskFetchSettings(
         bootstrap_servers=options.bootstrap_servers,
         client_id=options.client_id,
         request_timeout_ms=options.request_timeout_ms,

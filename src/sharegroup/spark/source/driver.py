@@ -17,12 +17,12 @@ from sharegroup.client.network.addresses import Address
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.options.stream import ShareOptions
-from sharegroup.spark.source.group_view import GroupView, Offsets
+from sharegroup.spark.source.group_view import GroupQuestions, Offsets
 from sharegroup.spark.source.holding.acquiring import FEW_RECORDS
-from sharegroup.spark.source.membership import Membership, join, leave, make_membership, reach
+from sharegroup.spark.source.membership import DriverMembership, join, leave, make_membership, reach
 from sharegroup.spark.source.offsets import BatchOffset
 from sharegroup.spark.source.settling.newest_batch import Settlement
-from sharegroup.spark.source.subscription import Subscription
+from sharegroup.spark.source.subscription import StreamTopics
 from sharegroup.spark.source.telling.reporting import Reporting
 from sharegroup.spark.source.telling.same_group import SameGroup
 from sharegroup.spark.source.throttled_task import ThrottledTask
@@ -42,15 +42,15 @@ class ShareDriver:
             allow_auto_create_topics=False,
             security=options.security,
         )
-        self._group = GroupView(self._cluster, options)
-        self._subscription = Subscription(self._cluster, options)
+        self._group = GroupQuestions(self._cluster, options)
+        self._subscription = StreamTopics(self._cluster, options)
         self._settlement = Settlement(options, self._subscription)
         self._reporting = Reporting(
             options, self._group, self._subscription, self._settlement.ledger
         )
         self._same_group = SameGroup(options)
         self._targets: Offsets | None = None  # the ends of a run with Trigger.AvailableNow
-        self._membership: Membership | None = None
+        self._membership: DriverMembership | None = None
         age_s = options.metadata_max_age_ms / 1000
         self._topics = ThrottledTask(self._look_at_topics, age_s, "share-topics")
 
@@ -150,7 +150,7 @@ class ShareDriver:
 
     # --- steps ------------------------------------------------------------------------------------
 
-    async def _joined(self, start: BatchOffset) -> Membership:
+    async def _joined(self, start: BatchOffset) -> DriverMembership:
         """Join the group, the first time; ``start`` is the newest offset of the checkpoint."""
         reporting, settlement = self._reporting, self._settlement
         if reporting.progress is None:
@@ -178,7 +178,11 @@ class ShareDriver:
         return membership
 
     def _offset_after(
-        self, start: BatchOffset, most: int, membership: Membership, seconds: tuple[float, float]
+        self,
+        start: BatchOffset,
+        most: int,
+        membership: DriverMembership,
+        seconds: tuple[float, float],
     ) -> BatchOffset:
         ranges = self._settlement.ledger.take(most, membership.run.targets)
         progress = self._reporting.progress
@@ -189,7 +193,11 @@ class ShareDriver:
         return self._settlement.given(start, ranges, membership.member.member_id, numbers)
 
     def _given(
-        self, start: BatchOffset, batch: BatchOffset, membership: Membership, limit: int | None
+        self,
+        start: BatchOffset,
+        batch: BatchOffset,
+        membership: DriverMembership,
+        limit: int | None,
     ) -> None:
         """Spark works on the batch from now on; start to acquire the next one.
 

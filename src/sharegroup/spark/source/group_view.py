@@ -46,7 +46,7 @@ overhead of a batch is fixed, so large batches are better."""
 Offsets = dict[TopicIdPartition, int]
 
 
-class Left(NamedTuple):
+class Unfinished(NamedTuple):
     """Records of a partition that the group has not finished."""
 
     records: int
@@ -62,7 +62,7 @@ class DeliveryConfigs(NamedTuple):
     ordered_by_key: bool
 
 
-class GroupView:
+class GroupQuestions:
     """See the module. Every method is one or a few requests."""
 
     def __init__(self, cluster: Cluster, options: ShareOptions) -> None:
@@ -205,7 +205,7 @@ class GroupView:
         topics: Mapping[UUID, str],
         targets: Offsets,
         held: Mapping[TopicIdPartition, int],
-    ) -> dict[TopicIdPartition, Left]:
+    ) -> dict[TopicIdPartition, Unfinished]:
         """How many records before ``targets`` the group has not finished, whichever member holds
         them. Partitions without such records are left out.
 
@@ -221,7 +221,7 @@ class GroupView:
         progress = await self._offsets()
         partitions = await self._partitions(topics)
         ends = await self._admin.list_offsets(partitions.values())
-        left: dict[TopicIdPartition, Left] = {}
+        left: dict[TopicIdPartition, Unfinished] = {}
         new: dict[TopicIdPartition, TopicPartition] = {}
         for key, target in targets.items():
             partition = partitions.get(key)
@@ -240,11 +240,11 @@ class GroupView:
             if state.lag is not None:
                 behind = min(behind, state.lag - beyond)
             if behind > 0:
-                left[key] = Left(behind, begun=True)
+                left[key] = Unfinished(behind, begun=True)
         first = await self._admin.list_offsets(new.values(), OffsetSpec.EARLIEST) if new else {}
         for key, partition in new.items():
             if targets[key] > first[partition].offset:
-                left[key] = Left(targets[key] - first[partition].offset, begun=False)
+                left[key] = Unfinished(targets[key] - first[partition].offset, begun=False)
         return left
 
     async def owners(self) -> dict[TopicPartition, list[MemberDescription]]:

@@ -12,18 +12,18 @@ from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.share.share_member import ShareMember
 from sharegroup.model.errors import NetworkException, RetriableError
 from sharegroup.spark.options.stream import ShareOptions
-from sharegroup.spark.source.group_view import GroupView, Offsets
+from sharegroup.spark.source.group_view import GroupQuestions, Offsets
 from sharegroup.spark.source.holding.acknowledging import Acknowledging
 from sharegroup.spark.source.holding.acquiring import Acquirer
 from sharegroup.spark.source.holding.available_now import AvailableNow
 from sharegroup.spark.source.holding.claim_ledger import ClaimLedger
 from sharegroup.spark.source.holding.claiming import Claimer
-from sharegroup.spark.source.holding.lock_renewal import LockKeeper
+from sharegroup.spark.source.holding.lock_renewal import LockRenewal
 from sharegroup.spark.source.holding.outage import Outage
 from sharegroup.spark.source.holding.prefetch import Prefetcher
 from sharegroup.spark.source.settling.delayed_releases import HoldKeeper
 from sharegroup.spark.source.settling.newest_batch import Settlement
-from sharegroup.spark.source.subscription import Subscription
+from sharegroup.spark.source.subscription import StreamTopics
 
 log = logging.getLogger("sharegroup.spark")
 
@@ -34,14 +34,14 @@ CLOSE_MS: Final = 1_500
 """How long leaving may take: Spark does not wait for a source that stops."""
 
 
-class Membership(NamedTuple):
+class DriverMembership(NamedTuple):
     """The parts that live as long as the membership."""
 
     member: ShareMember
     outage: Outage
     run: AvailableNow
     claimer: Claimer | None
-    locks: LockKeeper
+    locks: LockRenewal
     acquirer: Acquirer
     prefetcher: Prefetcher
     holds: HoldKeeper
@@ -49,13 +49,13 @@ class Membership(NamedTuple):
 
 def make_membership(
     cluster: Cluster,
-    group: GroupView,
-    subscription: Subscription,
+    group: GroupQuestions,
+    subscription: StreamTopics,
     settlement: Settlement,
     options: ShareOptions,
     member_id: str | None,
     targets: Offsets | None,
-) -> Membership:
+) -> DriverMembership:
     """Assemble the parts; :func:`join` joins the group."""
     ledger, turn, claims = settlement.ledger, settlement.turn, settlement.claims
     member = ShareMember(
@@ -71,18 +71,18 @@ def make_membership(
     claimer = None
     if claims is not None and isinstance(ledger, ClaimLedger):
         claimer = Claimer(claims, ledger, acknowledging, subscription)
-    locks = LockKeeper(member, ledger, turn, wanted=options.lock_renew)
+    locks = LockRenewal(member, ledger, turn, wanted=options.lock_renew)
     acquirer = Acquirer(
         member, ledger, acknowledging, claimer, locks, run, subscription, outage, turn, options
     )
     prefetcher = Prefetcher(acquirer, ledger, turn)
     holds = HoldKeeper(ledger, acquirer, acknowledging, turn)
     settlement.begin(acquirer, acknowledging, claimer, holds)
-    return Membership(member, outage, run, claimer, locks, acquirer, prefetcher, holds)
+    return DriverMembership(member, outage, run, claimer, locks, acquirer, prefetcher, holds)
 
 
 async def join(
-    membership: Membership, group: GroupView, subscription: Subscription, is_new: bool
+    membership: DriverMembership, group: GroupQuestions, subscription: StreamTopics, is_new: bool
 ) -> None:
     """Join the group. Wait for a coordinator that is loading or away.
 
@@ -101,7 +101,7 @@ async def join(
             await asyncio.sleep(RETRY_SECONDS)
 
 
-async def leave(membership: Membership, settlement: Settlement) -> None:
+async def leave(membership: DriverMembership, settlement: Settlement) -> None:
     """Release the records that Spark was never given, and leave the group.
 
     The records of a batch under way are not released, on purpose: the batch will be replayed, so no

@@ -18,7 +18,7 @@ INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__sha
 """The internal topics. Brokers mark them as internal; an old broker may not know the last one."""
 
 
-class Subscription:
+class StreamTopics:
     """See the module.
 
     Attributes:

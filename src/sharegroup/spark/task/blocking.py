@@ -12,9 +12,9 @@ import time
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from sharegroup.client.core.handshake import Versions
-from sharegroup.client.core.protocol import Answer, ClientProtocol, Event, Ready, Send
+from sharegroup.client.core.protocol import ClientProtocol, Event, Ready, ResponseArrived, Send
 from sharegroup.client.network.addresses import Address
-from sharegroup.client.security.access import PLAIN_ACCESS, Access
+from sharegroup.client.security.access import PLAIN_ACCESS, ConnectionAccess
 from sharegroup.model.errors import KafkaError
 from sharegroup.wire import apis
 from sharegroup.wire.apis import Api
@@ -59,7 +59,7 @@ class BlockingConnection:
         *,
         client_id: str,
         timeout_ms: int,
-        access: Access | None = None,
+        access: ConnectionAccess | None = None,
     ) -> None:
         self.address = address
         self.access = access
@@ -138,7 +138,7 @@ class BlockingConnection:
         """
         assert not self._protocol.idle, "nothing was sent"
         event = self._event()
-        assert isinstance(event, Answer)
+        assert isinstance(event, ResponseArrived)
         assert isinstance(event.response, kind)
         return event.response
 

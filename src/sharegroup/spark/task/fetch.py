@@ -18,7 +18,7 @@ from uuid import UUID
 
 from sharegroup.client.core.access_errors import error_on
 from sharegroup.client.network.addresses import Address, parse_addresses
-from sharegroup.client.security.access import Access, shared_access
+from sharegroup.client.security.access import ConnectionAccess, shared_access
 from sharegroup.client.security.settings import NO_SECURITY, Security
 from sharegroup.model.errors import (
     FencedLeaderEpoch,
@@ -79,7 +79,7 @@ EARLIEST: Final = -2
 _WRONG_LEADER = (NotLeaderOrFollower, FencedLeaderEpoch, UnknownLeaderEpoch, NetworkException)
 _GONE = (UnknownTopicId, UnknownTopicOrPartition, InconsistentTopicId)
 
-_idle_connections: dict[tuple[Address, Access | None], BlockingConnection] = {}
+_idle_connections: dict[tuple[Address, ConnectionAccess | None], BlockingConnection] = {}
 """Connections for the next tasks; only tasks with the same login get one."""
 _sizes: dict[UUID, _Sizes] = {}
 
@@ -91,7 +91,7 @@ class _Sizes(NamedTuple):
     batch: int
 
 
-class Chunk(NamedTuple):
+class FetchedChunk(NamedTuple):
     """The bytes that one request brought."""
 
     offset: int
@@ -105,7 +105,7 @@ class DataLoss(SharegroupError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FetchSettings:
+class TaskFetchSettings:
     """The settings with which a task reads; times are in milliseconds."""
 
     bootstrap_servers: str
@@ -117,9 +117,9 @@ class FetchSettings:
     security: Security = NO_SECURITY
 
 
-def fetch_settings(options: ShareOptions) -> FetchSettings:
+def fetch_settings(options: ShareOptions) -> TaskFetchSettings:
     """The settings for the tasks of a stream with these options."""
-    return FetchSettings(
+    return TaskFetchSettings(
         bootstrap_servers=options.bootstrap_servers,
         client_id=options.client_id,
         request_timeout_ms=options.request_timeout_ms,
@@ -143,7 +143,7 @@ class SliceReader:
         self,
         part: Slice,
         leader: Address | None,
-        settings: FetchSettings,
+        settings: TaskFetchSettings,
         *,
         by_key: bool = False,
     ) -> None:
@@ -154,7 +154,7 @@ class SliceReader:
         self._connection: BlockingConnection | None = None
         self._deadline = 0.0
 
-    def chunks(self) -> Iterator[Chunk]:
+    def chunks(self) -> Iterator[FetchedChunk]:
         """The fetched bytes, in order: all records of the ranges, and some of their neighbours.
         With ``by_key``, records of other keys may be left out.
 
@@ -167,7 +167,7 @@ class SliceReader:
         finally:
             self._put_back()
 
-    def _read(self) -> Iterator[Chunk]:
+    def _read(self) -> Iterator[FetchedChunk]:
         offset = self._needed_from(0)
         self._progress()
         while offset is not None:
@@ -184,7 +184,7 @@ class SliceReader:
                 continue
             self._progress()
             self._learn(data, offset, end)
-            chunk = Chunk(offset, data)
+            chunk = FetchedChunk(offset, data)
             offset = self._needed_from(end)
             if offset is not None:
                 self._ask_ahead(offset)

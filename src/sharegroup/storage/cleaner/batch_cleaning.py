@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sharegroup.records.check import check_counts, plain_records
-from sharegroup.records.keys import Kept, KeyTable, Rules
+from sharegroup.records.keys import KeptRecords, KeyTable, Rules
 from sharegroup.transactions.ongoing import EndedTransaction
 from sharegroup.wire.batch import (
     COMPRESSION_MASK,
@@ -178,7 +178,7 @@ def _plain(header: BatchHeader, batch: Buffer) -> tuple[Buffer, int]:
     return bytes(batch), HEADER_BYTES
 
 
-def _rebuilt(header: BatchHeader, kept: Kept, horizon: int | None) -> bytes:
+def _rebuilt(header: BatchHeader, kept: KeptRecords, horizon: int | None) -> bytes:
     attributes, base_ms = header.attributes, header.base_timestamp
     if horizon is not None:
         attributes, base_ms = attributes | DELETE_HORIZON, horizon

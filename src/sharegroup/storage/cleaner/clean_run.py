@@ -40,7 +40,7 @@ class BrokenSegment(Exception):
         self.broken = broken
 
 
-class Place(NamedTuple):
+class GoodBatch(NamedTuple):
     """A batch whose CRC is good."""
 
     segment: Segment
@@ -56,7 +56,7 @@ class Place(NamedTuple):
         return self.position + self.header.length == self.segment.size
 
 
-def batches(segment: Segment) -> Iterator[Place]:
+def batches(segment: Segment) -> Iterator[GoodBatch]:
     """All batches of a sealed segment; known damages are skipped. Raises BrokenSegment, OSError."""
     reader = segment.reader()
     damages = {damage.position: damage for damage in segment.quarantine.damages}
@@ -71,13 +71,13 @@ def batches(segment: Segment) -> Iterator[Place]:
             header = reader.batch(position, offset, records=False)
         except BrokenBatch as error:
             raise BrokenSegment(segment, before, error) from error
-        yield Place(segment, before, position, header, reader.bytes_of(position, header))
+        yield GoodBatch(segment, before, position, header, reader.bytes_of(position, header))
         before, position = position, position + header.length
         offset = header.last_offset + 1
 
 
 @contextmanager
-def blamed(place: Place) -> Iterator[None]:
+def blamed(place: GoodBatch) -> Iterator[None]:
     """Turn the error of a batch whose records cannot be read into BrokenSegment."""
     try:
         yield

@@ -28,7 +28,7 @@ from sharegroup.storage.cleaner.next_log import (
     filthiest,
     is_uncleanable,
 )
-from sharegroup.storage.failures import Failures
+from sharegroup.storage.failures import DiskFailures
 from sharegroup.storage.partition_folders import PartitionFolders
 from sharegroup.storage.segment import Segment
 
@@ -51,7 +51,7 @@ class Cleaner:
         self,
         environment: Environment,
         folders: PartitionFolders,
-        failures: Failures,
+        failures: DiskFailures,
         logs: Collection[CleanableLog],
         checkpoint: Callable[[], None],
     ) -> None:

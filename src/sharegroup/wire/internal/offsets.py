@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
-from sharegroup.groups.offsets import NONE, Committed, OffsetRecord
+from sharegroup.groups.offsets import NONE, CommittedOffset, OffsetRecord
 from sharegroup.model.errors import MalformedMessage
 from sharegroup.model.ids import NULL_TOPIC_ID
 from sharegroup.wire.codec import decode, encode_bytes, uvarint
@@ -79,7 +79,7 @@ def encode_record(record: OffsetRecord) -> tuple[bytes, bytes | None]:
     return key, None if committed is None else _encode_value(committed)
 
 
-def _encode_value(committed: Committed) -> bytes:
+def _encode_value(committed: CommittedOffset) -> bytes:
     """The bytes that the codec writes for :class:`OffsetCommitValue`, in a quarter of its time: a
     commit may have thousands of partitions."""
     offset, leader_epoch, metadata, commit_ms, expire_ms, topic_id = committed
@@ -123,7 +123,7 @@ def decode_record(
     return OffsetRecord(group, topic, partition, committed, producer_id, producer_epoch)
 
 
-def _decode_value(raw: bytes) -> Committed:
+def _decode_value(raw: bytes) -> CommittedOffset:
     """The value as the codec reads it. A value that :func:`_encode_value` wrote is read in a third
     of the codec's time: a start reads all values."""
     version, offset, leader_epoch = _VALUE_HEAD.unpack_from(raw)
@@ -140,7 +140,7 @@ def _decode_value(raw: bytes) -> Committed:
         else:
             return _decode_any_value(raw, version)
         metadata = raw[start:end].decode()
-        return Committed(offset, leader_epoch, metadata, commit_ms, NONE, topic_id)
+        return CommittedOffset(offset, leader_epoch, metadata, commit_ms, NONE, topic_id)
     return _decode_any_value(raw, version)
 
 
@@ -150,11 +150,11 @@ def _topic_id(raw: bytes) -> UUID:
     return UUID(bytes=raw)
 
 
-def _decode_any_value(raw: bytes, version: int) -> Committed:
+def _decode_any_value(raw: bytes, version: int) -> CommittedOffset:
     if not 0 <= version <= VALUE_VERSION:
         raise MalformedMessage(f"an OffsetCommitValue of version {version}")
     value = decode(OffsetCommitValue, version, raw, 2)
-    return Committed(
+    return CommittedOffset(
         value.offset,
         value.leader_epoch,
         value.metadata,

@@ -13,7 +13,7 @@ from typing import Final
 from sharegroup.model.errors import MalformedMessage
 from sharegroup.model.ids import TopicPartition
 from sharegroup.transactions.coordinator import Record
-from sharegroup.transactions.transaction import Expired, Transaction, TransactionState
+from sharegroup.transactions.transaction import Expired, Transaction, TransactionStage
 from sharegroup.wire.codec import decode, encode_bytes
 from sharegroup.wire.schema import Message, array, i8, i16, i32, i64, message, string
 
@@ -22,7 +22,7 @@ KEY_PREFIX: Final = b"\0\0"
 
 VALUE_VERSIONS: Final = (0, 1)
 
-_STATES: Final = frozenset(range(TransactionState.COMPLETE_ABORT + 1))
+_STATES: Final = frozenset(range(TransactionStage.COMPLETE_ABORT + 1))
 """The states that are written. Kafka keeps the others in memory only."""
 
 
@@ -79,7 +79,7 @@ def encode_record(record: Record) -> tuple[bytes, bytes | None]:
         transaction_timeout_ms=record.timeout_ms,
         transaction_status=record.state,
         transaction_partitions=(
-            None if record.state is TransactionState.EMPTY else _by_topic(record.partitions)
+            None if record.state is TransactionStage.EMPTY else _by_topic(record.partitions)
         ),
         transaction_last_update_timestamp_ms=record.updated_ms,
         transaction_start_timestamp_ms=record.started_ms,
@@ -114,7 +114,7 @@ def decode_record(key: bytes, value: bytes | None) -> Record:
         epoch=read.producer_epoch,
         timeout_ms=read.transaction_timeout_ms,
         updated_ms=read.transaction_last_update_timestamp_ms,
-        state=TransactionState(read.transaction_status),
+        state=TransactionStage(read.transaction_status),
         partitions=frozenset(
             TopicPartition(topic.topic, partition)
             for topic in read.transaction_partitions or ()

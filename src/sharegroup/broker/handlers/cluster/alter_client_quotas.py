@@ -11,7 +11,7 @@ from sharegroup.broker.coordination.security_machine import SecurityMachine
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import InvalidRequest, KafkaError
-from sharegroup.quotas.alteration import Alteration, Change, changes_of, entity_of
+from sharegroup.quotas.alteration import Alteration, AlteredQuota, changes_of, entity_of
 from sharegroup.quotas.entity import Entity
 from sharegroup.wire.internal.security import QuotaChange
 from sharegroup.wire.messages.alter_client_quotas import (
@@ -78,7 +78,7 @@ def _decided(
 def _alteration(entry: AlteredEntry) -> Alteration:
     return Alteration(
         [(part.entity_type, part.entity_name) for part in entry.entity],
-        [Change(change.key, None if change.remove else change.value) for change in entry.ops],
+        [AlteredQuota(change.key, None if change.remove else change.value) for change in entry.ops],
     )
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
-from sharegroup.groups.classic.requests import Leaving, Left
+from sharegroup.groups.classic.requests import LeavingMember, LeftMember
 from sharegroup.model.errors import NONE, InvalidGroupId, UnknownMemberId
 from sharegroup.wire.messages.leave_group import (
     LeaveGroupRequest,
@@ -29,14 +29,14 @@ async def leave_group(
     if not request.group_id:
         raise InvalidGroupId
     if context.version < SEVERAL_FROM:
-        leaving = [Leaving(request.member_id)]
+        leaving = [LeavingMember(request.member_id)]
     else:
-        leaving = [Leaving(one.member_id, one.group_instance_id) for one in request.members]
-    left: Sequence[Left]
+        leaving = [LeavingMember(one.member_id, one.group_instance_id) for one in request.members]
+    left: Sequence[LeftMember]
     try:
         left = await parts.classic_groups.leave(request.group_id, leaving)
     except UnknownMemberId as error:  # there is no such group
-        left = [Left(member, error) for member in leaving]
+        left = [LeftMember(member, error) for member in leaving]
     codes = [NONE if error is None else error.code for _, error in left]
     if context.version < SEVERAL_FROM:
         return LeaveGroupResponse(error_code=codes[0])

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from sharegroup.broker.authorization.resources import Operation, Resource, ResourceType
-from sharegroup.broker.coordination.transaction_writes import Admission, Write
+from sharegroup.broker.coordination.transaction_writes import TransactionalWrites, Write
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import (
@@ -78,7 +78,7 @@ async def _append_all(
     request: ProduceRequest,
     context: RequestContext,
     appends: _Appends,
-    admission: Admission | None,
+    admission: TransactionalWrites | None,
 ) -> None:
     for topic in request.topic_data:
         answers = []
@@ -131,7 +131,7 @@ async def _append(
     topic: TopicProduceData,
     partition: PartitionProduceData,
     part: PartitionProduceResponse,
-    admission: Admission | None,
+    admission: TransactionalWrites | None,
 ) -> tuple[AppendableLog, int, PartitionProduceResponse]:
     """Append one partition's batches. Returns the log and end offset to wait for, and the
     partition's response."""

@@ -10,7 +10,7 @@ from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.topics import Topic
-from sharegroup.groups.offsets import NONE, Commit, Committed
+from sharegroup.groups.offsets import NONE, Commit, CommittedOffset
 from sharegroup.model.errors import (
     InvalidCommitOffsetSize,
     KafkaError,
@@ -23,7 +23,7 @@ from sharegroup.model.limits import COMMITTED_OFFSETS_MAX
 from sharegroup.model.offsets import OFFSET_MAX
 
 
-class Wanted(NamedTuple):
+class CommitRequestPartitions(NamedTuple):
     """A request's partitions. ``codes`` has the error code of each partition, topic by topic, in
     the request's order; 0 for the partitions in ``commits``. If the group refuses the request, its
     error replaces the error for metadata that is too large (Kafka class
@@ -40,7 +40,7 @@ def sort_out(
     *,
     by_id: bool,
     retention_ms: int = NONE,
-) -> Wanted:
+) -> CommitRequestPartitions:
     """Which partitions of a request may be committed.
 
     Args:
@@ -56,7 +56,7 @@ def sort_out(
     length_max = parts.configs.broker.integer("offset.metadata.max.bytes")
     now_ms = parts.clock.wall_ms()
     expire_ms = NONE if retention_ms == NONE else min(now_ms + retention_ms, OFFSET_MAX)
-    wanted = Wanted([], [])
+    wanted = CommitRequestPartitions([], [])
     for asked in topics:
         try:
             topic = _find(parts, asked, context, by_id=by_id)
@@ -76,7 +76,7 @@ def sort_out(
             else:
                 codes.append(0)
                 epoch = partition.committed_leader_epoch if expire_ms == NONE else NONE
-                committed = Committed(
+                committed = CommittedOffset(
                     partition.committed_offset, epoch, metadata, now_ms, expire_ms, topic_id
                 )
                 wanted.commits.append(Commit(topic.name, index, committed))
@@ -85,7 +85,7 @@ def sort_out(
 
 
 async def commit_or_refuse(
-    wanted: Wanted, commit: Callable[[Sequence[Commit]], Awaitable[None]]
+    wanted: CommitRequestPartitions, commit: Callable[[Sequence[Commit]], Awaitable[None]]
 ) -> list[list[int]]:
     """Commit the partitions that may be committed. Returns the error code of each partition."""
     asks_group = (0, OffsetMetadataTooLarge.code)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from sharegroup.broker.handlers.offsets.committed_partitions import Wanted
+from sharegroup.broker.handlers.offsets.committed_partitions import CommitRequestPartitions
 from sharegroup.cooperative.intervals import Intervals, normal
 from sharegroup.groups.offsets import NONE, Commit
 from sharegroup.groups.range_commits import RangeCommit, RangesCommitted
@@ -14,7 +14,7 @@ from sharegroup.model.limits import OFFSET_RANGES_MAX
 from sharegroup.model.offsets import OFFSET_MAX
 
 
-class Answers(NamedTuple):
+class RangeResults(NamedTuple):
     """The results of a request's partitions, topic by topic."""
 
     codes: list[list[int]]
@@ -28,11 +28,11 @@ def has_ranges(topics: Iterable[Any]) -> bool:
 
 
 async def commit_ranges_or_refuse(
-    wanted: Wanted,
+    wanted: CommitRequestPartitions,
     topics: Sequence[Any],
     commit: Callable[[Sequence[Commit]], Awaitable[None]],
     commit_ranges: Callable[[Sequence[RangeCommit]], Awaitable[Sequence[RangesCommitted]]],
-) -> Answers:
+) -> RangeResults:
     """Commit the plain offsets of a request, then its ranges.
 
     Args:
@@ -58,11 +58,11 @@ async def commit_ranges_or_refuse(
             for at, answer in zip(ranged, answers, strict=True):
                 stable[at] = answer.stable
                 codes[at] = answer.error.code if answer.error is not None else 0
-    return Answers(_by_topic(codes, wanted.codes), _by_topic(stable, wanted.codes))
+    return RangeResults(_by_topic(codes, wanted.codes), _by_topic(stable, wanted.codes))
 
 
 def _sorted(
-    wanted: Wanted, topics: Sequence[Any], codes: list[int]
+    wanted: CommitRequestPartitions, topics: Sequence[Any], codes: list[int]
 ) -> tuple[dict[int, Commit], dict[int, RangeCommit]]:
     """(partitions with a plain offset, partitions with ranges), each by its number. Partitions with
     invalid ranges are in neither, and get an error in ``codes``."""

@@ -10,7 +10,7 @@ from sharegroup.broker.handlers.offsets.committed_partitions import commit_or_re
 from sharegroup.broker.handlers.offsets.committed_ranges import commit_ranges_or_refuse, has_ranges
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
-from sharegroup.groups.offsets import Commit, Committer
+from sharegroup.groups.offsets import Commit, CommitClient
 from sharegroup.groups.range_commits import RangeCommit, RangesCommitted
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.wire.messages.offset_commit import (
@@ -29,7 +29,7 @@ async def offset_commit(
 ) -> OffsetCommitResponse:
     """Each partition has its own result."""
     context.access.require_group(Operation.READ, request.group_id)
-    committer = Committer(
+    committer = CommitClient(
         request.group_id,
         request.member_id,
         request.group_instance_id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sharegroup.broker.authorization.acl_rows import AclFilter, row_of
+from sharegroup.broker.authorization.acl_rows import AclRowFilter, row_of
 from sharegroup.broker.authorization.audit import tell_changes
 from sharegroup.broker.authorization.resources import CLUSTER, Operation
 from sharegroup.broker.coordination.security_machine import SecurityMachine
@@ -69,7 +69,7 @@ async def delete_acls(
 
 
 async def _taken(
-    acls: Mapping[AclRow, object], filters: Sequence[AclFilter], wide: set[AclFilter]
+    acls: Mapping[AclRow, object], filters: Sequence[AclRowFilter], wide: set[AclRowFilter]
 ) -> list[list[AclRow]]:
     """The ACLs that each filter takes; a filter that is wrong takes no ACL."""
     every = list(acls) if wide else []
@@ -86,15 +86,15 @@ async def _taken(
     return found
 
 
-def _why_wrong(wanted: AclFilter) -> str:
+def _why_wrong(wanted: AclRowFilter) -> str:
     """Why a filter is wrong, in Kafka's words; empty: it is right."""
     if wanted.unknown_pattern:
         return "Unknown patternFilter."
     return "Unknown entryFilter." if wanted.unknown_entry else ""
 
 
-def _filter(wanted: DeleteAclsFilter) -> AclFilter:
-    return AclFilter(
+def _filter(wanted: DeleteAclsFilter) -> AclRowFilter:
+    return AclRowFilter(
         wanted.resource_type_filter,
         wanted.resource_name_filter,
         wanted.pattern_type_filter,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sharegroup.broker.authorization.acl_rows import AclFilter, row_of
+from sharegroup.broker.authorization.acl_rows import AclRowFilter, row_of
 from sharegroup.broker.authorization.resources import CLUSTER, Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
@@ -28,7 +28,7 @@ async def describe_acls(
         InvalidRequest: the filter has an unknown element.
     """
     context.access.require(Operation.DESCRIBE, CLUSTER)
-    wanted = AclFilter(
+    wanted = AclRowFilter(
         request.resource_type_filter,
         request.resource_name_filter,
         request.pattern_type_filter,

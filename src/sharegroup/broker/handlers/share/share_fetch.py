@@ -13,7 +13,7 @@ from uuid import UUID
 from sharegroup.broker.delivery.share_acknowledging import AckRound
 from sharegroup.broker.delivery.share_fetching import (
     Fetched,
-    FetchedPartition,
+    FetchedAnswer,
     FetchWish,
     ShareFetching,
 )
@@ -28,7 +28,7 @@ from sharegroup.model.errors import (
     ShareSessionLimitReached,
 )
 from sharegroup.model.ids import TopicIdPartition
-from sharegroup.share.session import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
+from sharegroup.share.session import FINAL_EPOCH, INITIAL_EPOCH, BrokerShareSession
 from sharegroup.wire.messages.ranges import Range
 from sharegroup.wire.messages.share_fetch import (
     AcquiredRecords,
@@ -92,7 +92,7 @@ async def _idle(parts: BrokerParts, context: RequestContext, wait_ms: int) -> No
 
 def _session(
     parts: BrokerParts, request: ShareFetchRequest, context: RequestContext, *, acknowledges: bool
-) -> ShareSession:
+) -> BrokerShareSession:
     """Open, continue or close the session."""
     group_id, member_id = request.group_id or "", request.member_id or ""
     named = [
@@ -121,7 +121,10 @@ def _session(
 
 
 def _wish(
-    parts: BrokerParts, request: ShareFetchRequest, session: ShareSession, context: RequestContext
+    parts: BrokerParts,
+    request: ShareFetchRequest,
+    session: BrokerShareSession,
+    context: RequestContext,
 ) -> FetchWish:
     most = min(parts.configs.broker.integer("fetch.max.bytes"), context.answer_bytes_max())
     bytes_max = min(request.max_bytes, most)
@@ -142,7 +145,7 @@ def _wish(
 
 
 def _responses(
-    parts: BrokerParts, session: ShareSession | None, acks: AckRound, fetched: Fetched
+    parts: BrokerParts, session: BrokerShareSession | None, acks: AckRound, fetched: Fetched
 ) -> list[ShareFetchableTopicResponse]:
     """A partition is listed when it has records, an error, an ack result, or is new to the
     session."""
@@ -150,7 +153,7 @@ def _responses(
     outcome = acks.outcome
     unlisted = session.unlisted() if session is not None else ()
     for key in dict.fromkeys((*unlisted, *outcome, *fetched)):
-        part = fetched.get(key) or FetchedPartition()
+        part = fetched.get(key) or FetchedAnswer()
         listed = session is not None and session.must_list(key, has_error=part.error is not None)
         if not (listed or part.acquired or key in outcome):
             continue
@@ -161,7 +164,7 @@ def _responses(
 
 
 def _part(
-    parts: BrokerParts, partition: int, part: FetchedPartition, refused: KafkaError | None
+    parts: BrokerParts, partition: int, part: FetchedAnswer, refused: KafkaError | None
 ) -> PartitionData:
     moved = isinstance(part.error, NotLeaderOrFollower | FencedLeaderEpoch)
     return PartitionData(

@@ -4,7 +4,7 @@ state."""
 from __future__ import annotations
 
 from sharegroup.broker.handlers.state.share_state_requests import (
-    Answered,
+    TopicResults,
     answer,
     check_exists,
     commit,
@@ -44,5 +44,5 @@ def _refused(partition: int, error: KafkaError) -> PartitionResult:
     return PartitionResult(partition, error.code, error.message)
 
 
-def _response(topics: list[Answered]) -> InitializeShareGroupStateResponse:
+def _response(topics: list[TopicResults]) -> InitializeShareGroupStateResponse:
     return InitializeShareGroupStateResponse([InitializeStateResult(*topic) for topic in topics])

@@ -4,7 +4,7 @@ previous leader."""
 from __future__ import annotations
 
 from sharegroup.broker.handlers.state.share_state_requests import (
-    Answered,
+    TopicResults,
     answer,
     check_epochs,
     check_known,
@@ -52,5 +52,5 @@ def _refused(partition: int, error: KafkaError) -> PartitionResult:
     return PartitionResult(partition, error.code, error.message)
 
 
-def _response(topics: list[Answered]) -> ReadShareGroupStateResponse:
+def _response(topics: list[TopicResults]) -> ReadShareGroupStateResponse:
     return ReadShareGroupStateResponse([ReadStateResult(*topic) for topic in topics])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sharegroup.broker.handlers.state.share_state_requests import (
-    Answered,
+    TopicResults,
     answer,
     check_exists,
 )
@@ -43,5 +43,5 @@ def _refused(partition: int, error: KafkaError) -> PartitionResult:
     return PartitionResult(partition, error.code, error.message)
 
 
-def _response(topics: list[Answered]) -> ReadShareGroupStateSummaryResponse:
+def _response(topics: list[TopicResults]) -> ReadShareGroupStateSummaryResponse:
     return ReadShareGroupStateSummaryResponse([ReadStateSummaryResult(*topic) for topic in topics])

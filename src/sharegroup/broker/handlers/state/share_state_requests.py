@@ -53,7 +53,7 @@ Result = TypeVar("Result")
 _Decided: TypeAlias = tuple[Result, Sequence[KeyedRecord]]
 
 
-class Answered(NamedTuple):
+class TopicResults(NamedTuple):
     """A topic of the request with the results of its partitions, in the request's order."""
 
     topic_id: UUID
@@ -65,7 +65,7 @@ async def answer(
     context: RequestContext,
     act: Callable[[SharePartitionKey, Any], Awaitable[Result]],
     refused: Callable[[int, KafkaError], Result],
-) -> list[Answered]:
+) -> list[TopicResults]:
     """Call ``act`` for each partition; ``refused`` turns its errors into results.
 
     The answer is empty if the request has no group, no topic, or a topic without partitions.
@@ -91,15 +91,17 @@ async def answer(
     results = iter(
         await asyncio.gather(*(one(t.topic_id, asked) for t in topics for asked in t.partitions))
     )
-    return [Answered(t.topic_id, [next(results) for _ in t.partitions]) for t in topics]
+    return [TopicResults(t.topic_id, [next(results) for _ in t.partitions]) for t in topics]
 
 
 def refuse_all(
     request: StateRequest, error: KafkaError, refused: Callable[[int, KafkaError], Any]
-) -> list[Answered]:
+) -> list[TopicResults]:
     """Every partition says ``error``."""
     return [
-        Answered(topic.topic_id, [refused(asked.partition, error) for asked in topic.partitions])
+        TopicResults(
+            topic.topic_id, [refused(asked.partition, error) for asked in topic.partitions]
+        )
         for topic in request.topics
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sharegroup.broker.handlers.state.share_state_requests import (
-    Answered,
+    TopicResults,
     answer,
     check_epochs,
     check_known,
@@ -60,5 +60,5 @@ def _refused(partition: int, error: KafkaError) -> PartitionResult:
     return PartitionResult(partition, error.code, error.message)
 
 
-def _response(topics: list[Answered]) -> WriteShareGroupStateResponse:
+def _response(topics: list[TopicResults]) -> WriteShareGroupStateResponse:
     return WriteShareGroupStateResponse([WriteStateResult(*topic) for topic in topics])

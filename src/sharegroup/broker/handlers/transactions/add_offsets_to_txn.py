@@ -8,7 +8,7 @@ from sharegroup.broker.authorization.resources import Operation, Resource, Resou
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import InvalidProducerEpoch, ProducerFenced
-from sharegroup.transactions.transaction import Producer
+from sharegroup.transactions.transaction import IdAndEpoch
 from sharegroup.wire.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
@@ -29,7 +29,7 @@ async def add_offsets_to_txn(
     try:
         await parts.transactions.add_group(
             request.transactional_id,
-            Producer(request.producer_id, request.producer_epoch),
+            IdAndEpoch(request.producer_id, request.producer_epoch),
             request.group_id,
             version=0,
         )

@@ -23,7 +23,7 @@ from sharegroup.model.errors import (
     UnknownTopicOrPartition,
 )
 from sharegroup.model.ids import TopicPartition
-from sharegroup.transactions.transaction import EPOCH_PER_TRANSACTION, Producer
+from sharegroup.transactions.transaction import EPOCH_PER_TRANSACTION, IdAndEpoch
 from sharegroup.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
@@ -38,11 +38,11 @@ ABORTABLE_FROM: Final = 5
 FENCED_FROM: Final = 2
 
 
-class Wanted(NamedTuple):
+class AddedTransaction(NamedTuple):
     """One transaction of a request."""
 
     transactional_id: str
-    producer: Producer
+    producer: IdAndEpoch
     topics: Sequence[AddPartitionsToTxnTopic]
     verify_only: bool = False
 
@@ -55,14 +55,16 @@ async def add_partitions_to_txn(
         context.access.require(Operation.CLUSTER_ACTION, CLUSTER)
         results = []
         for each in request.transactions:
-            producer = Producer(each.producer_id, each.producer_epoch)
-            wanted = Wanted(each.transactional_id, producer, each.topics, each.verify_only)
+            producer = IdAndEpoch(each.producer_id, each.producer_epoch)
+            wanted = AddedTransaction(
+                each.transactional_id, producer, each.topics, each.verify_only
+            )
             answers = await _one(parts, wanted, context)
             results.append(AddPartitionsToTxnResult(each.transactional_id, answers))
         return AddPartitionsToTxnResponse(results_by_transaction=results)
-    wanted = Wanted(
+    wanted = AddedTransaction(
         request.v3_and_below_transactional_id,
-        Producer(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch),
+        IdAndEpoch(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch),
         request.v3_and_below_topics,
     )
     return AddPartitionsToTxnResponse(
@@ -80,7 +82,7 @@ def failure(request: AddPartitionsToTxnRequest, error: KafkaError) -> AddPartiti
 
 
 async def _one(
-    parts: BrokerParts, wanted: Wanted, context: RequestContext
+    parts: BrokerParts, wanted: AddedTransaction, context: RequestContext
 ) -> list[AddPartitionsToTxnTopicResult]:
     partitions = _partitions(wanted.topics)
     try:
@@ -131,7 +133,7 @@ def _check(parts: BrokerParts, where: TopicPartition, context: RequestContext) -
 
 
 def _verify(
-    parts: BrokerParts, wanted: Wanted, where: TopicPartition, context: RequestContext
+    parts: BrokerParts, wanted: AddedTransaction, where: TopicPartition, context: RequestContext
 ) -> int:
     try:
         parts.transactions.check_write(wanted.transactional_id, wanted.producer, where)

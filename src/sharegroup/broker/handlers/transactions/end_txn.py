@@ -8,7 +8,7 @@ from sharegroup.broker.authorization.resources import Operation, Resource, Resou
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import InvalidProducerEpoch, ProducerFenced
-from sharegroup.transactions.transaction import EPOCH_PER_TRANSACTION, Producer
+from sharegroup.transactions.transaction import EPOCH_PER_TRANSACTION, IdAndEpoch
 from sharegroup.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 
 FENCED_FROM: Final = 2
@@ -29,7 +29,7 @@ async def end_txn(
     try:
         following = await parts.transactions.end(
             request.transactional_id,
-            Producer(request.producer_id, request.producer_epoch),
+            IdAndEpoch(request.producer_id, request.producer_epoch),
             EPOCH_PER_TRANSACTION if context.version >= BUMPS_FROM else 0,
             commit=request.committed,
         )

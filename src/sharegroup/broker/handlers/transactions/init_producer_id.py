@@ -13,7 +13,7 @@ from sharegroup.model.errors import (
     KafkaError,
     ProducerFenced,
 )
-from sharegroup.transactions.transaction import NO_EPOCH, NO_PRODUCER_ID, Producer
+from sharegroup.transactions.transaction import NO_EPOCH, NO_PRODUCER_ID, IdAndEpoch
 from sharegroup.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 FENCED_FROM: Final = 4
@@ -51,9 +51,9 @@ def failure(request: InitProducerIdRequest, error: KafkaError) -> InitProducerId
     return InitProducerIdResponse(error_code=error.code, producer_epoch=NO_EPOCH)
 
 
-def _expected(request: InitProducerIdRequest) -> Producer | None:
+def _expected(request: InitProducerIdRequest) -> IdAndEpoch | None:
     """The id and epoch that the producer has so far; None for a new producer."""
-    known = Producer(request.producer_id, request.producer_epoch)
+    known = IdAndEpoch(request.producer_id, request.producer_epoch)
     if known == (NO_PRODUCER_ID, NO_EPOCH):
         return None
     if NO_PRODUCER_ID in known:

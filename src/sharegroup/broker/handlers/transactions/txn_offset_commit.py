@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from sharegroup.broker.authorization.resources import Operation, Resource, ResourceType
-from sharegroup.broker.coordination.log import Producer
-from sharegroup.broker.coordination.offset_coordinator import Transaction
+from sharegroup.broker.coordination.log import ProducerEpoch
+from sharegroup.broker.coordination.offset_coordinator import OffsetTransaction
 from sharegroup.broker.handlers.offsets.committed_partitions import commit_or_refuse, sort_out
 from sharegroup.broker.handlers.offsets.committed_ranges import commit_ranges_or_refuse, has_ranges
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
-from sharegroup.groups.offsets import Commit, Committer
+from sharegroup.groups.offsets import Commit, CommitClient
 from sharegroup.groups.range_commits import RangeCommit, RangesCommitted
 from sharegroup.model.errors import (
     InvalidGroupId,
@@ -41,7 +41,7 @@ async def txn_offset_commit(
     context.access.require_group(Operation.READ, request.group_id)
     if not request.group_id:
         raise InvalidGroupId
-    committer = Committer(
+    committer = CommitClient(
         request.group_id,
         request.member_id,
         request.group_instance_id,
@@ -49,9 +49,9 @@ async def txn_offset_commit(
         transactional=True,
         version=context.version,
     )
-    transaction = Transaction(
+    transaction = OffsetTransaction(
         request.transactional_id,
-        Producer(request.producer_id, request.producer_epoch),
+        ProducerEpoch(request.producer_id, request.producer_epoch),
         context.version,
     )
     by_id = context.version >= TOPIC_IDS_FROM

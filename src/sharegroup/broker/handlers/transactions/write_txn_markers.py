@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from sharegroup.broker.authorization.resources import CLUSTER, Operation
-from sharegroup.broker.coordination.log import EndOfTransaction, Producer
+from sharegroup.broker.coordination.log import EndOfTransaction, ProducerEpoch
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.time_slices import sliced
@@ -48,7 +48,7 @@ async def _one(
     parts: BrokerParts, marker: WritableTxnMarker, where: TopicPartition, version: int
 ) -> int:
     newer = version >= VERSIONED_FROM and marker.transaction_version >= EPOCH_PER_TRANSACTION
-    producer = Producer(marker.producer_id, marker.producer_epoch)
+    producer = ProducerEpoch(marker.producer_id, marker.producer_epoch)
     end = EndOfTransaction(producer, marker.transaction_result, marker.coordinator_epoch)
     try:
         await parts.transactions.markers.write_by_hand(where, end, newer=newer)

@@ -21,11 +21,11 @@ from sharegroup.spark.source.holding.acknowledging import Acknowledging
 from sharegroup.spark.source.holding.available_now import AvailableNow
 from sharegroup.spark.source.holding.claiming import Claimer
 from sharegroup.spark.source.holding.ledger import Ledger
-from sharegroup.spark.source.holding.lock_renewal import LOCK_MS_DEFAULT, LockKeeper
+from sharegroup.spark.source.holding.lock_renewal import LOCK_MS_DEFAULT, LockRenewal
 from sharegroup.spark.source.holding.outage import Outage
 from sharegroup.spark.source.holding.record_sizes import RecordSizes
 from sharegroup.spark.source.offsets import Done
-from sharegroup.spark.source.subscription import Subscription
+from sharegroup.spark.source.subscription import StreamTopics
 
 log = logging.getLogger("sharegroup.spark")
 
@@ -57,9 +57,9 @@ class Acquirer:
         ledger: Ledger,
         acknowledging: Acknowledging,
         claimer: Claimer | None,
-        locks: LockKeeper,
+        locks: LockRenewal,
         run: AvailableNow,
-        subscription: Subscription,
+        subscription: StreamTopics,
         outage: Outage,
         turn: asyncio.Lock,
         options: ShareOptions,

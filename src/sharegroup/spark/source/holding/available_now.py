@@ -23,10 +23,10 @@ from sharegroup.client.share.share_member import ShareMember
 from sharegroup.cooperative.intervals import size
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
-from sharegroup.spark.source.group_view import GroupView, Left, Offsets
+from sharegroup.spark.source.group_view import GroupQuestions, Offsets, Unfinished
 from sharegroup.spark.source.holding.ledger import Ledger
 from sharegroup.spark.source.holding.lock_renewal import LOCK_MS_DEFAULT
-from sharegroup.spark.source.subscription import Subscription
+from sharegroup.spark.source.subscription import StreamTopics
 
 log = logging.getLogger("sharegroup.spark")
 
@@ -55,8 +55,8 @@ class AvailableNow:
         targets: Offsets | None,
         member: ShareMember,
         ledger: Ledger,
-        group: GroupView,
-        subscription: Subscription,
+        group: GroupQuestions,
+        subscription: StreamTopics,
     ) -> None:
         self.targets = targets
         self.untold = False
@@ -120,7 +120,7 @@ class AvailableNow:
         return (self._member.lock_timeout_ms or LOCK_MS_DEFAULT) / 1000
 
     async def _waits(
-        self, left: Mapping[TopicIdPartition, Left], latest: bool, idle_s: float
+        self, left: Mapping[TopicIdPartition, Unfinished], latest: bool, idle_s: float
     ) -> dict[TopicIdPartition, float]:
         """How long records may still take to come, by partition."""
         session_s, alive = 0.0, set[TopicIdPartition]()
@@ -154,7 +154,9 @@ class AvailableNow:
 
     # --- what the log says ------------------------------------------------------------------------
 
-    async def _tell_waiting(self, missing: Mapping[TopicIdPartition, Left], wait_s: float) -> None:
+    async def _tell_waiting(
+        self, missing: Mapping[TopicIdPartition, Unfinished], wait_s: float
+    ) -> None:
         log.warning(
             "records that this run is to read have not come: %s. A member that died keeps its "
             "partitions until its session ends, and its records until their locks end; the run "
@@ -164,7 +166,7 @@ class AvailableNow:
             wait_s,
         )
 
-    async def _tell_left(self, left: Mapping[TopicIdPartition, Left], idle_s: float) -> None:
+    async def _tell_left(self, left: Mapping[TopicIdPartition, Unfinished], idle_s: float) -> None:
         log.warning(
             "the run ends, and %d records that it was to read are not done, after %.0f s without a "
             "record: %s. Another member has them; what it does not finish comes with the next run",
@@ -173,7 +175,7 @@ class AvailableNow:
             await self._listed(left),
         )
 
-    async def _listed(self, left: Mapping[TopicIdPartition, Left]) -> str:
+    async def _listed(self, left: Mapping[TopicIdPartition, Unfinished]) -> str:
         """``jobs-1: 75 (with member x of 10.0.0.7), …``."""
         try:
             owners = await self._group.owners()

@@ -17,7 +17,7 @@ from sharegroup.spark.source.holding.claim_ledger import ClaimLedger
 from sharegroup.spark.source.holding.claims import ClaimFolder
 from sharegroup.spark.source.holding.ledger import Ledger
 from sharegroup.spark.source.offsets import BatchOffset, ClaimPosition, Ranges
-from sharegroup.spark.source.subscription import Subscription
+from sharegroup.spark.source.subscription import StreamTopics
 
 LOCK_SECONDS: Final = 10.0
 """How long the source of a killed query may keep its lock: until its present call ends."""
@@ -36,7 +36,7 @@ class Claimer:
         folder: ClaimFolder,
         ledger: ClaimLedger,
         acknowledging: Acknowledging,
-        subscription: Subscription,
+        subscription: StreamTopics,
     ) -> None:
         self._folder = folder
         self._ledger = ledger

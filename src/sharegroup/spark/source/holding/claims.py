@@ -35,7 +35,7 @@ from crc32c import crc32c
 
 from sharegroup.model.errors import ConfigError, SharegroupError
 from sharegroup.spark.source.holding import kept_claims
-from sharegroup.spark.source.holding.kept_claims import Kept
+from sharegroup.spark.source.holding.kept_claims import KeptClaims
 from sharegroup.spark.source.offsets import BatchOffset, ClaimPosition, Ranges, from_json, to_json
 
 log = logging.getLogger("sharegroup.spark")
@@ -214,7 +214,7 @@ class ClaimFolder:
             )
 
     def _refuse_missing(
-        self, position: ClaimPosition | None, found: AbstractSet[int], said: Kept
+        self, position: ClaimPosition | None, found: AbstractSet[int], said: KeptClaims
     ) -> None:
         """Raises ConfigError: a claim is missing whose records are in no batch, or may be in no
         batch."""
@@ -229,13 +229,13 @@ class ClaimFolder:
             "an empty file of its name"
         )
 
-    def _said(self) -> Kept:
+    def _said(self) -> KeptClaims:
         """The claims that the folder must hold, by its own file. A folder that is new, or was begun
         by an earlier version, gets that file now, and it names the claims that are there."""
         said = kept_claims.read(self._folder)
         if said is None:
             numbers = self._numbers()
-            said = Kept(min(numbers, default=1), max(numbers, default=0))
+            said = KeptClaims(min(numbers, default=1), max(numbers, default=0))
             self._put(said.name, "")
         return said
 

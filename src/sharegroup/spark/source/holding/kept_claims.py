@@ -23,7 +23,7 @@ from sharegroup.spark.source.offsets import ClaimPosition
 _FILES: Final = f"kept-{'[0-9]' * 12}-{'[0-9]' * 12}"
 
 
-class Kept(NamedTuple):
+class KeptClaims(NamedTuple):
     """The claims ``first`` … ``last``; no claims if ``last`` is ``first - 1``."""
 
     first: int
@@ -35,9 +35,9 @@ class Kept(NamedTuple):
         return f"kept-{self.first:012d}-{self.last:012d}"
 
 
-def read(folder: Path) -> Kept | None:
+def read(folder: Path) -> KeptClaims | None:
     """The claims that the folder's file names; None: there is no such file yet."""
-    said = (Kept(*map(int, path.name.split("-")[1:])) for path in folder.glob(_FILES))
+    said = (KeptClaims(*map(int, path.name.split("-")[1:])) for path in folder.glob(_FILES))
     return max(said, key=lambda one: one.last, default=None)
 
 
@@ -52,7 +52,7 @@ def deleted_before(folder: Path, number: int) -> None:
 
 
 def missing(
-    position: ClaimPosition | None, found: AbstractSet[int], said: Kept
+    position: ClaimPosition | None, found: AbstractSet[int], said: KeptClaims
 ) -> AbstractSet[int]:
     """The claims that are not there, and whose records may be in no batch.
 
@@ -73,7 +73,7 @@ def missing(
     return (needed - found) | set(since)
 
 
-def _say(folder: Path, change: Callable[[Kept], Kept]) -> None:
+def _say(folder: Path, change: Callable[[KeptClaims], KeptClaims]) -> None:
     said = read(folder)
     assert said is not None, "the folder is not open"
     (folder / said.name).rename(folder / change(said).name)

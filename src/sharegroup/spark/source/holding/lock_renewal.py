@@ -23,7 +23,7 @@ LOCK_MS_DEFAULT: Final = 30_000
 """Kafka's group.share.record.lock.duration.ms, used until the broker has said its value."""
 
 
-class LockKeeper:
+class LockRenewal:
     """Renews the locks of one member. Call :meth:`start` when the lock duration is known."""
 
     def __init__(

@@ -20,7 +20,7 @@ from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange
 from sharegroup.share.record_state import TERMINAL
 from sharegroup.spark.ranges import common, without
-from sharegroup.spark.source.group_view import GroupView
+from sharegroup.spark.source.group_view import GroupQuestions
 from sharegroup.spark.source.offsets import BatchOffset
 
 log = logging.getLogger("sharegroup.spark")
@@ -35,7 +35,7 @@ class LostLocks(SharegroupError):
     """Other members have finished records of a batch that is to run again."""
 
 
-async def still_wanted(batch: BatchOffset, group: GroupView, policy: str) -> BatchOffset:
+async def still_wanted(batch: BatchOffset, group: GroupQuestions, policy: str) -> BatchOffset:
     """The part of ``batch`` to process again.
 
     Args:

@@ -22,7 +22,7 @@ from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.ack_files import make_inbox
 from sharegroup.spark.options.stream import ShareOptions
 from sharegroup.spark.ranges import Decision
-from sharegroup.spark.source.group_view import GroupView
+from sharegroup.spark.source.group_view import GroupQuestions
 from sharegroup.spark.source.holding.acknowledging import Acknowledging, clock_ms
 from sharegroup.spark.source.holding.acquiring import Acquirer
 from sharegroup.spark.source.holding.claiming import Claimer, make_claims, make_ledger, open_claims
@@ -32,7 +32,7 @@ from sharegroup.spark.source.settling.commit_watch import CommitWatch
 from sharegroup.spark.source.settling.delayed_releases import HoldKeeper
 from sharegroup.spark.source.settling.lost_locks import still_wanted
 from sharegroup.spark.source.settling.unanswered import check_answered
-from sharegroup.spark.source.subscription import Subscription
+from sharegroup.spark.source.subscription import StreamTopics
 
 log = logging.getLogger("sharegroup.spark")
 
@@ -51,7 +51,7 @@ class Settlement:
         current: the newest offset that Spark has.
     """
 
-    def __init__(self, options: ShareOptions, subscription: Subscription) -> None:
+    def __init__(self, options: ShareOptions, subscription: StreamTopics) -> None:
         self.ledger = make_ledger(options)
         self.inbox = make_inbox(options)
         self.claims = make_claims(options)
@@ -147,7 +147,7 @@ class Settlement:
             self._watch.begin(self.current)
         return self.current
 
-    async def replay(self, end: BatchOffset, group: GroupView) -> BatchOffset:
+    async def replay(self, end: BatchOffset, group: GroupQuestions) -> BatchOffset:
         """Spark runs the batch ``end``, perhaps again. If another process acquired it, take it
         over.
 

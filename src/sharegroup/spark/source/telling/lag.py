@@ -11,9 +11,9 @@ from typing import Final
 from sharegroup.client.admin.descriptions import ShareGroupOffset
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
-from sharegroup.spark.source.group_view import GroupView
+from sharegroup.spark.source.group_view import GroupQuestions
 from sharegroup.spark.source.holding.ledger import Ledger
-from sharegroup.spark.source.subscription import Subscription
+from sharegroup.spark.source.subscription import StreamTopics
 from sharegroup.spark.source.throttled_task import ThrottledTask
 
 log = logging.getLogger("sharegroup.spark")
@@ -31,7 +31,7 @@ class Lag:
         by_partition: ``topic-partition`` → records; empty when there are very many.
     """
 
-    def __init__(self, group: GroupView, subscription: Subscription, ledger: Ledger) -> None:
+    def __init__(self, group: GroupQuestions, subscription: StreamTopics, ledger: Ledger) -> None:
         self.total: int | None = None
         self.by_partition: dict[str, int] = {}
         self._group = group

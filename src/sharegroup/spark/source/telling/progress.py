@@ -7,21 +7,23 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from sharegroup.spark.source.holding.ledger import LedgerStatistics
-from sharegroup.spark.source.holding.lock_renewal import LockKeeper
+from sharegroup.spark.source.holding.lock_renewal import LockRenewal
 from sharegroup.spark.source.telling.lag import Lag
 
 COUNTED: Final = ("redelivered", "renewed", "accepted", "released", "rejected")
 """The counters, which start with the stream in this process."""
 
 
-class Progress:
+class QueryProgress:
     """See the module.
 
     Args:
         ledger: the source of the statistics.
     """
 
-    def __init__(self, ledger: Callable[[], LedgerStatistics], locks: LockKeeper, lag: Lag) -> None:
+    def __init__(
+        self, ledger: Callable[[], LedgerStatistics], locks: LockRenewal, lag: Lag
+    ) -> None:
         self._ledger = ledger
         self._locks = locks
         self._lag = lag

@@ -8,14 +8,14 @@ from typing import Any
 
 from sharegroup.model.errors import KafkaError
 from sharegroup.spark.options.stream import ShareOptions
-from sharegroup.spark.source.group_view import GroupView
+from sharegroup.spark.source.group_view import GroupQuestions
 from sharegroup.spark.source.holding.ledger import Ledger
-from sharegroup.spark.source.membership import Membership
+from sharegroup.spark.source.membership import DriverMembership
 from sharegroup.spark.source.offsets import BatchOffset
-from sharegroup.spark.source.subscription import Subscription
+from sharegroup.spark.source.subscription import StreamTopics
 from sharegroup.spark.source.telling.advice import Advice
 from sharegroup.spark.source.telling.lag import Lag
-from sharegroup.spark.source.telling.progress import Progress
+from sharegroup.spark.source.telling.progress import QueryProgress
 from sharegroup.spark.source.throttled_task import ThrottledTask
 
 log = logging.getLogger("sharegroup.spark")
@@ -32,27 +32,31 @@ class Reporting:
     """
 
     def __init__(
-        self, options: ShareOptions, group: GroupView, subscription: Subscription, ledger: Ledger
+        self,
+        options: ShareOptions,
+        group: GroupQuestions,
+        subscription: StreamTopics,
+        ledger: Ledger,
     ) -> None:
         self.advice = Advice(options)
         self.lag = Lag(group, subscription, ledger)
-        self.progress: Progress | None = None
+        self.progress: QueryProgress | None = None
         self.locks_per_partition: int | None = None
         self._group = group
         self._ledger = ledger
         self._given_at = 0.0
         self._configs = ThrottledTask(self.look_at_configs, float("inf"), "share-configs")
 
-    def begin(self, membership: Membership) -> None:
+    def begin(self, membership: DriverMembership) -> None:
         """The group is joined."""
-        self.progress = Progress(self._ledger.statistics, membership.locks, self.lag)
+        self.progress = QueryProgress(self._ledger.statistics, membership.locks, self.lag)
 
     def stop(self) -> None:
         """Ask the cluster no more."""
         self.lag.stop()
         self._configs.stop()
 
-    def asked(self, membership: Membership) -> None:
+    def asked(self, membership: DriverMembership) -> None:
         """Spark asks for the next batch, so it is done with the previous one."""
         if self._given_at and not membership.locks.possible:
             took_s = asyncio.get_running_loop().time() - self._given_at
