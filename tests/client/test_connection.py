@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import pytest
 
-from sharegroup.client.errors import BootstrapError
+from sharegroup.client import Admin, Consumer, Producer, ShareConsumer
+from sharegroup.client.errors import BootstrapError, IllegalState
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.connection import Connection
 from sharegroup.model.errors import NetworkException, RequestTimedOut, UnsupportedVersion
@@ -183,5 +186,74 @@ def test_the_coordinator_is_asked_for_once() -> None:
                 cluster.forget_coordinator("g")
                 await cluster.coordinator("g")
                 assert [name for name, _ in server.requests].count("FindCoordinator") == 2
+
+    asyncio.run(scenario())
+
+
+# --- a client that is closed while another task connects ------------------------------------------
+
+HANDSHAKES = ["the connection", "the first metadata"]
+"""What the server does not answer."""
+
+
+@asynccontextmanager
+async def silent_server(about: str) -> AsyncIterator[tuple[str, asyncio.Event]]:
+    """The address of a server that does not answer, and an event: it was asked."""
+    asked = asyncio.Event()
+
+    async def ask(request: Message, version: int) -> None:
+        asked.set()
+
+    async def read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.set()
+        await reader.read()
+        writer.close()
+
+    if about == "the connection":
+        server = await asyncio.start_server(read, "127.0.0.1", 0)
+        async with server:
+            yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
+    else:
+        async with ScriptedServer() as scripted:
+            scripted.handle(METADATA, ask, (1, 12))
+            yield scripted.address, asked
+
+
+CLIENTS: dict[str, Callable[[str], Any]] = {
+    "Admin": Admin,
+    "Consumer": lambda address: Consumer("t", group_id="g", bootstrap_servers=address),
+    "Producer": Producer,
+    "ShareConsumer": lambda address: ShareConsumer("t", group_id="g", bootstrap_servers=address),
+}
+
+
+@pytest.mark.parametrize("about", HANDSHAKES)
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_a_close_ends_the_start_of_another_task(kind: str, about: str) -> None:
+    async def scenario() -> None:
+        async with silent_server(about) as (address, asked):
+            client = CLIENTS[kind](address)
+            starting = asyncio.create_task(client.start())
+            await asked.wait()
+            await client.close()
+            with pytest.raises(IllegalState, match="closed"):
+                await starting
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("about", HANDSHAKES)
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_a_start_that_is_cancelled_ends_as_cancelled(kind: str, about: str) -> None:
+    async def scenario() -> None:
+        async with silent_server(about) as (address, asked):
+            client = CLIENTS[kind](address)
+            starting = asyncio.create_task(client.start())
+            await asked.wait()
+            closing = asyncio.create_task(client.close())
+            starting.cancel()
+            await closing
+            with pytest.raises(asyncio.CancelledError):
+                await starting
 
     asyncio.run(scenario())

@@ -1,10 +1,14 @@
-"""Lets a close finish even if its caller is cancelled."""
+"""Lets a close finish even if its caller is cancelled, and tells a close from a cancellation."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+from sharegroup.client.errors import IllegalState
+
+T = TypeVar("T")
 
 CANCELLED_CLOSE_S: Final = 2.0
 """How long, in seconds, a cancelled close goes on before it is aborted."""
@@ -35,3 +39,26 @@ async def ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
+
+
+async def result_of(shared: asyncio.Task[T]) -> T:
+    """The result of a task that several callers wait for, and that a close cancels. A cancelled
+    caller does not cancel the task.
+
+    Raises:
+        IllegalState: the client was closed meanwhile.
+    """
+    try:
+        return await asyncio.shield(shared)
+    except asyncio.CancelledError:
+        caller = asyncio.current_task()
+        # Both ends of a shield raise CancelledError: only a caller that somebody has cancelled is
+        # to end as cancelled.
+        if shared.cancelled() and caller is not None and not caller.cancelling():
+            raise closed_meanwhile() from None
+        raise
+
+
+def closed_meanwhile() -> IllegalState:
+    """The error of a call that was under way when its client was closed."""
+    return IllegalState("the client was closed during the call")

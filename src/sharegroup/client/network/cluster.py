@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 from uuid import UUID
 
+from sharegroup.client.closing import closed_meanwhile, result_of
 from sharegroup.client.conditions import Conditions
 from sharegroup.client.core.access_errors import error_on
 from sharegroup.client.core.retry import Pauses, RetryPolicy
@@ -143,12 +144,12 @@ class Cluster:
             BootstrapError: no server answered within ``bootstrap_timeout_ms``; the text names them
                 all.
             AuthenticationFailed: no server let us in, because of the settings.
+            IllegalState: the client was closed meanwhile.
         """
         self._loop = loop = asyncio.get_running_loop()
         if self.metadata.nodes:
             return
-        started = loop.time()
-        total = self._bootstrap_timeout_ms / 1000
+        started, total = loop.time(), self._bootstrap_timeout_ms / 1000
         deadline = started + total
         reasons: dict[Address, str] = {}
         refusal: AuthenticationFailed | None = None
@@ -162,6 +163,8 @@ class Cluster:
                 except AuthenticationFailed as error:
                     refusal = error
                 except (KafkaError, TimeoutError) as error:
+                    if self._loop is None:  # the connection was lost because we cut it
+                        raise closed_meanwhile() from None
                     reasons[address] = str(error) or reasons.get(address, "no answer")
             if refusal is not None:
                 raise refusal
@@ -181,10 +184,10 @@ class Cluster:
     def cut(self) -> list[asyncio.Task[Any]]:
         """Close all connections without waiting. Returns the cancelled tasks, which are
         about to end."""
-        ending: list[asyncio.Task[Any]] = []
-        if self._refreshing is not None:
-            self._refreshing.cancel()
-            ending.append(self._refreshing)
+        self._loop = None
+        ending: list[asyncio.Task[Any]] = [] if self._refreshing is None else [self._refreshing]
+        for task in ending:
+            task.cancel()
         for link in self._links.values():
             ending += link.close()
         return ending
@@ -401,7 +404,7 @@ class Cluster:
         if self._refreshing is None:
             self._refreshing = asyncio.create_task(self._refresh())
             self._refreshing.add_done_callback(self._refreshed)
-        await asyncio.shield(self._refreshing)
+        await result_of(self._refreshing)
 
     def refresh_when_old(self) -> None:
         """Begin a :meth:`refresh` if the last one was ``metadata_max_age_ms`` ago."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from sharegroup.client.closing import result_of
 from sharegroup.client.conditions import Conditions
 from sharegroup.client.core.retry import Pauses
 from sharegroup.client.network.addresses import Address
@@ -51,13 +52,14 @@ class NodeLink:
         Raises:
             NetworkException, AuthenticationFailed: it cannot be opened; the next call waits before
                 it tries again.
+            IllegalState: the link was closed meanwhile.
         """
         if self._connection is not None and not self._connection.closed:
             return self._connection
         if self._opening is None:
             self._opening = asyncio.create_task(self._open())
             self._opening.add_done_callback(self._opened)
-        return await asyncio.shield(self._opening)
+        return await result_of(self._opening)
 
     def close(self) -> list[asyncio.Task[Any]]:
         """Close the connection, or stop opening one. Returns the cancelled tasks, which

@@ -111,8 +111,8 @@ class ProducerLife:
         parts = self._parts
 
         async def stop() -> None:
+            await parts.buffer.close(error)  # first: its records wait for the start
             await ended(parts.starting.cut())
-            await parts.buffer.close(error)
             await parts.sender.stop(error)
             if parts.owns_cluster:
                 await parts.cluster.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from sharegroup.client.closing import result_of
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.producer.sender import ProduceSender
 from sharegroup.client.producer.transactions import TransactionRequests
@@ -37,12 +38,13 @@ class ProducerStart:
 
         Raises:
             BootstrapError: no broker could be reached; the next call tries again.
+            IllegalState: the producer was closed meanwhile.
         """
         if self._task is None:
             self.loop = asyncio.get_running_loop()
             self._task = asyncio.create_task(self._start(), name="producer-start")
             self._task.add_done_callback(_seen)
-        await asyncio.shield(self._task)
+        await result_of(self._task)
 
     def cut(self) -> list[asyncio.Task[Any]]:
         """Stop the start. Returns the cancelled tasks, which are about to end."""
