@@ -287,16 +287,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         elif key_type == ConsumerCurrentMemberAssignment.key_type and member_id in self.members:
             member = self.members[member_id]
             self._release(member)
-            self.members[member_id] = replace(
-                member,
-                epoch=0,
-                previous_epoch=-1,
-                state=ConsumerMemberState.STABLE,
-                assigned={},
-                revoking={},
-                assigned_parts={},
-                revoking_parts={},
-            )
+            self.members[member_id] = replace(member.without_partitions(), previous_epoch=-1)
         elif key_type == ResolvedRegex.key_type:
             self.regexes.pop(member_id, None)
 

@@ -5,7 +5,7 @@ MemberState).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from uuid import UUID
 
@@ -70,6 +70,18 @@ class ConsumerMember:
     revoking: Held = field(default_factory=dict)
     assigned_parts: Parts = field(default_factory=dict)
     revoking_parts: Parts = field(default_factory=dict)
+
+    def without_partitions(self) -> ConsumerMember:
+        """The member as it is before it is given partitions."""
+        return replace(
+            self,
+            epoch=0,
+            state=ConsumerMemberState.STABLE,
+            assigned={},
+            revoking={},
+            assigned_parts={},
+            revoking_parts={},
+        )
 
     def is_reconciled_to(self, epoch: int) -> bool:
         """Whether it has all partitions that the assignment of this epoch gives it."""

@@ -23,7 +23,7 @@ from sharegroup.groups.consumer.group import (
     member_metadata,
 )
 from sharegroup.groups.consumer.heartbeat import UNCHANGED, ConsumerHeartbeat
-from sharegroup.groups.consumer.member import ConsumerMember, ConsumerMemberState
+from sharegroup.groups.consumer.member import ConsumerMember
 from sharegroup.groups.consumer.migration import classic_metadata
 from sharegroup.groups.consumer.patterns import Matches
 from sharegroup.groups.consumer.reconciliation import Goal, Owned, reconcile
@@ -138,16 +138,7 @@ class ConsumerTransition(GroupChange[ConsumerGroup, ConsumerRecord]):
                 )
             )
         if any(part != WHOLE for _, part in member.parts_held()):
-            after = replace(
-                member,
-                assigned={},
-                revoking={},
-                assigned_parts={},
-                revoking_parts={},
-                epoch=0,
-                state=ConsumerMemberState.STABLE,
-            )
-            self.emit(current_assignment(group_id, after))
+            self.emit(current_assignment(group_id, member.without_partitions()))
 
     def resolve(
         self, topics: TopicsImage, matches: Matches, sees: Sees | None, *, again: bool

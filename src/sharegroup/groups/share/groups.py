@@ -55,7 +55,7 @@ from sharegroup.groups.share.records import (
     StatePartitionMetadata,
     TopicPartitions,
 )
-from sharegroup.groups.share.transition import ShareMemberIdentity, ShareTransition, has_unassigned
+from sharegroup.groups.share.transition import ShareTransition, has_unassigned
 from sharegroup.groups.table import GroupTable
 from sharegroup.groups.topics import TopicsImage
 from sharegroup.model.errors import GroupMaxSizeReached
@@ -369,15 +369,7 @@ class ShareGroups:
     ) -> int:
         """Apply all changes of a heartbeat; returns the heartbeat interval to answer with."""
         group = transition.group
-        changed = transition.subscribe(
-            ShareMemberIdentity(
-                request.member_id,
-                request.rack_id,
-                request.client_id,
-                request.client_host,
-                request.subscription,
-            )
-        )
+        changed = transition.subscribe(request)
         interval_ms = settings.heartbeat_interval_ms
         bumped = False
         if not self._is_settled(group, topics):

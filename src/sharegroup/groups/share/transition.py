@@ -7,13 +7,12 @@ Nothing is checked here: requests are checked completely before the first step (
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 from uuid import UUID
 
 from sharegroup.groups.assignor import assign
-from sharegroup.groups.change import GroupChange
 from sharegroup.groups.records import Assignment
 from sharegroup.groups.share.group import ShareGroup, ShareGroupMember
+from sharegroup.groups.share.heartbeat import ShareHeartbeat
 from sharegroup.groups.share.records import (
     DeletingTopic,
     ShareCurrentMemberAssignment,
@@ -26,43 +25,22 @@ from sharegroup.groups.share.records import (
 from sharegroup.groups.topics import TopicsImage
 
 
-class ShareMemberIdentity(NamedTuple):
-    """A member as its heartbeat describes it. ``subscribed_topics`` is sorted; None means "as
-    before".
-    """
-
-    member_id: str
-    rack_id: str | None
-    client_id: str
-    client_host: str
-    subscribed_topics: tuple[str, ...] | None
-
-    def is_known_as(self, member: ShareGroupMember) -> bool:
-        """Whether nothing about ``member`` has changed."""
-        return (
-            self.client_id == member.client_id
-            and self.client_host == member.client_host
-            and self.rack_id in (None, member.rack_id)
-            and self.subscribed_topics in (None, member.subscribed_topics)
-        )
-
-
 class ShareTransition(GroupChange[ShareGroup, ShareRecord]):
     """The steps that the module describes."""
 
-    def subscribe(self, identity: ShareMemberIdentity) -> bool:
+    def subscribe(self, request: ShareHeartbeat) -> bool:
         """Add or update a member; returns whether the group's subscriptions changed."""
-        known = self.group.members.get(identity.member_id)
-        if known is not None and identity.is_known_as(known):
+        known = self.group.members.get(request.member_id)
+        wanted = request.subscription
+        if known is not None and _says_nothing_new(request, wanted, known):
             return False
         old = known.subscribed_topics if known else ()
-        wanted = identity.subscribed_topics
         record = ShareMemberMetadata(
             group_id=self.group.group_id,
-            member_id=identity.member_id,
-            rack_id=identity.rack_id or (known.rack_id if known else None),
-            client_id=identity.client_id,
-            client_host=identity.client_host,
+            member_id=request.member_id,
+            rack_id=request.rack_id or (known.rack_id if known else None),
+            client_id=request.client_id,
+            client_host=request.client_host,
             subscribed_topics=old if wanted is None else wanted,
         )
         self.emit(record)
@@ -138,6 +116,17 @@ class ShareTransition(GroupChange[ShareGroup, ShareRecord]):
         )
         if record != now:
             self.emit(record)
+
+
+def _says_nothing_new(
+    request: ShareHeartbeat, wanted: tuple[str, ...] | None, member: ShareGroupMember
+) -> bool:
+    return (
+        request.client_id == member.client_id
+        and request.client_host == member.client_host
+        and request.rack_id in (None, member.rack_id)
+        and wanted in (None, member.subscribed_topics)
+    )
 
 
 def _sorted(
