@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from sharegroup.groups.assignor import assign
+from sharegroup.groups.change import GroupChange
 from sharegroup.groups.records import Assignment
 from sharegroup.groups.share.group import ShareGroup, ShareGroupMember
 from sharegroup.groups.share.heartbeat import ShareHeartbeat
