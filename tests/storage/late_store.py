@@ -43,7 +43,6 @@ class LateLog:
         self._on_advance: Callable[[ReadableLog], None] | None = None
         self.topic_partition: TopicPartition = log.topic_partition
         self.topic_id: UUID = log.topic_id
-        self.leader_epoch = log.leader_epoch
         self.failure: KafkaError | None = None
         self.asked = 0
         """How many answers were awaited."""

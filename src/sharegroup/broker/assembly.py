@@ -36,6 +36,7 @@ from sharegroup.broker.internal_topics import (
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
 )
+from sharegroup.broker.leadership import OneNode
 from sharegroup.broker.network.api_table import served_apis
 from sharegroup.broker.network.descriptors import DescriptorBudget
 from sharegroup.broker.parts import BrokerParts
@@ -74,8 +75,10 @@ def assemble(
     topics = _topics(configs, store, waiters, environment, descriptors)
     state = _share_state(config, topics, clock)
     groups = group_coordinators(configs, topics, state, environment, spawn)
+    leadership = OneNode(config.node_id, lambda: configs.broker.static.get("broker.rack"))
     share_partitions = SharePartitions(
         clock=clock,
+        leadership=leadership,
         state=state,
         waiters=waiters,
         settings_of=configs.group,
@@ -103,6 +106,7 @@ def assemble(
         security=security,
         quotas=_quotas(configs, security, clock),
         access_rules=rules,
+        leadership=leadership,
         new_id=environment.new_id,
         group_registry=groups.registry,
         offsets=groups.offsets,

@@ -24,6 +24,7 @@ from sharegroup.broker.delivery.cooperative_reading import CooperativeReading
 from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.range_reading import RangeReading
 from sharegroup.broker.fetch_sessions import FetchSessions
+from sharegroup.broker.leadership import Leadership
 from sharegroup.broker.quotas import Quotas
 from sharegroup.broker.read_model.connections import OpenConnections
 from sharegroup.broker.read_model.read_model import ReadModel
@@ -43,6 +44,8 @@ class BrokerParts(DeliveryParts):
     security: SecurityStore
     quotas: Quotas
     access_rules: AccessRules
+    leadership: Leadership
+    """Who leads which partition; it may change at run time."""
     new_id: Callable[[], UUID]
     """A random id."""
     group_registry: GroupRegistry

@@ -12,12 +12,10 @@ from sharegroup.broker.waiters import FetchWaiters
 from sharegroup.groups.topics import KnownTopic, TopicsImage
 from sharegroup.keyed_locks import KeyedLocks
 from sharegroup.model.errors import (
-    FencedLeaderEpoch,
     InvalidPartitions,
     InvalidRequest,
     InvalidTopic,
     TopicAlreadyExists,
-    UnknownLeaderEpoch,
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
@@ -144,16 +142,6 @@ class Topics:
         if name is None:
             raise UnknownTopicId
         return self._store.log(name, key.partition)
-
-    @staticmethod
-    def check_leader_epoch(log: ReadableLog, current: int) -> None:
-        """Check the leader epoch that a client believes to be current; -1: the client names none.
-
-        Raises:
-            FencedLeaderEpoch, UnknownLeaderEpoch: the client's epoch is older, or newer.
-        """
-        if current not in (-1, log.leader_epoch):
-            raise FencedLeaderEpoch if current < log.leader_epoch else UnknownLeaderEpoch
 
     @staticmethod
     def is_internal(name: str) -> bool:

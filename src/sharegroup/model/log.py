@@ -169,7 +169,6 @@ class ReadableLog(ServedLog, Protocol):
     :meth:`offsets`.
     """
 
-    leader_epoch: int
     on_advance: Callable[[ReadableLog], None] | None
     """Called on the loop's thread when the high watermark that is known here has moved."""
 

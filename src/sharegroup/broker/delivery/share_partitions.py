@@ -20,6 +20,7 @@ from uuid import UUID
 from sharegroup.broker.coordination.share_state_log import ShareStateLog, StateWrite
 from sharegroup.broker.deadline_timer import DeadlineTimer
 from sharegroup.broker.hot_path_counters import Meters, SharePartitionMeter
+from sharegroup.broker.leadership import Leadership
 from sharegroup.broker.waiters import FetchWaiters
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.offset_reset import OffsetResetKind
@@ -99,6 +100,7 @@ class SharePartitions:
     """All share partitions of one broker.
 
     Args:
+        leadership: must name this node as the leader of what is loaded.
         meters: record load times and the fate of records.
         settings_of: a group's effective settings; called at every use, since they may change.
         spawn: runs a coroutine in the background and reports its failure.
@@ -108,12 +110,14 @@ class SharePartitions:
         self,
         *,
         clock: Clock,
+        leadership: Leadership,
         state: ShareStateLog,
         waiters: FetchWaiters,
         settings_of: Callable[[str], GroupSettings],
         meters: Meters,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
+        self._leadership = leadership
         self._clock = clock
         self._state = state
         self._waiters = waiters
@@ -183,8 +187,11 @@ class SharePartitions:
         return led
 
     async def _load(self, key: SharePartitionKey, log: ReadableLog) -> LedSharePartition:
+        self._leadership.check(key.topic_id, key.partition)
+        leader_epoch = self._leadership.leader(key.topic_id, key.partition).epoch
         try:
-            state = await self._state.read(key, await self._reading_epoch(key, log))
+            reading_epoch = await self._reading_epoch(key, log, leader_epoch)
+            state = await self._state.read(key, reading_epoch)
             start_offset = state.start_offset
             if start_offset == UNKNOWN_OFFSET:
                 # Write the chosen start offset now. Kafka writes it only with the first
@@ -192,13 +199,13 @@ class SharePartitions:
                 # delivered in between. UNKNOWN_COUNT marks it as a choice only: the group has
                 # begun here when a later write brings a count.
                 start_offset = await self._reset_offset(key, log)
-                epochs = (state.state_epoch, log.leader_epoch)
+                epochs = (state.state_epoch, leader_epoch)
                 await self._state.write([StateWrite(key, *epochs, start_offset, UNKNOWN_COUNT, ())])
             by_key = self.delivery_settings(key.group_id).key_max
             core = SharePartition(
                 start_offset=start_offset,
                 state_epoch=state.state_epoch,
-                leader_epoch=log.leader_epoch,
+                leader_epoch=leader_epoch,
                 batches=state.batches,
                 archived=Archived(self._meters.records_of(key.group_id, key.topic_id).archived),
                 order=KeyOrder if by_key else LogOrder,
@@ -218,7 +225,9 @@ class SharePartitions:
         await self.follow_log_start(led)
         return led
 
-    async def _reading_epoch(self, key: SharePartitionKey, log: ReadableLog) -> int:
+    async def _reading_epoch(
+        self, key: SharePartitionKey, log: ReadableLog, leader_epoch: int
+    ) -> int:
         """The leader epoch to read the state with; NO_EPOCH if the state begins past the end of the
         log.
 
@@ -227,7 +236,7 @@ class SharePartitions:
         """
         summary = await self._state.read_summary(key)
         end = (await log.offsets()).end
-        return log.leader_epoch if summary.start_offset <= end else NO_EPOCH
+        return leader_epoch if summary.start_offset <= end else NO_EPOCH
 
     async def _reset_offset(self, key: SharePartitionKey, log: ReadableLog) -> int:
         """The start offset by ``share.auto.offset.reset``, for a partition without one."""

@@ -194,8 +194,7 @@ class Cluster:
 
     def forsake(self) -> None:
         """Close all connections, from any thread, because nobody closed their client. If the event
-        loop is closed, there is nothing left to do.
-        """
+        loop is closed, there is nothing left to do."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self.cut)
 

@@ -21,8 +21,6 @@ async def describe_cluster(
     """Answer for the brokers' endpoint; there are no controllers to list."""
     if context.version >= 1 and request.endpoint_type != BROKERS:
         raise InvalidRequest("only brokers (endpoint type 1) can be described here")
-    host, port = context.advertised
-    rack = parts.configs.broker.static.get("broker.rack")
     operations = OPERATIONS_NOT_ASKED
     if request.include_cluster_authorized_operations:
         allowed = context.access.allows(Operation.DESCRIBE, CLUSTER)
@@ -30,7 +28,7 @@ async def describe_cluster(
     return DescribeClusterResponse(
         endpoint_type=BROKERS,
         cluster_id=parts.topics.cluster_id,
-        controller_id=parts.node_id,
-        brokers=[DescribeClusterBroker(parts.node_id, host, port, rack)],
+        controller_id=parts.leadership.controller_id,
+        brokers=[DescribeClusterBroker(*n) for n in parts.leadership.nodes(context.advertised)],
         cluster_authorized_operations=operations,
     )

@@ -55,8 +55,8 @@ def _find(parts: BrokerParts, key_type: int, key: str, context: RequestContext) 
         return Coordinator(
             key=key, node_id=-1, port=-1, error_code=error.code, error_message=error.message
         )
-    host, port = context.advertised
-    return Coordinator(key=key, node_id=parts.node_id, host=host, port=port)
+    node = parts.leadership.coordinator(key_type, key, context.advertised)
+    return Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port)
 
 
 def _check(key_type: int, key: str, context: RequestContext) -> None:

@@ -103,7 +103,8 @@ async def _look(
             if name is not None:
                 context.access.require_topic(Operation.READ, name)
             log = _log(parts, topic, partition)
-            parts.topics.check_leader_epoch(log, partition.current_leader_epoch)
+            current = partition.current_leader_epoch
+            parts.leadership.check(log.topic_id, partition.partition, current)
             # Kafka's rule: the first batch of a response goes out even when it is over the limits.
             left = max(bytes_max - size, 0)
             space = _Space(min(partition.partition_max_bytes, left), first=size == 0)

@@ -53,10 +53,12 @@ async def _offset(
     part = ListOffsetsPartitionResponse(partition_index=partition.partition_index)
     try:
         context.access.require_topic(Operation.DESCRIBE, name)
-        log: ReadableLog = parts.topics.log(name, partition.partition_index)
+        index = partition.partition_index
+        log: ReadableLog = parts.topics.log(name, index)
+        parts.leadership.check(log.topic_id, index)
         part.timestamp, part.offset = await _look_up(log, partition.timestamp, committed=committed)
         if part.offset >= 0:  # without an offset there is no epoch either, as in Kafka
-            part.leader_epoch = log.leader_epoch
+            part.leader_epoch = parts.leadership.leader(log.topic_id, index).epoch
     except KafkaError as error:
         part.error_code = error.code
         parts.counters.add("list_offsets_errors", error.name)

@@ -51,13 +51,13 @@ async def _end_offset(
         if not context.access.allows(Operation.CLUSTER_ACTION, CLUSTER):  # a broker may always ask
             context.access.require_topic(Operation.DESCRIBE, name)
         log: ReadableLog = parts.topics.log(name, wanted.partition)
-        parts.topics.check_leader_epoch(log, wanted.current_leader_epoch)
+        parts.leadership.check(log.topic_id, wanted.partition, wanted.current_leader_epoch)
         end = (await log.offsets()).end
     except KafkaError as error:
         found.error_code = error.code
         return found
     epoch = wanted.leader_epoch
-    if epoch == log.leader_epoch:
+    if epoch == parts.leadership.leader(log.topic_id, wanted.partition).epoch:
         found.leader_epoch, found.end_offset = epoch, end
     elif epoch < NONE:  # older than the first epoch: it ended where the first epoch begins
         found.leader_epoch, found.end_offset = epoch, 0

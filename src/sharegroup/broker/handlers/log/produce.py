@@ -166,6 +166,7 @@ def _log_of(
         log = parts.topics.log(topic.name, partition.index)
     if parts.topics.is_internal(log.topic_partition.topic):
         raise InvalidTopic(f"{log.topic_partition.topic} is internal; clients cannot write to it")
+    parts.leadership.check(log.topic_id, partition.index)
     return log
 
 

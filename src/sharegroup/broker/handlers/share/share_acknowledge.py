@@ -73,17 +73,18 @@ def _responses(
 ) -> list[ShareAcknowledgeTopicResponse]:
     topics: dict[UUID, list[PartitionData]] = {}
     for key, refused in outcome.items():
-        data = _part(parts, key.partition, refused)
+        data = _part(parts, key, refused)
         data.gone_back = [Range(*one) for one in gone_back.get(key, ())]
         topics.setdefault(key.topic_id, []).append(data)
     return [ShareAcknowledgeTopicResponse(topic_id, parts) for topic_id, parts in topics.items()]
 
 
-def _part(parts: BrokerParts, partition: int, refused: KafkaError | None) -> PartitionData:
+def _part(parts: BrokerParts, key: TopicIdPartition, refused: KafkaError | None) -> PartitionData:
     moved = isinstance(refused, NotLeaderOrFollower | FencedLeaderEpoch)
+    leader = parts.leadership.leader(*key)
     return PartitionData(
-        partition_index=partition,
+        partition_index=key.partition,
         error_code=refused.code if refused else 0,
         error_message=refused.message if refused else None,
-        current_leader=LeaderIdAndEpoch(parts.node_id, 0) if moved else LeaderIdAndEpoch(),
+        current_leader=LeaderIdAndEpoch(*leader) if moved else LeaderIdAndEpoch(),
     )

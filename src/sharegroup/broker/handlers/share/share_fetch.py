@@ -157,22 +157,23 @@ def _responses(
         listed = session is not None and session.must_list(key, has_error=part.error is not None)
         if not (listed or part.acquired or key in outcome):
             continue
-        data = _part(parts, key.partition, part, outcome.get(key))
+        data = _part(parts, key, part, outcome.get(key))
         data.gone_back = [Range(*one) for one in acks.gone_back.get(key, ())]
         topics.setdefault(key.topic_id, []).append(data)
     return [ShareFetchableTopicResponse(topic_id, parts) for topic_id, parts in topics.items()]
 
 
 def _part(
-    parts: BrokerParts, partition: int, part: FetchedAnswer, refused: KafkaError | None
+    parts: BrokerParts, key: TopicIdPartition, part: FetchedAnswer, refused: KafkaError | None
 ) -> PartitionData:
     moved = isinstance(part.error, NotLeaderOrFollower | FencedLeaderEpoch)
+    leader = parts.leadership.leader(*key)
     return PartitionData(
-        partition_index=partition,
+        partition_index=key.partition,
         error_code=part.error.code if part.error else 0,
         acknowledge_error_code=refused.code if refused else 0,
         acknowledge_error_message=refused.message if refused else None,
-        current_leader=LeaderIdAndEpoch(parts.node_id, 0) if moved else LeaderIdAndEpoch(),
+        current_leader=LeaderIdAndEpoch(*leader) if moved else LeaderIdAndEpoch(),
         records=cast(bytes, part.records),  # whoever writes the answer takes a range too
         acquired_records=[AcquiredRecords(*acquired) for acquired in part.acquired],
         ordered=part.ordered,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.authorization.resources import topic as topic_resource
 from sharegroup.broker.parts import BrokerParts
@@ -80,7 +82,7 @@ def _refused(name: str, error: KafkaError) -> DescribeTopicPartitionsResponseTop
 def _described(
     parts: BrokerParts, topic: Topic, partitions: range
 ) -> DescribeTopicPartitionsResponseTopic:
-    nodes = [parts.node_id]
+    leader_of = partial(parts.leadership.leader, topic.topic_id)
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -88,13 +90,13 @@ def _described(
         partitions=[
             DescribeTopicPartitionsResponsePartition(
                 partition_index=index,
-                leader_id=parts.node_id,
-                leader_epoch=0,
-                replica_nodes=nodes,
-                isr_nodes=nodes,
+                leader_id=leader.node_id,
+                leader_epoch=leader.epoch,
+                replica_nodes=[leader.node_id],
+                isr_nodes=[leader.node_id],
                 eligible_leader_replicas=[],
                 last_known_elr=[],
             )
-            for index in partitions
+            for index, leader in zip(partitions, map(leader_of, partitions), strict=True)
         ],
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from sharegroup.broker.authorization.resources import (
@@ -63,12 +64,10 @@ async def metadata(
     if request.include_cluster_authorized_operations:
         allowed = access.allows(Operation.DESCRIBE, CLUSTER)
         operations = access.operations(CLUSTER) if allowed else 0
-    host, port = context.advertised
-    rack = parts.configs.broker.static.get("broker.rack")
     return MetadataResponse(
-        brokers=[MetadataResponseBroker(parts.node_id, host, port, rack)],
+        brokers=[MetadataResponseBroker(*n) for n in parts.leadership.nodes(context.advertised)],
         cluster_id=parts.topics.cluster_id,
-        controller_id=parts.node_id,
+        controller_id=parts.leadership.controller_id,
         cluster_authorized_operations=operations,
         topics=topics,
     )
@@ -107,7 +106,7 @@ async def _wanted(
 
 
 def _described(parts: BrokerParts, topic: Topic) -> MetadataResponseTopic:
-    nodes = [parts.node_id]
+    leader_of = partial(parts.leadership.leader, topic.topic_id)
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -115,11 +114,11 @@ def _described(parts: BrokerParts, topic: Topic) -> MetadataResponseTopic:
         partitions=[
             MetadataResponsePartition(
                 partition_index=index,
-                leader_id=parts.node_id,
-                leader_epoch=0,
-                replica_nodes=nodes,
-                isr_nodes=nodes,
+                leader_id=leader.node_id,
+                leader_epoch=leader.epoch,
+                replica_nodes=[leader.node_id],
+                isr_nodes=[leader.node_id],
             )
-            for index in range(topic.partition_count)
+            for index, leader in enumerate(map(leader_of, range(topic.partition_count)))
         ],
     )
