@@ -24,7 +24,7 @@ def jaas_users(setting: str, text: str) -> Mapping[str, str]:
             has passwords.
     """
     module = parse_jaas(text, setting)
-    if module.full_name != PLAIN_MODULE:
+    if module.name != PLAIN_MODULE.rpartition(".")[2]:  # any package, as for a client
         raise ConfigError(f"{setting} names {module.full_name}; PLAIN has {PLAIN_MODULE}")
     return {
         name.removeprefix(_USER): value
