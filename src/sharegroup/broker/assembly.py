@@ -87,6 +87,7 @@ def assemble(
     )
     transactions = _transactions(configs, topics, store, clock, groups.offsets)
     security = SecurityStore(InternalTopic(SECURITY, 1, topics, clock), clock)
+    share_views = _share_group_views(topics, groups, state, share_partitions, clock)
     parts = BrokerParts(
         clock=clock,
         store=store,
@@ -118,14 +119,7 @@ def assemble(
         served_apis=served_apis(),
         share_version=config.integer("share.version"),
         connections=connections,
-        views=ReadModel(
-            topics=TopicViews(topics, store),
-            share_groups=_share_group_views(topics, groups, state, share_partitions, clock),
-            groups=_group_views(topics, groups),
-            transactions=transactions,
-            quotas=lambda: security.state.quotas,
-            connections=connections,
-        ),
+        views=_views(topics, store, groups, share_views, transactions, security, connections),
     )
     return parts, groups.runtimes
 
@@ -146,8 +140,23 @@ def _share_group_views(
     )
 
 
-def _group_views(topics: Topics, groups: GroupCoordinators) -> GroupViews:
-    return GroupViews(topics, groups.registry, groups.consumer.groups, groups.classic.groups)
+def _views(
+    topics: Topics,
+    store: Store,
+    groups: GroupCoordinators,
+    share_groups: ShareGroupViews,
+    transactions: TransactionsCoordinator,
+    security: SecurityStore,
+    connections: OpenConnections,
+) -> ReadModel:
+    return ReadModel(
+        topics=TopicViews(topics, store),
+        share_groups=share_groups,
+        groups=GroupViews(topics, groups.registry, groups.consumer.groups, groups.classic.groups),
+        transactions=transactions,
+        quotas=lambda: security.state.quotas,
+        connections=connections,
+    )
 
 
 def _topics(
