@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from sharegroup.broker.coordination.group_registry import Committer
 from sharegroup.broker.coordination.log import ProducerEpoch
 from sharegroup.broker.coordination.offset_coordinator import OffsetTransaction
 from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
 from sharegroup.broker.server import Broker
-from sharegroup.groups.offsets import Commit, CommittedOffset
+from sharegroup.groups.offsets import Commit, CommitClient, CommittedOffset
 from sharegroup.wire.batch import encode_batch
 from tests.app.checked import check, kinds
 from tests.broker import running
@@ -30,7 +29,7 @@ def test_transactions_are_sound_and_garbage_is_not(tmp_path: Path, value: bytes 
         offsets.check_transaction = allow_all
         for ends in (True, False, None):
             await offsets.commit_in_transaction(
-                Committer("readers", "", None, -1, transactional=True, version=5),
+                CommitClient("readers", "", None, -1, transactional=True, version=5),
                 OffsetTransaction("t", ProducerEpoch(7, 0), 5),
                 commits,
             )

@@ -24,12 +24,11 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from sharegroup.broker.coordination.group_registry import Committer
 from sharegroup.broker.coordination.log import ProducerEpoch as TransactionalProducer
 from sharegroup.broker.coordination.offset_coordinator import OffsetTransaction
 from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
 from sharegroup.broker.server import Broker
-from sharegroup.groups.offsets import Commit, CommittedOffset
+from sharegroup.groups.offsets import Commit, CommitClient, CommittedOffset
 from sharegroup.model.ids import TopicPartition as Place
 from sharegroup.storage.checkpoints import read_topic_id
 from sharegroup.storage.disk import LocalDisk
@@ -173,7 +172,7 @@ async def in_transaction(broker: Broker, group: str, ends: bool | None) -> None:
     ids, offsets = broker.parts.transactions, broker.parts.offsets
     producer = await ids.initialize(group, 60_000, None)
     await offsets.commit_in_transaction(
-        Committer(group, "", None, -1, transactional=True, version=5),
+        CommitClient(group, "", None, -1, transactional=True, version=5),
         OffsetTransaction(group, TransactionalProducer(*producer), 5),
         [Commit("flights", 1, OURS)],
     )
@@ -192,10 +191,10 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
         async with running(folder) as (broker, _):
             topic = await broker.parts.topics.create("flights", 2, {})
             plain = CommittedOffset(3, 1, "plain", 900, topic_id=topic.topic_id)
-            committer = Committer("plain", "", None, -1, transactional=False, version=9)
+            committer = CommitClient("plain", "", None, -1, transactional=False, version=9)
             await broker.parts.offsets.commit(committer, [Commit("flights", 0, plain)])
             expiring = CommittedOffset(4, -1, "", 900, 2**62)
-            committer = Committer("expiring", "", None, -1, transactional=False, version=4)
+            committer = CommitClient("expiring", "", None, -1, transactional=False, version=4)
             await broker.parts.offsets.commit(committer, [Commit("flights", 0, expiring)])
             await in_transaction(broker, "committed", ends=True)
             await in_transaction(broker, "aborted", ends=False)

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sharegroup.broker.coordination.group_registry import Committer
-from sharegroup.groups.offsets import Commit, CommittedOffset
+from sharegroup.groups.offsets import Commit, CommitClient, CommittedOffset
 from sharegroup.model.errors import (
     GroupAuthorizationFailed,
     InvalidProducerIdMapping,
@@ -80,7 +79,7 @@ def test_fetching(
     all_of_them: list[int],
 ) -> None:
     async def scenario(clients: Clients) -> None:
-        committer = Committer("readers", "", None, -1, transactional=False, version=9)
+        committer = CommitClient("readers", "", None, -1, transactional=False, version=9)
         commits = [Commit("jobs", 0, CommittedOffset(7))]
         await clients.broker.parts.offsets.commit(committer, commits)
         some = [fetch.OffsetFetchRequestTopics("", clients.topic_id, [0])]
@@ -104,7 +103,7 @@ def test_fetching(
 )
 def test_deleting(tmp_path: Path, acls: list[str], codes: tuple[int, ...]) -> None:
     async def scenario(clients: Clients) -> None:
-        committer = Committer("readers", "", None, -1, transactional=False, version=9)
+        committer = CommitClient("readers", "", None, -1, transactional=False, version=9)
         commits = [Commit("jobs", 0, CommittedOffset(7))]
         await clients.broker.parts.offsets.commit(committer, commits)
         parts = [delete.OffsetDeleteRequestPartition(0)]
