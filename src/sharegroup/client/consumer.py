@@ -27,11 +27,12 @@ from sharegroup.client.core.committed_offsets import OffsetAndMetadata
 from sharegroup.client.core.key_ranges import Assignment, KeyRanges
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.core.record import ConsumerRecords, K, V
+from sharegroup.client.core.shown_settings import shows
 from sharegroup.client.group.calls import ConsumerCalls, consumer_calls
 from sharegroup.client.group.loops import ArrowLoop, BatchLoop, RecordLoop
 from sharegroup.client.group.offsets import Committed
 from sharegroup.client.group.rebalancing import RebalanceCallback
-from sharegroup.client.group.settings import ConsumerSettings
+from sharegroup.client.group.settings import CheckedConsumerSettings, ConsumerSettings
 from sharegroup.client.metrics import Metrics
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.worker.key_pool import KeyPool, OnFailure, PoolSettings
@@ -52,6 +53,7 @@ class Consumer(Generic[K, V]):
         TypeError: there is no such setting.
     """
 
+    @shows(CheckedConsumerSettings)
     def __init__(
         self,
         *topics: str,

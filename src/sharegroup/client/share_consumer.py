@@ -22,13 +22,14 @@ from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
 
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.client.core.record import K, Record, Records, V
+from sharegroup.client.core.shown_settings import shows
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.share.calls import share_calls
 from sharegroup.client.share.commit_callback import AckCallback
 from sharegroup.client.share.loops import ArrowLoop, BatchLoop, RecordLoop, asking_task
 from sharegroup.client.share.metrics import Metrics
-from sharegroup.client.share.settings import ShareConsumerSettings
+from sharegroup.client.share.settings import ShareConsumerSettings, ShareSettings
 from sharegroup.client.worker.settings import SIGNALS, WorkerSettings
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
@@ -57,6 +58,7 @@ class ShareConsumer(Generic[K, V]):
         TypeError: there is no setting of a name.
     """
 
+    @shows(ShareSettings)
     def __init__(
         self,
         *topics: str,

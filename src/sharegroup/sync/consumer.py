@@ -15,13 +15,14 @@ from sharegroup.client.core.committed_offsets import OffsetAndMetadata
 from sharegroup.client.core.key_ranges import Assignment, KeyRanges
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.core.record import ConsumerRecord, ConsumerRecords, K, V
+from sharegroup.client.core.shown_settings import shows
 from sharegroup.client.group.calls import ConsumerCalls, consumer_calls
 from sharegroup.client.group.loops import GIVE_UP_S
 from sharegroup.client.group.loops import ArrowLoop as AsyncArrowLoop
 from sharegroup.client.group.offsets import Committed
 from sharegroup.client.group.polling import Polling
 from sharegroup.client.group.rebalancing import RebalanceCallback
-from sharegroup.client.group.settings import ConsumerSettings
+from sharegroup.client.group.settings import CheckedConsumerSettings, ConsumerSettings
 from sharegroup.client.metrics import Metrics
 from sharegroup.client.worker.key_pool import KeyPool as AsyncKeyPool
 from sharegroup.client.worker.key_pool import PoolSettings
@@ -48,6 +49,7 @@ class Consumer(Front, Generic[K, V]):
     :meth:`seek`. Deserializers run on the background thread.
     """
 
+    @shows(CheckedConsumerSettings)
     def __init__(
         self,
         *topics: str,

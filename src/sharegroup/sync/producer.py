@@ -10,11 +10,16 @@ from typing import Final, Self, Unpack
 
 from sharegroup.client.core.committed_offsets import OffsetAndMetadata
 from sharegroup.client.core.rebalance import MemberIdentity
+from sharegroup.client.core.shown_settings import shows
 from sharegroup.client.producer.delivery import RecordMetadata
 from sharegroup.client.producer.life import CLOSE_S, ProducerLife
 from sharegroup.client.producer.parts import producer_parts
 from sharegroup.client.producer.sending import Sending
-from sharegroup.client.producer.settings import ProducerSettings, checked_settings
+from sharegroup.client.producer.settings import (
+    CheckedProducerSettings,
+    ProducerSettings,
+    checked_settings,
+)
 from sharegroup.client.producer.transaction_block import Transaction as AsyncTransaction
 from sharegroup.model.errors import SharegroupError
 from sharegroup.model.ids import TopicPartition
@@ -67,6 +72,7 @@ class Producer(Front):
     :meth:`enqueue` does not wait for the loop's thread, which takes queued records in bulk.
     """
 
+    @shows(CheckedProducerSettings)
     def __init__(
         self,
         bootstrap_servers: str | Iterable[str] = "127.0.0.1:9092",

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
 
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.client.core.record import K, Record, Records, V
+from sharegroup.client.core.shown_settings import shows
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.share.calls import share_calls
 from sharegroup.client.share.commit_callback import AckCallback
 from sharegroup.client.share.metrics import Metrics
-from sharegroup.client.share.settings import ShareConsumerSettings
+from sharegroup.client.share.settings import ShareConsumerSettings, ShareSettings
 from sharegroup.client.worker.settings import SIGNALS, WorkerSettings
 from sharegroup.client.worker.worker import Worker
 from sharegroup.model.errors import KafkaError
@@ -35,6 +36,7 @@ class ShareConsumer(Front, Generic[K, V]):
     :meth:`close`; deserializers run on the background thread.
     """
 
+    @shows(ShareSettings)
     def __init__(
         self,
         *topics: str,

@@ -34,7 +34,7 @@ def check_topics(topics: Iterable[object]) -> None:
 
 
 def check_names(client: str, given: Iterable[str], known: Collection[str]) -> None:
-    """Raises TypeError: the constructor of this client has no argument with one of these names."""
+    """Raises TypeError: this client has no setting with one of these names."""
     for name in given:
         if name not in known:
             near = get_close_matches(name, known, 1)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypedDict
 
 from sharegroup.client.clock import wall_ms
 from sharegroup.client.core.assignors import ASSIGNORS, Assignor, RebalanceProtocol
 from sharegroup.client.core.positions import EARLIEST, LATEST
 from sharegroup.client.core.record import K, V
-from sharegroup.client.core.setting_checks import check_at_least_0, check_positive
+from sharegroup.client.core.setting_checks import check_at_least_0, check_names, check_positive
 from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.groups.offset_reset import OffsetResetKind, parse_offset_reset
 from sharegroup.model.errors import ConfigError
@@ -173,10 +173,7 @@ def checked_settings(given: ConsumerSettings[Any, Any]) -> CheckedConsumerSettin
         ConfigError: a setting is wrong.
         TypeError: there is no such setting.
     """
-    known = {one.name for one in fields(CheckedConsumerSettings)}
-    for name in given:
-        if name not in known:
-            raise TypeError(f"Consumer() got an unexpected keyword argument {name!r}")
+    check_names("Consumer", given, ConsumerSettings.__annotations__)
     return CheckedConsumerSettings(**given)
 
 

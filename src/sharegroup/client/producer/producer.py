@@ -20,12 +20,17 @@ from typing import Self, Unpack
 
 from sharegroup.client.core.committed_offsets import OffsetAndMetadata
 from sharegroup.client.core.rebalance import MemberIdentity
+from sharegroup.client.core.shown_settings import shows
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.producer.delivery import Delivery, RecordMetadata
 from sharegroup.client.producer.life import CLOSE_S, ProducerLife
 from sharegroup.client.producer.parts import producer_parts
 from sharegroup.client.producer.sending import Sending
-from sharegroup.client.producer.settings import ProducerSettings, checked_settings
+from sharegroup.client.producer.settings import (
+    CheckedProducerSettings,
+    ProducerSettings,
+    checked_settings,
+)
 from sharegroup.client.producer.transaction_block import Transaction
 from sharegroup.model.errors import SharegroupError
 from sharegroup.model.ids import TopicPartition
@@ -46,6 +51,7 @@ class Producer:
         TypeError: there is no such setting.
     """
 
+    @shows(CheckedProducerSettings)
     def __init__(
         self,
         bootstrap_servers: str | Iterable[str] = "127.0.0.1:9092",

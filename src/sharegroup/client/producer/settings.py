@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Final, Literal, TypedDict
 
 from sharegroup.client.clock import wall_ms
+from sharegroup.client.core.setting_checks import check_names
 from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.model.errors import ConfigError
 
@@ -118,8 +119,5 @@ def checked_settings(given: ProducerSettings) -> CheckedProducerSettings:
         ConfigError: a setting is wrong, or two contradict each other.
         TypeError: there is no such setting.
     """
-    known = {one.name for one in fields(CheckedProducerSettings)}
-    for name in given:
-        if name not in known:
-            raise TypeError(f"Producer() got an unexpected keyword argument {name!r}")
+    check_names("Producer", given, ProducerSettings.__annotations__)
     return CheckedProducerSettings(**given)
