@@ -12,6 +12,7 @@ from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.topics import Topic
 from sharegroup.model.errors import (
+    GroupAuthorizationFailed,
     InvalidGroupId,
     InvalidRequest,
     KafkaError,
@@ -29,6 +30,8 @@ from sharegroup.wire.messages.alter_share_group_offsets import (
 )
 from sharegroup.wire.refusal import refuser
 
+_refusal = refuser(AlterShareGroupOffsetsResponse)
+
 
 async def alter_share_group_offsets(
     parts: BrokerParts, request: AlterShareGroupOffsetsRequest, context: RequestContext
@@ -45,8 +48,14 @@ async def alter_share_group_offsets(
     return AlterShareGroupOffsetsResponse(responses=responses)
 
 
-failure = refuser(AlterShareGroupOffsetsResponse)
-"""The request and each of its parts say the error."""
+def failure(
+    request: AlterShareGroupOffsetsRequest, error: KafkaError
+) -> AlterShareGroupOffsetsResponse:
+    """The request says ``error``, and so do its partitions if the client may read the group."""
+    if isinstance(error, GroupAuthorizationFailed):
+        return AlterShareGroupOffsetsResponse(error_code=error.code, error_message=error.message)
+    response: AlterShareGroupOffsetsResponse = _refusal(request, error)
+    return response
 
 
 def _topic(
