@@ -139,7 +139,8 @@ class Polling(Generic[K, V]):
             ConfigError: as ``Consumer.arrow_batches``.
         """
         module = await asyncio.to_thread(arrow, _ARROW_CHUNKS)  # the import takes a second
-        form: ArrowChunkForm = module.ArrowForm(max_records, include_headers, self._parts.decoding)
+        decoding = self._parts.decoding
+        form: ArrowChunkForm = module.ArrowChunkForm(max_records, include_headers, decoding)
         return form
 
     async def poll_arrow(self, form: ArrowChunkForm, wait_s: float) -> RecordBatch | None:
