@@ -18,6 +18,9 @@ from confluent_kafka.admin import (
 
 ADMIN_SECONDS = 120
 SILENT = {"log_level": 0}  # a server that is killed on purpose is no news
+ASKS_AGAIN = {"topic.metadata.refresh.interval.ms": 1000}
+"""A broker of Apache Kafka that has just started may not know its controller yet. librdkafka's
+admin client then waits for the next refresh of its metadata: five minutes, by default."""
 
 
 class Admin:
@@ -25,7 +28,7 @@ class Admin:
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
-        self.client = AdminClient({"bootstrap.servers": bootstrap, **SILENT})
+        self.client = AdminClient({"bootstrap.servers": bootstrap, **SILENT, **ASKS_AGAIN})
 
     def create_topic(self, name: str, partitions: int = 1, **configs: str) -> None:
         """Create a topic; underscores in the names of `configs` stand for dots."""
