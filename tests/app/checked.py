@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from pathlib import Path
 from uuid import UUID
@@ -13,19 +12,13 @@ from sharegroup.broker.server import Broker
 from tests.broker import running, share_wire
 from tests.broker.share_wire import ACCEPT, RELEASE
 
-SECONDS = 240
 SEGMENT = "log.segment.bytes=1048576"
 SILENT = CheckProgress(begins=lambda _: None, read=lambda _: None)
 
 
 def check(folder: Path, *, repair: bool = False) -> CheckOutcome:
     """Check a folder that no broker has open."""
-
-    async def main() -> CheckOutcome:
-        work = fsck(local_environment(), str(folder), repair=repair, progress=SILENT)
-        return await asyncio.wait_for(work, SECONDS)
-
-    return asyncio.run(main())
+    return fsck(local_environment(), str(folder), repair=repair, progress=SILENT)
 
 
 def without_checksum(catalog: str) -> str:

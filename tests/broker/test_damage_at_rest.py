@@ -11,10 +11,11 @@ from uuid import UUID
 import pytest
 
 from sharegroup.broker.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE
-from sharegroup.broker.metrics import node
-from sharegroup.broker.metrics.node import LoopLag
+from sharegroup.broker.metrics.node import LOG_DAMAGED, NODE
+from sharegroup.broker.metrics.table import Scrape
 from sharegroup.broker.server import Broker
 from sharegroup.client.admin.admin import Admin
+from sharegroup.model.histogram import Histogram
 from sharegroup.model.ids import SharePartitionKey, TopicPartition
 from sharegroup.wire import apis
 from sharegroup.wire.batch import parse_header
@@ -119,8 +120,8 @@ def test_a_group_skips_damage_of_any_kind(
         assert "Traceback" not in caplog.text
         said = [r for r in caplog.records if f"offsets {lost[0]} to {lost[-1]}" in r.getMessage()]
         assert len(said) == 2, "once for the log, once for the group"
-        samples = node.read(broker.parts, LoopLag())
-        gauges = [one for one in samples if one.metric is node.LOG_DAMAGED]
+        samples = NODE.read(Scrape(broker.parts, Histogram(), {}))
+        gauges = [one for one in samples if one.metric is LOG_DAMAGED]
         assert [one.value for one in gauges if one.labels == (share_wire.TOPIC, "0")] == [BATCH]
         async with Admin(f"127.0.0.1:{port}") as admin:
             offsets = (await admin.list_share_group_offsets(share_wire.GROUP))[WHERE]

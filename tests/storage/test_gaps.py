@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log_settings import NO_LIMIT
 from sharegroup.storage import LogSettings, checkpoints
 from sharegroup.storage.checkup.findings import Severity
@@ -106,6 +107,7 @@ def test_a_gap_before_an_empty_last_segment_is_not_used_again(tmp_path: Path) ->
         for snapshot in file_of(tmp_path, 0).parent.glob("*.snapshot"):
             snapshot.unlink()
         cleaned_until(tmp_path, active)
+        assert checked(tmp_path).partitions[TopicPartition("t", 0)].end_offset == active
         async with opened(tmp_path, COMPACTED) as folder:
             assert folder.recovered.problems == []
             log = await one_log(folder)

@@ -72,7 +72,7 @@ class CheckOutcome:
         }
 
 
-async def fsck(
+def fsck(
     environment: Environment, folder: str, *, repair: bool, progress: CheckProgress
 ) -> CheckOutcome:
     """Check ``folder``; without ``repair`` nothing is written.
@@ -93,7 +93,7 @@ async def fsck(
         add_affected_groups(check, state.windows)
         add_security_advice(check)
         if repair:
-            await FolderRepair(check, environment.new_id).run(state.beyond)
+            FolderRepair(check, environment.new_id).run(state.beyond)
     finally:
         check.unlock()
     outcome.topics = len(check.facts.topics)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,8 +47,8 @@ def check(
     for good and recorded, so that reads skip it; no longer an error. info: normal after a crash.
 
     --repair rebuilds indexes, snapshots, checkpoints, meta.properties, partition.metadata and
-    catalog.json (without settings: they are lost), corrects the base offsets of valid batches, and
-    records what cannot be read. It deletes nothing: replaced files are kept as NAME.damaged.N.
+    catalog.json (without settings: they are lost), and records what cannot be read. It deletes
+    nothing: replaced files are kept as NAME.damaged.N.
 
     --json prints one document: version, folder, repair, sound, topics, partitions,
     share_partitions, size_bytes, lost_records, open, repaired, and findings, each with severity,
@@ -58,7 +57,7 @@ def check(
     """
     try:
         with _shown(sys.stderr.isatty()) as progress:
-            outcome = asyncio.run(fsck(local_environment(), data, repair=repair, progress=progress))
+            outcome = fsck(local_environment(), data, repair=repair, progress=progress)
     except ConfigError as error:
         complain(error)
         raise typer.Exit(ExitCode.CANNOT_CHECK) from None

@@ -2,7 +2,7 @@
 
 Reading order: ``settings`` → ``failures`` → ``local_file`` → ``disk`` → ``indexes`` → ``damage`` →
 ``quarantine`` → ``segment`` → ``segments`` → ``flush`` → ``rolling`` → ``partition_log`` →
-``recovery`` → ``retention`` → ``catalog`` → ``partitions`` → ``topic_changes`` →
+``segment_walk`` → ``recovery`` → ``retention`` → ``catalog`` → ``partitions`` → ``topic_changes`` →
 ``offset_checkpoints`` → ``data_folder``.
 """
 

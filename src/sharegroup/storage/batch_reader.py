@@ -103,16 +103,35 @@ class BatchReader:
 
         If only offsets before the batch at ``position`` are missing, the result is that batch.
         Otherwise the place after the broken batch, by its length, is tried first, because its
-        records may contain bytes that look like a batch.
+        records may contain bytes that look like a batch. A batch that the batches after it
+        contradict is passed over: else a wrong base offset, which no CRC covers, would make a tail
+        of all that follows.
         """
         if self._after_hole(position, expected, end_offset):
             return position, self._whole(position, records=False).base_offset
         for candidate in self._candidates(position):
             with suppress(BrokenBatch):
                 header = self._whole(candidate, records=False)
-                if expected < header.base_offset and header.last_offset < end_offset:
+                fits = expected < header.base_offset and header.last_offset < end_offset
+                if fits and not self._is_contradicted(header, candidate + header.length):
                     return candidate, header.base_offset
         return None
+
+    def _is_contradicted(self, header: BatchHeader, following: int) -> bool:
+        """Whether the valid batches from ``following`` on, right after this one, say that its base
+        offset is wrong. Of two that do not fit, the third decides; without one, the one that makes
+        offsets go back is wrong."""
+        try:
+            after = self._whole(following, records=False)
+        except BrokenBatch:
+            return False
+        if self._offsets.follows(after, header.last_offset + 1):
+            return False
+        try:
+            third = self._whole(following + after.length, records=False)
+        except BrokenBatch:
+            return after.base_offset <= header.last_offset
+        return self._offsets.follows(third, after.last_offset + 1)
 
     def _after_hole(self, position: int, expected: int, end_offset: int) -> bool:
         """Whether the batch at ``position`` is valid and has the right offset. The batch after it

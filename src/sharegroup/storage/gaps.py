@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from sharegroup.storage.scan import Scan
 from sharegroup.storage.segment import Segment
+from sharegroup.storage.segment_walk import SegmentWalk
 from sharegroup.wire.batch import HEADER_BYTES, encode_batch, parse_header, with_records
 
 NO_TIMESTAMP: Final = -1
@@ -48,15 +48,15 @@ def is_legal(next_offset: int, tail_bytes: int, end_offset: int, gaps_below: int
     return next_offset < end_offset <= gaps_below and tail_bytes <= HEADER_BYTES
 
 
-def close(segment: Segment, scan: Scan) -> None:
+def close(segment: Segment, walk: SegmentWalk) -> None:
     """Append an empty batch with the missing offsets. The caller must sync the segment's file.
 
     Raises:
         OSError: the disk refused it.
     """
-    if scan.tail_bytes:
-        segment.truncate(scan.valid_bytes)
-    first, position = scan.next_offset, segment.size
+    if walk.tail_bytes:
+        segment.truncate(walk.valid_bytes)
+    first, position = walk.next_offset, segment.size
     header = parse_header(encode_batch([(None, None)], timestamp_ms=0))._replace(
         base_offset=first,
         last_offset_delta=segment.next_offset - 1 - first,

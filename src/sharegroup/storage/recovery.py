@@ -35,8 +35,8 @@ from sharegroup.storage import gaps, producer_snapshot, rewrite, swapping, trace
 from sharegroup.storage.damage import Damage, merged
 from sharegroup.storage.log_contents import LogContents
 from sharegroup.storage.producers import note
-from sharegroup.storage.scan import Scan, scan_segment
 from sharegroup.storage.segment import TRANSACTION_INDEX, Segment
+from sharegroup.storage.segment_walk import SegmentWalk
 from sharegroup.transactions.producers import ProducerTable
 from sharegroup.wire.batch import HEADER_BYTES, BatchHeader, parse_header
 from sharegroup.wire.markers import is_control, is_transactional
@@ -186,8 +186,8 @@ def _find_ends(
     # After the recovery, which may remove segments from the end of the list.
     for segment in segments[:-1]:
         if segment not in scanned and not _reaches_its_end(segment):
-            scan = scan_segment(segment, segment.next_offset)
-            _take_in(segment, scan, known.gaps_below, closed)
+            walk = _scan(segment, segment.next_offset)
+            _take_in(segment, walk, known.gaps_below, closed)
             segment.indexes.replace_files()
     for segment in segments:
         segment.end_known = True
@@ -295,58 +295,74 @@ def _recover(
     # Offsets of a known damage were used: the log must not end below them.
     given = max((d.last_offset + 1 for s in segments for d in s.quarantine.damages), default=0)
     durable = max(known.durable_end, given)
-    scans = []
+    walks = []
     for segment in segments[first:]:
         end_offset = OFFSET_MAX if segment is segments[-1] else segment.next_offset
-        scans.append(scan_segment(segment, end_offset))
+        walks.append(_scan(segment, end_offset))
     # After a crash the newest segment may exist although the end of the segment before it was not
     # written. The torn tail is then in the earlier segment. A segment stays if it begins after
     # offsets that were given up, or that another broker has cleaned away: its name is what keeps
     # these offsets from being used again.
     kept = max(durable, gaps_below)
-    while len(scans) > 1 and not scans[-1].batches and segments[-1].base_offset > kept:
-        _cut_tail(segments[-1], scans.pop(), recovered)
+    while len(walks) > 1 and not walks[-1].batches and segments[-1].base_offset > kept:
+        _cut_tail(segments[-1], walks.pop(), recovered)
         # Side files first: without their log file they would look like a lost segment (``traces``).
         segments[-1].remove_sides()
         segments.pop().remove()
-    for segment, scan in zip(segments[first:], scans, strict=True):
+    for segment, walk in zip(segments[first:], walks, strict=True):
         if segment is not segments[-1]:
-            _take_in(segment, scan, gaps_below, closed)
+            _take_in(segment, walk, gaps_below, closed)
             continue
         segment.next_offset = (
-            max(durable, scan.next_offset) if scan.tail_bytes else scan.next_offset
+            max(durable, walk.next_offset) if walk.tail_bytes else walk.next_offset
         )
-        if scan.next_offset < segment.next_offset:  # the tail was durable: it is damage, not torn
-            _take_in(segment, scan, gaps_below, closed)
+        if walk.next_offset < segment.next_offset:  # the tail was durable: it is damage, not torn
+            _take_in(segment, walk, gaps_below, closed)
         else:
-            _cut_tail(segment, scan, recovered)
-            _note_damages(segment, scan.damages)
+            _cut_tail(segment, walk, recovered)
+            _note_damages(segment, walk.damages)
     return segments[first:]
 
 
-def _cut_tail(segment: Segment, scan: Scan, recovered: Recovered) -> None:
-    if not scan.tail_bytes:
+def _scan(segment: Segment, end_offset: int) -> SegmentWalk:
+    """Walk a whole segment and rebuild its indexes in memory; changes no file. The records in a
+    batch are not checked here, but when the batch is first read. All offsets must be below
+    ``end_offset``.
+    """
+    segment.indexes.begin()
+    segment.first_timestamp = -1
+    walk = SegmentWalk(segment.base_offset, end_offset)
+    for found in walk.through(segment.reader(), records=False):
+        if isinstance(found, Damage):
+            segment.indexes.index_next()
+        else:
+            position, header = found
+            segment.note(header, header.base_offset, position, header.max_timestamp)
+    return walk
+
+
+def _cut_tail(segment: Segment, walk: SegmentWalk, recovered: Recovered) -> None:
+    if not walk.tail_bytes:
         return
-    recovered.truncated_bytes += scan.tail_bytes
+    recovered.truncated_bytes += walk.tail_bytes
     recovered.report(
         logging.WARNING,
-        f"truncated a torn tail of {scan.tail_bytes} bytes of {segment.file.path} at byte "
-        f"{scan.valid_bytes}; the log ends at offset {scan.next_offset}",
+        f"truncated a torn tail of {walk.tail_bytes} bytes of {segment.file.path} at byte "
+        f"{walk.valid_bytes}; the log ends at offset {walk.next_offset}",
     )
-    segment.truncate(scan.valid_bytes)
+    segment.truncate(walk.valid_bytes)
 
 
-def _take_in(segment: Segment, scan: Scan, gaps_below: int, closed: list[Segment]) -> None:
-    """Apply the scan of a segment whose end offset is known. A legal gap at its end is closed;
+def _take_in(segment: Segment, walk: SegmentWalk, gaps_below: int, closed: list[Segment]) -> None:
+    """Apply the walk of a segment whose end offset is known. A legal gap at its end is closed;
     otherwise bytes and offsets missing after its last valid batch are damage.
     """
-    if gaps.is_legal(scan.next_offset, scan.tail_bytes, segment.next_offset, gaps_below):
-        gaps.close(segment, scan)
+    if gaps.is_legal(walk.next_offset, walk.tail_bytes, segment.next_offset, gaps_below):
+        gaps.close(segment, walk)
         closed.append(segment)
-    elif scan.tail_bytes or scan.next_offset < segment.next_offset:
-        end = segment.next_offset - 1
-        scan.damages.append(Damage(scan.valid_bytes, segment.size, scan.next_offset, end))
-    _note_damages(segment, scan.damages)
+    else:
+        walk.reach(segment.next_offset)
+    _note_damages(segment, walk.damages)
 
 
 def _note_damages(segment: Segment, found: list[Damage]) -> None:

@@ -26,10 +26,9 @@ from sharegroup.storage.recovery import LastKnown
 _OURS: Final = (FILE_NAME, checkpoints.META_PROPERTIES, checkpoints.CLEAN_MARKER)
 _KAFKAS_OWN: Final = TopicPartition("__cluster_metadata", 0)
 _SET_ASIDE: Final = re.compile(r".+\.[0-9a-f]{32}-(delete|stray)")
-_SIMILAR_BITS: Final = 16
-"""Two topic ids that differ in at most so many of their 122 random bits are one damaged id."""
 _DECIDED: Final = swapping.LOG + swapping.SWAP
 """Ending of the file whose presence decides that a cleaned segment is used."""
+_SERVE_REWRITES: Final = "`sharegroup serve` rewrites it; --repair rewrites it now"
 SETTINGS_LOST: Final = (
     "the settings of topics, groups and the broker are lost: the defaults apply (such as a "
     "retention of one week) until they are set again"
@@ -171,8 +170,7 @@ class FolderCheck:
         elif found["cluster.id"] != self.facts.cluster_id:
             problem = f"names cluster {found['cluster.id']!r}, not {self.facts.cluster_id!r}"
         if problem is not None:
-            action = "`sharegroup serve` rewrites it; --repair rewrites it now"
-            self._say(Severity.WARNING, "meta-properties", name, problem, action=action)
+            self._say(Severity.WARNING, "meta-properties", name, problem, action=_SERVE_REWRITES)
 
     def _check_names(self) -> None:
         """Find folders that belong to no topic, and leftovers."""
@@ -318,11 +316,7 @@ class FolderCheck:
         found = small_files.read_topic_id(self.disk, folder)
         if found is None:
             there = self.disk.exists(f"{self.root}/{place}")
-            problem = "is damaged" if there else "is missing"
-            action = "`sharegroup serve` rewrites it; --repair rewrites it now"
-            self._say(
-                Severity.WARNING, "partition-metadata", place, problem, key=key, action=action
-            )
+            self._damaged_id(key, place, "is damaged" if there else "is missing")
         elif found != topic_id:
             self._other_id(key, place, found, topic_id)
         problem_of_epochs = small_files.leader_epochs_problem(self.disk, folder)
@@ -336,29 +330,24 @@ class FolderCheck:
                 action="--repair rewrites it",
             )
 
+    def _damaged_id(self, key: TopicPartition, place: str, problem: str) -> None:
+        action = _SERVE_REWRITES
+        self._say(Severity.WARNING, "partition-metadata", place, problem, key=key, action=action)
+
     def _other_id(self, key: TopicPartition, place: str, found: UUID, topic_id: UUID) -> None:
         says = f"has topic id {topic_id_text(found)}, the catalog {topic_id_text(topic_id)}"
-        if (found.int ^ topic_id.int).bit_count() <= _SIMILAR_BITS:
-            self._say(
-                Severity.ERROR,
-                "partition-metadata",
-                place,
-                f"is damaged: it {says}, which is nearly the same; `sharegroup serve` would set "
-                "the records aside",
-                key=key,
-                action="run --repair before `sharegroup serve`",
-            )
-        else:
-            self._say(
-                Severity.ERROR,
-                "other-topic",
-                place,
-                f"{says}: the records are another topic's, and `sharegroup serve` will set them "
-                "aside",
-                key=key,
-                action="restore the folder from a backup; if the records are the topic's after "
-                "all, delete this file before `sharegroup serve`",
-            )
+        if checkpoints.is_same_id(found, topic_id):
+            self._damaged_id(key, place, f"is damaged: it {says}, which is nearly the same")
+            return
+        self._say(
+            Severity.ERROR,
+            "other-topic",
+            place,
+            f"{says}: the records are another topic's, and `sharegroup serve` will set them aside",
+            key=key,
+            action="restore the folder from a backup; if the records are the topic's after all, "
+            "delete this file before `sharegroup serve`",
+        )
 
     def _say(
         self,

@@ -30,7 +30,7 @@ class FolderRepair:
         self._disk = check.disk
         self._new_id = new_id
 
-    async def run(self, given: Mapping[TopicPartition, int]) -> None:
+    def run(self, given: Mapping[TopicPartition, int]) -> None:
         """Repair what can be repaired and note it in the findings. ``given`` has, for each log that
         ends too early, the end of the offsets that share groups have seen. Raises OSError.
         """
@@ -42,7 +42,7 @@ class FolderRepair:
             sparse_below = self._check.known[key].cleaned_offset
             if report.exchanges:  # the check has seen the segments as they are after this
                 swapping.recover(self._disk, report.folder, sparse_below)
-            await PartitionRepair(self._disk, report, sparse_below).run()
+            PartitionRepair(self._disk, report, sparse_below).run()
             self._identity(key)
         self._meta_properties()
         self._checkpoints()

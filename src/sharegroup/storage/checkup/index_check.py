@@ -47,11 +47,11 @@ class IndexCheck:
         self._next_place()
         self._next_time()
 
-    def batch(self, position: int, header: BatchHeader, last_offset: int) -> None:
-        """Verify the entries for the valid batch at ``position``, which ends at ``last_offset``."""
+    def batch(self, position: int, header: BatchHeader) -> None:
+        """Verify the entries for the valid batch at ``position``."""
         if header.max_timestamp > self._max_timestamp:
             self._max_timestamp = header.max_timestamp
-        relative = last_offset - self._base
+        relative = header.last_offset - self._base
         if position >= self._position:
             self._at(position, relative)
         if relative >= self._time_relative:

@@ -17,13 +17,14 @@ from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.storage import gaps, producer_snapshot, rewrite, swapping, traces
 from sharegroup.storage.batch_reader import RELATIVE_OFFSET_MAX, Offsets
 from sharegroup.storage.checkup.findings import Finding, Severity
-from sharegroup.storage.checkup.segment_check import OnBytes, SegmentCheck, SegmentReport
+from sharegroup.storage.checkup.segment_check import IndexProblem, OnBytes, SegmentCheck
 from sharegroup.storage.damage import Damage, merged
 from sharegroup.storage.indexes.transaction_index import TransactionIndex
 from sharegroup.storage.producers import note
 from sharegroup.storage.quarantine import DAMAGED, Quarantine
 from sharegroup.storage.recovery import LastKnown
 from sharegroup.storage.segment import TRANSACTION_INDEX
+from sharegroup.storage.segment_walk import SegmentWalk
 from sharegroup.transactions.ongoing import EndedTransaction
 from sharegroup.transactions.producers import ProducerTable
 from sharegroup.wire.batch import BatchHeader
@@ -39,7 +40,7 @@ class PartitionReport:
     key: TopicPartition
     folder: str
     clean: bool
-    segments: list[SegmentReport] = field(default_factory=list)
+    segments: list[SegmentWalk] = field(default_factory=list)
     on_disk: set[int] = field(default_factory=set)
     """Base offsets of the segments that have a file."""
     exchanges: dict[int, int] = field(default_factory=dict)
@@ -84,6 +85,8 @@ class PartitionCheck:
         self._producers_known = True
         """Whether the producers are complete: the log begins at 0, or a snapshot was loaded."""
         self._known_damages: dict[int, list[Damage]] = {}
+        self._index_problems: dict[int, list[IndexProblem]] = {}
+        """Base offset of a segment → what is wrong with its indexes."""
         self._durable = known.recovery_point
         """Records below this offset were durable: the log ended there or later."""
         self.report = PartitionReport(key=key, folder=f"{root}/{key}", clean=known.clean)
@@ -220,39 +223,39 @@ class PartitionCheck:
         if base in report.snapshots:
             snapshot = producer_snapshot.encode(self._producers.snapshot(), begins=True)
             report.snapshots[base] = snapshot
+        walk = SegmentWalk(base, end_offset)
+        report.segments.append(walk)
         if base not in report.on_disk:
-            report.segments.append(SegmentReport(base_offset=base, next_offset=base))
             return
 
-        def on_batch(file: DiskFile, position: int, header: BatchHeader, offset: int) -> None:
+        def on_batch(file: DiskFile, position: int, header: BatchHeader) -> None:
             report.producer_id_max = max(report.producer_id_max, header.producer_id)
             batch = partial(file.pread, header.length, position)
             try:
-                ended = note(self._producers, header, offset, batch, header.max_timestamp)
+                ended = note(
+                    self._producers, header, header.base_offset, batch, header.max_timestamp
+                )
             except CorruptMessage:
                 return
             if ended is not None:
                 aborted.append(ended)
 
-        check = SegmentCheck(
-            self._disk,
-            f"{report.folder}/{base:020d}",
-            Offsets(base, self._known.cleaned_offset),
-            end_offset,
-            self._durable if end_offset == OFFSET_MAX else None,
-            exchanged=base in self.report.exchanges,
-        )
-        report.segments.append(check.run(on_batch, on_bytes))
+        path = f"{report.folder}/{base:020d}"
+        offsets = Offsets(base, self._known.cleaned_offset)
+        check = SegmentCheck(self._disk, path, offsets, exchanged=base in report.exchanges)
+        self._index_problems[base] = check.run(walk, on_batch, on_bytes)
 
     def _find_end(self) -> None:
         """Find the end of each segment, and the records missing there."""
         report, segments = self.report, self.report.segments
         given = [d.last_offset + 1 for known in self._known_damages.values() for d in known]
         durable = max([self._durable, *given])
+        # As a start: a segment after offsets that another broker has cleaned away stays (``gaps``).
+        kept = max(durable, self._known.gaps_below)
         while (
             len(segments) > 1
             and not segments[-1].batches
-            and segments[-1].base_offset > durable
+            and segments[-1].base_offset > kept
             and segments[-1].base_offset >= report.scan_from
         ):
             gone = segments.pop()
@@ -270,7 +273,7 @@ class PartitionCheck:
         for earlier, later in pairwise(segments):
             assert earlier.next_offset == later.base_offset, "segments join"
 
-    def _find_start(self, first: SegmentReport) -> None:
+    def _find_start(self, first: SegmentWalk) -> None:
         start = self._known.log_start_offset
         if start is not None and start < first.base_offset:
             lost = Damage(0, 0, start, first.base_offset - 1)
@@ -281,7 +284,7 @@ class PartitionCheck:
         if start is not None and start < first.base_offset:
             self.report.log_start = start
 
-    def _torn(self, segment: SegmentReport) -> None:
+    def _torn(self, segment: SegmentWalk) -> None:
         if segment.tail_bytes or segment.base_offset in self.report.on_disk:
             self._say(
                 Severity.INFO,
@@ -294,26 +297,15 @@ class PartitionCheck:
 
     # -- after the walk -----------------------------------------------------------------------
 
-    def _judge(self, segment: SegmentReport) -> None:
+    def _judge(self, segment: SegmentWalk) -> None:
         base = segment.base_offset
         known = self._known_damages.get(base, [])
-        for misplaced in segment.misplaced:
-            self._say(
-                Severity.ERROR,
-                "wrong-offset",
-                self._place(base, ".log"),
-                f"the batch at byte {misplaced.position} is valid but has a wrong base offset; by "
-                f"its neighbours it must be {misplaced.base_offset}",
-                base=base,
-                offsets=(misplaced.base_offset, misplaced.last_offset),
-                action="--repair corrects it",
-            )
         for damage in segment.damages:
             self._judge_damage(segment, damage, known)
         self._judge_list(segment, known)
         if base >= self.report.scan_from or base not in self.report.on_disk:
             return
-        for ending, problem in segment.index_problems:
+        for ending, problem in self._index_problems[base]:
             self._say(
                 Severity.WARNING,
                 "index",
@@ -324,9 +316,7 @@ class PartitionCheck:
             )
         self._judge_transactions(segment)
 
-    def _judge_damage(
-        self, segment: SegmentReport, damage: Damage, known: Sequence[Damage]
-    ) -> None:
+    def _judge_damage(self, segment: SegmentWalk, damage: Damage, known: Sequence[Damage]) -> None:
         severity = Severity.ERROR
         if any(_covers(each, damage) for each in known):
             severity = Severity.KNOWN
@@ -347,7 +337,7 @@ class PartitionCheck:
             "skip it",
         )
 
-    def _judge_list(self, segment: SegmentReport, known: Sequence[Damage]) -> None:
+    def _judge_list(self, segment: SegmentWalk, known: Sequence[Damage]) -> None:
         """Report entries of a damage list whose records can be read: the list hides them."""
         start = self.report.log_start
         wrong = [
@@ -357,10 +347,7 @@ class PartitionCheck:
             and damage.last_offset >= start
             and not any(_covers(found, damage) for found in segment.damages)
         ]
-        misplaced = {each.base_offset for each in segment.misplaced}
         for damage in wrong:
-            if damage.first_offset in misplaced:
-                continue  # was reported as damage earlier; the repair of the batch removes it
             self._say(
                 Severity.WARNING,
                 "damage-list",
@@ -372,7 +359,7 @@ class PartitionCheck:
                 action="--repair rewrites it",
             )
 
-    def _judge_transactions(self, segment: SegmentReport) -> None:
+    def _judge_transactions(self, segment: SegmentWalk) -> None:
         base = segment.base_offset
         wanted = self.report.aborted.get(base, [])
         path = f"{self.report.folder}/{base:020d}{TRANSACTION_INDEX}"
@@ -383,7 +370,7 @@ class PartitionCheck:
             except ValueError as error:
                 problem = f"cannot be used: {error}"
             else:
-                whole = not any(each.damages or each.misplaced for each in self.report.segments)
+                whole = not any(each.damages for each in self.report.segments)
                 fits = _fits(found, wanted, self._known.cleaned_offset)
                 if whole and self._producers_known and not fits:
                     problem = "does not list the aborted transactions of the log"
@@ -440,14 +427,14 @@ def base_of(name: str, ending: str) -> int | None:
     return int(number)
 
 
-def _reach(segment: SegmentReport, end_offset: int, gaps_below: int = 0) -> None:
-    """Let the segment end at ``end_offset``. Bytes and offsets missing after its last valid batch
-    are damage, unless the gap is legal (see ``gaps``)."""
-    legal = gaps.is_legal(segment.next_offset, segment.tail_bytes, end_offset, gaps_below)
-    if not legal and (segment.tail_bytes or segment.next_offset < end_offset):
-        lost = Damage(segment.valid_bytes, segment.size, segment.next_offset, end_offset - 1)
-        segment.damages = merged([], [*segment.damages, lost])
-    segment.next_offset = end_offset
+def _reach(segment: SegmentWalk, end_offset: int, gaps_below: int = 0) -> None:
+    """Let the segment end at ``end_offset``. What is missing there is damage, unless the gap is
+    legal (see ``gaps``)."""
+    if gaps.is_legal(segment.next_offset, segment.tail_bytes, end_offset, gaps_below):
+        segment.next_offset = end_offset
+    else:
+        segment.reach(end_offset)
+        segment.damages = merged([], segment.damages)
 
 
 def _fits(

@@ -4,25 +4,22 @@ hold data is kept beside the new one as ``….damaged.N``.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from itertools import count
 from typing import Final
 
-from sharegroup.model.environment import Disk, DiskFile
+from sharegroup.model.environment import Disk
 from sharegroup.model.log_settings import LogSettings
-from sharegroup.storage.batch_reader import CHUNK_BYTES
 from sharegroup.storage.checkup.findings import Finding
 from sharegroup.storage.checkup.partition_check import SNAPSHOT, PartitionReport
-from sharegroup.storage.checkup.segment_check import Misplaced, SegmentReport
 from sharegroup.storage.damage import Damage, merged
 from sharegroup.storage.indexes.transaction_index import TransactionIndex
 from sharegroup.storage.quarantine import Quarantine
 from sharegroup.storage.segment import TRANSACTION_INDEX, Segment
+from sharegroup.storage.segment_walk import SegmentWalk
 
-_BASE_OFFSET: Final = struct.Struct(">q")
 _QUARANTINED: Final = frozenset({"damaged-batches", "missing-records", "state-beyond-end"})
-_LISTED: Final = _QUARANTINED | {"damage-list", "damage-list-unreadable", "wrong-offset"}
+_LISTED: Final = _QUARANTINED | {"damage-list", "damage-list-unreadable"}
 
 
 def free_name(disk: Disk, path: str) -> str:
@@ -47,7 +44,7 @@ class PartitionRepair:
         self._report = report
         self._sparse_below = sparse_below
 
-    async def run(self) -> None:
+    def run(self) -> None:
         """Repair what can be repaired and note it in the findings. Raises OSError."""
         report = self._report
         if any(finding.open for each in report.findings.values() for finding in each):
@@ -55,19 +52,16 @@ class PartitionRepair:
         for segment in list(report.segments):
             open_ones = [f for f in report.findings.get(segment.base_offset, ()) if f.open]
             if open_ones:
-                await self._segment(segment, open_ones)
+                self._segment(segment, open_ones)
         for offset, content in report.snapshots.items():
             self._snapshot(offset, content)
 
-    async def _segment(self, segment: SegmentReport, findings: Sequence[Finding]) -> None:
+    def _segment(self, segment: SegmentWalk, findings: Sequence[Finding]) -> None:
         report, disk = self._report, self._disk
         path = f"{report.folder}/{segment.base_offset:020d}"
         kinds = {finding.kind for finding in findings}
         if segment.base_offset not in report.on_disk:
             disk.write_file(path + ".log", b"")
-        if segment.misplaced:
-            aside = await restore_offsets(disk, path + ".log", segment.misplaced)
-            _done(findings, {"wrong-offset"}, f"corrected; the damaged file is kept as {aside}")
         if kinds & _LISTED:
             quarantine = Quarantine(disk, path)
             quarantine.damages = segment.damages
@@ -83,7 +77,7 @@ class PartitionRepair:
         if segment is report.segments[-1] and kinds & _QUARANTINED:
             self._begin_behind(segment)
 
-    def _begin_behind(self, last: SegmentReport) -> None:
+    def _begin_behind(self, last: SegmentWalk) -> None:
         """If offsets at the end of the log are lost, begin a new segment after them. The name of
         that segment keeps the lost offsets from being used again.
         """
@@ -97,13 +91,13 @@ class PartitionRepair:
                 self._rebuild_transactions(segment)
         self._disk.write_file(path, b"")
 
-    def _rebuild_transactions(self, segment: SegmentReport) -> None:
+    def _rebuild_transactions(self, segment: SegmentWalk) -> None:
         path = f"{self._report.folder}/{segment.base_offset:020d}{TRANSACTION_INDEX}"
         entries = self._report.aborted[segment.base_offset]
         if entries or self._disk.exists(path):
             self._disk.write_file(path, TransactionIndex(entries).to_bytes())
 
-    def _rebuild_indexes(self, segment: SegmentReport) -> None:
+    def _rebuild_indexes(self, segment: SegmentWalk) -> None:
         disk, base = self._disk, segment.base_offset
         interval = LogSettings().index_interval_bytes
         opened = Segment(disk, self._report.folder, base, interval, self._sparse_below)
@@ -141,44 +135,6 @@ def give_up(report: PartitionReport, end_offset: int, findings: Sequence[Finding
     last.damages = merged([], [*last.damages, lost])
     last.next_offset = report.end_offset = end_offset
     report.findings.setdefault(last.base_offset, []).extend(findings)
-
-
-async def restore_offsets(disk: Disk, path: str, misplaced: Sequence[Misplaced]) -> str:
-    """Correct the base offsets of batches in a ``.log`` file. The file is replaced as a whole.
-    Returns the last part of the path under which the old one is kept.
-
-    Raises:
-        OSError: the disk failed; the file is unchanged.
-    """
-    aside = free_name(disk, path)
-    source = disk.open(path)
-    try:
-        await _copy(disk, source, aside, ())
-        await _copy(disk, source, path, misplaced)
-    finally:
-        source.close()
-    return aside.rpartition("/")[2]
-
-
-async def _copy(disk: Disk, source: DiskFile, path: str, patches: Sequence[Misplaced]) -> None:
-    copy = disk.open(path + ".tmp")
-    try:
-        copy.truncate(0)
-        position = 0
-        for patch in patches:
-            _append(copy, source, position, patch.position)
-            copy.append(_BASE_OFFSET.pack(patch.base_offset))
-            position = patch.position + _BASE_OFFSET.size
-        _append(copy, source, position, source.size())
-        await disk.sync([copy])
-    finally:
-        copy.close()
-    disk.rename(path + ".tmp", path)
-
-
-def _append(copy: DiskFile, source: DiskFile, start: int, end: int) -> None:
-    for position in range(start, end, CHUNK_BYTES):
-        copy.append(source.pread(min(CHUNK_BYTES, end - position), position))
 
 
 def _done(findings: Sequence[Finding], kinds: set[str] | frozenset[str], what: str) -> None:
