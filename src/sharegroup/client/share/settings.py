@@ -20,7 +20,7 @@ Mode = Literal["implicit", "explicit"]
 
 class ShareConsumerSettings(TypedDict, Generic[K, V], total=False):
     """What can be passed to a ``ShareConsumer`` by name, in ``sharegroup`` and in
-    ``sharegroup.sync``. :class:`ShareSettings` holds the defaults.
+    ``sharegroup.sync``. :class:`CheckedShareConsumerSettings` holds the defaults.
     """
 
     bootstrap_servers: str | Iterable[str]
@@ -82,7 +82,7 @@ class ShareConsumerSettings(TypedDict, Generic[K, V], total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShareSettings:
+class CheckedShareConsumerSettings:
     """The settings of one share consumer, with the defaults; :class:`ShareConsumerSettings`
     explains them.
 
@@ -130,15 +130,17 @@ class ShareSettings:
         return self.acquire_mode == "record_limit"
 
 
-def share_settings(group_id: str, settings: ShareConsumerSettings[Any, Any]) -> ShareSettings:
+def checked_settings(
+    group_id: str, given: ShareConsumerSettings[Any, Any]
+) -> CheckedShareConsumerSettings:
     """The settings that an application gave, and the defaults of the others.
 
     Raises:
         TypeError: there is no setting of a name.
         ConfigError: a setting is invalid.
     """
-    check_names("ShareConsumer", settings, ShareConsumerSettings.__annotations__)
-    return ShareSettings(group_id=group_id, **settings)
+    check_names("ShareConsumer", given, ShareConsumerSettings.__annotations__)
+    return CheckedShareConsumerSettings(group_id=group_id, **given)
 
 
 def _check_choice(name: str, value: Any, *choices: str) -> None:

@@ -1,0 +1,85 @@
+"""The settings of a client stand once: names and words for programs, defaults for us."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from dataclasses import MISSING, fields
+from typing import Any
+
+import pytest
+
+from sharegroup import client, sync
+from sharegroup.client.group.settings import CheckedConsumerSettings, ConsumerSettings
+from sharegroup.client.producer.settings import CheckedProducerSettings, ProducerSettings
+from sharegroup.client.share.settings import CheckedShareConsumerSettings, ShareConsumerSettings
+from sharegroup.model.errors import ConfigError
+
+
+def explained(settings: type) -> dict[str, str]:
+    """Setting → the text below it."""
+    (body,) = ast.parse(inspect.getsource(settings)).body
+    assert isinstance(body, ast.ClassDef)
+    found: dict[str, str] = {}
+    for setting, text in zip(body.body, body.body[1:], strict=False):
+        if isinstance(setting, ast.AnnAssign) and isinstance(setting.target, ast.Name):
+            assert isinstance(text, ast.Expr)
+            found[setting.target.id] = " ".join(str(ast.literal_eval(text.value)).split())
+    return found
+
+
+def said(text: str) -> str | None:
+    """The default that the text of a setting names at its end, with or without a remark."""
+    found = re.search(r" Default: (?:``(.+?)``.*|(.+))\.$", text)
+    return found and (found[1] or found[2])
+
+
+def shown(default: object) -> str:
+    """The default, as a text says it: a number with its underscores, a function by its name."""
+    if isinstance(default, int) and not isinstance(default, bool):
+        return f"{default:_}"
+    return str(getattr(default, "__name__", repr(default)))
+
+
+@pytest.mark.parametrize(
+    ("given", "checked"),
+    [
+        (ConsumerSettings, CheckedConsumerSettings),
+        (ProducerSettings, CheckedProducerSettings),
+        (ShareConsumerSettings, CheckedShareConsumerSettings),
+    ],
+)
+def test_each_setting_is_explained_with_its_default(given: Any, checked: Any) -> None:
+    defaults = {one.name: one.default for one in fields(checked) if one.default is not MISSING}
+    texts = explained(given)
+    assert list(texts) == list(defaults) == list(given.__annotations__)
+    assert {name: said(text) for name, text in texts.items()} == {
+        name: shown(default) for name, default in defaults.items()
+    }
+
+
+@pytest.mark.parametrize("module", [client, sync])
+@pytest.mark.parametrize(
+    ("name", "wrong", "near"),
+    [
+        ("Consumer", "grop_id", "group_id"),
+        ("Producer", "acs", "acks"),
+        ("ShareConsumer", "max_poll_record", "max_poll_records"),
+    ],
+)
+def test_a_wrong_name_is_refused(module: Any, name: str, wrong: str, near: str) -> None:
+    kind = getattr(module, name)
+    needed = {"group_id": "workers"} if name == "ShareConsumer" else {}
+    refused = rf"unexpected keyword argument '{wrong}'\. Did you mean '{near}'"
+    with pytest.raises(TypeError, match=refused):
+        kind(**needed, **{wrong: 1})
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'zzz'$"):
+        kind(**needed, zzz=1)
+
+
+def test_the_group_of_a_share_consumer_must_be_named() -> None:
+    with pytest.raises(TypeError, match="group_id"):
+        client.ShareConsumer("jobs")  # type: ignore[call-arg]
+    with pytest.raises(ConfigError, match="group_id is empty"):
+        client.ShareConsumer("jobs", group_id="")
