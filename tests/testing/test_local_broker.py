@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import socket
 import threading
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from sharegroup.client import Producer
 from sharegroup.model.errors import ConfigError, TopicAlreadyExists
 from sharegroup.sync import ShareConsumer
 from sharegroup.testing import BrokerNotRunning, LocalBroker, WaitedTooLong, broker
@@ -120,6 +122,33 @@ def test_a_kill_releases_nothing_and_loses_nothing_that_was_answered(kafka: Loca
         partition = kafka.group(GROUP)["jobs", 0]
         assert (partition.start_offset, partition.in_flight, partition.lag) == (1, 0, 2)
         assert kafka.values("jobs") == [b"a", b"b", b"c"]
+
+
+def test_a_kill_while_records_come_loses_nothing_that_was_confirmed(kafka: LocalBroker) -> None:
+    async def scenario() -> None:
+        confirmed: list[bytes] = []
+        async with Producer(kafka.bootstrap) as producer:
+
+            async def send(first: int) -> None:
+                for number in itertools.count(first, 1_000):
+                    await producer.send("jobs", str(number))
+                    confirmed.append(str(number).encode())
+                    if len(confirmed) == 50:
+                        going.set()
+
+            for _ in range(3):
+                going = asyncio.Event()
+                confirmed.clear()
+                sending = [asyncio.create_task(send(first)) for first in range(8)]
+                await going.wait()
+                await asyncio.to_thread(kafka.kill)
+                for one in sending:
+                    one.cancel()
+                await asyncio.wait(sending)
+                await asyncio.to_thread(kafka.start)
+                assert set(confirmed) <= set(kafka.values("jobs"))
+
+    asyncio.run(scenario())
 
 
 def test_in_memory_a_kill_loses_unsynced_records() -> None:

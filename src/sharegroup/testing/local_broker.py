@@ -63,6 +63,13 @@ class _Run:
         """Run ``work`` on the broker's loop and wait for it."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(CALL_SECONDS)
 
+    def die(self, disk: MortalDisk) -> MortalDisk:
+        """On the broker's loop: nobody is answered any more, and nothing is written. Both at one
+        moment: a task that goes on would confirm what the dead disk does not take.
+        """
+        _cut_off(self.loop, self.broker)
+        return disk.die()
+
     def end(self, *, orderly: bool) -> None:
         """Stop the broker, or kill it; the thread has ended when this returns."""
         self.loop.call_soon_threadsafe(self._ending, orderly)
@@ -89,9 +96,7 @@ class _Run:
         if await self._end:
             await broker.close()
         else:
-            loop.stop_listening()
-            for connection in broker.connections.all():
-                connection.abort()
+            _cut_off(loop, broker)  # from clients that were just being accepted
 
 
 class LocalBroker:
@@ -167,7 +172,7 @@ class LocalBroker:
         run, self._run = self._run, None
         if run is not None:
             dying = self._disk
-            self._disk = run.call(_at_once(dying.die))
+            self._disk = run.call(_at_once(lambda: run.die(dying)))
             run.end(orderly=False)
             dying.close()
 
@@ -320,6 +325,13 @@ def broker(
         ConfigError: a setting is invalid.
     """
     return LocalBroker(configs=configs or {}, data=data, topics=topics or {}, port=port)
+
+
+def _cut_off(loop: MovableLoop, broker: Broker) -> None:
+    """Close the listeners and all connections, without an answer."""
+    loop.stop_listening()
+    for connection in broker.connections.all():
+        connection.abort()
 
 
 async def _at_once(call: Callable[[], T]) -> T:
