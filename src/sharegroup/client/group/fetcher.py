@@ -138,7 +138,8 @@ class LogFetcher:
                 max_wait_ms = 0
             self._began[node_id] = now
             self._fetching |= wanted.keys()
-            fetch = self._fetch(node_id, wanted, max_wait_ms)
+            # The request is made now: when the task begins, a partition may be ours no more.
+            fetch = self._fetch(node_id, wanted, self._request(wanted, max_wait_ms))
             self._under_way[node_id] = asyncio.create_task(fetch, name=f"fetch {node_id}")
 
     def _nodes_of(self, buffered: set[TopicPartition]) -> set[int]:
@@ -190,12 +191,10 @@ class LogFetcher:
 
     # --- one request ------------------------------------------------------------------------------
 
-    async def _fetch(self, node_id: int, wanted: Wanted, max_wait_ms: int) -> None:
+    async def _fetch(self, node_id: int, wanted: Wanted, request: FetchRequest) -> None:
         began = self._metrics.time()
         try:
-            response: FetchResponse = await self._cluster.send(
-                node_id, FETCH, self._request(wanted, max_wait_ms)
-            )
+            response: FetchResponse = await self._cluster.send(node_id, FETCH, request)
             if response.error_code:
                 raise error_from_code(response.error_code)
         except KafkaError as error:
