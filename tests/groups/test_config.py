@@ -102,7 +102,6 @@ def test_describe_says_where_each_value_comes_from() -> None:
     ("name", "why"),
     [
         ("streams.session.timeout.ms", "there are no streams groups"),
-        ("errors.deadletterqueue.topic.name", "there are no dead letter queues"),
     ],
 )
 def test_kafkas_settings_without_a_meaning_here_are_refused(name: str, why: str) -> None:

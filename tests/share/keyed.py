@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sharegroup.model.share_state import StateRow
+from sharegroup.model.share_state import DelayedRow, StateRow
 from sharegroup.share import KeyOrder, SharePartition
 
 
-def keyed_partition(start_offset: int = 0, batches: Iterable[StateRow] = ()) -> SharePartition:
+def keyed_partition(
+    start_offset: int = 0,
+    batches: Iterable[StateRow] = (),
+    delayed: Iterable[DelayedRow] = (),
+) -> SharePartition:
     """A share partition with order per key."""
     return SharePartition(
-        start_offset=start_offset, state_epoch=1, leader_epoch=1, batches=batches, order=KeyOrder
+        start_offset=start_offset,
+        state_epoch=1,
+        leader_epoch=1,
+        batches=batches,
+        delayed=delayed,
+        order=KeyOrder,
     )
 
 

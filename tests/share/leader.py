@@ -78,7 +78,7 @@ class Leader:
         before, self.settings = self.settings, replace(self.settings, delivery_count_limit=1_000)
         for _ in range(times):
             for first, last, _ in self.acquire(*batches):
-                self.acknowledge(AckBatch(first, last, RELEASE))
+                self.acknowledge((first, last, RELEASE))
         self.settings = before
 
     def shape(self) -> list[tuple[int, int, str, int]]:

@@ -8,7 +8,7 @@ from itertools import groupby
 from sharegroup.share import AckBatch, DeliverySettings
 
 ABSENT = -1
-AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = 0, 1, 2, 4
+AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED, DELAYED = 0, 1, 2, 4, 5
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 
 
@@ -22,12 +22,15 @@ class Record:
     count: int = 0
     member: str | None = None
     deadline_ms: int | None = None
+    """When its lock ends, or when it is due."""
 
 
 @dataclass
 class NaivePartition:
     start: int
     records: dict[int, Record] = field(default_factory=dict)
+    due: dict[int, int] = field(default_factory=dict)
+    """When each record whose durable state is that of a delayed one is due."""
     durable: dict[int, tuple[int, int]] = field(default_factory=dict)
     durable_start: int = 0
     batches: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -68,11 +71,16 @@ class NaivePartition:
         batch_of = {o: b for b in batches for o in range(b[0], b[1] + 1)}
         for offset in range(fetch_offset, last_read + 1):
             record = self.records.get(offset)
-            if offset not in batch_of and record and record.state == AVAILABLE:
-                record.state = ARCHIVED
+            if offset not in batch_of and record and record.state in (AVAILABLE, DELAYED):
+                self.records[offset] = Record(ARCHIVED, record.count)
         self._advance()
         wanted, go_on = self._redelivery(batch_of, records_max, strict, settings)
         room = settings.record_locks_max - (self.end - self.start)
+        if settings.back_off or self._in_state(DELAYED):
+            held = [*self._in_state(ACQUIRED), *self._in_state(AVAILABLE)]
+            taken = [offset for offset in wanted if offset < self.end]
+            assert set(taken) <= set(held)
+            room = settings.record_locks_max - len(held)
         end = self.end
         if go_on and len(wanted) < records_max and room > 0:
             wanted += self._new(batch_of, min(room, records_max - len(wanted)), strict)
@@ -92,7 +100,12 @@ class NaivePartition:
         return [(offset, self.records[offset].count) for offset in wanted]
 
     def acknowledge(
-        self, member: str, batches: list[AckBatch], now_ms: int, settings: DeliverySettings
+        self,
+        member: str,
+        batches: list[AckBatch],
+        now_ms: int,
+        settings: DeliverySettings,
+        pauses: list[tuple[int, int, int]] | None = None,
     ) -> None:
         said: dict[int, int] = {}
         for first, last, types in batches:
@@ -112,14 +125,15 @@ class NaivePartition:
             if kind == RENEW:
                 record.deadline_ms = now_ms + settings.lock_ms
             elif kind == RELEASE:
-                self._give_back(offset, settings)
+                asked = [ms for first, last, ms in sorted(pauses or []) if first <= offset <= last]
+                self._give_back(offset, now_ms, settings, *asked[:1])
             else:
                 self._set(offset, ACKNOWLEDGED if kind == ACCEPT else ARCHIVED)
         self._settle(changed=bool(set(said.values()) - {RENEW}))
 
-    def release_member(self, member: str, settings: DeliverySettings) -> int:
+    def release_member(self, member: str, now_ms: int, settings: DeliverySettings) -> int:
         return self._give_all_back(
-            [o for o, r in self.records.items() if r.member == member], settings
+            [o for o, r in self.records.items() if r.member == member], now_ms, settings
         )
 
     def tick(self, now_ms: int, settings: DeliverySettings) -> int:
@@ -128,7 +142,10 @@ class NaivePartition:
             for o, r in self.records.items()
             if r.deadline_ms is not None and r.deadline_ms <= now_ms
         ]
-        return self._give_all_back(due, settings)
+        for offset in [o for o in due if self.records[o].state == DELAYED]:
+            self.records[offset] = Record(AVAILABLE, self.records[offset].count)
+            due.remove(offset)
+        return self._give_all_back(due, now_ms, settings)
 
     def log_start_moved(self, log_start: int) -> None:
         if log_start > self.start:
@@ -140,8 +157,11 @@ class NaivePartition:
         end = max(kept, default=self.durable_start - 1) + 1
         self.start = self.durable_start
         self.records = {o: Record(*kept.get(o, (0, 0))) for o in range(self.start, end)}
+        for offset in [o for o, (state, _) in kept.items() if state == DELAYED]:
+            self.records[offset].deadline_ms = self.due[offset]
         self.batches = {}
-        for _, run in groupby(range(self.start, end), key=lambda o: kept.get(o, (0, 0))):
+        written = {o: (AVAILABLE if s == DELAYED else s, n) for o, (s, n) in kept.items()}
+        for _, run in groupby(range(self.start, end), key=lambda o: written.get(o, (0, 0))):
             offsets = list(run)
             self.batches |= dict.fromkeys(offsets, (offsets[0], offsets[-1]))
         self._advance()
@@ -227,13 +247,25 @@ class NaivePartition:
         self.records[offset] = Record(state, record.count)
         self.durable[offset] = (state, record.count)
 
-    def _give_back(self, offset: int, settings: DeliverySettings) -> None:
-        exhausted = self.records[offset].count >= settings.delivery_count_limit
-        self._set(offset, ARCHIVED if exhausted else AVAILABLE)
+    def _give_back(
+        self, offset: int, now_ms: int, settings: DeliverySettings, asked_ms: int | None = None
+    ) -> None:
+        count = self.records[offset].count
+        pause_ms = asked_ms
+        if asked_ms is None and settings.back_off:
+            grown = settings.back_off.first_ms * settings.back_off.multiplier ** (count - 1)
+            pause_ms = round(min(grown, settings.back_off.max_ms))
+        if count >= settings.delivery_count_limit:
+            self._set(offset, ARCHIVED)
+        elif pause_ms:
+            self._set(offset, DELAYED)
+            self.due[offset] = self.records[offset].deadline_ms = now_ms + pause_ms
+        else:
+            self._set(offset, AVAILABLE)
 
-    def _give_all_back(self, offsets: list[int], settings: DeliverySettings) -> int:
+    def _give_all_back(self, offsets: list[int], now_ms: int, settings: DeliverySettings) -> int:
         for offset in offsets:
-            self._give_back(offset, settings)
+            self._give_back(offset, now_ms, settings)
         self._settle(changed=bool(offsets))
         return len(offsets)
 

@@ -214,7 +214,7 @@ def _options(words: list[str], *names: str) -> dict[str, str]:
 
 
 def _ack_batch(words: list[str]) -> AckBatch:
-    return AckBatch(*pair(words[0]), list(_types(words[1:])))
+    return (*pair(words[0]), list(_types(words[1:])))
 
 
 def _types(words: list[str]) -> Iterator[int]:

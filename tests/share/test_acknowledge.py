@@ -19,14 +19,14 @@ def answers(
 @pytest.mark.parametrize(
     "batch",
     [
-        AckBatch(5, 4, [1]),
-        AckBatch(-1, 4, [1]),
-        AckBatch(0, 4, []),
-        AckBatch(0, 4, [1, 1]),
-        AckBatch(0, 0, [5]),
-        AckBatch(0, 0, [-1]),
-        AckBatch(0, 0, [256]),
-        AckBatch(0, 0, b"\xff"),
+        (5, 4, [1]),
+        (-1, 4, [1]),
+        (0, 4, []),
+        (0, 4, [1, 1]),
+        (0, 0, [5]),
+        (0, 0, [-1]),
+        (0, 0, [256]),
+        (0, 0, b"\xff"),
     ],
 )
 def test_malformed_batches(batch: AckBatch) -> None:
@@ -34,62 +34,62 @@ def test_malformed_batches(batch: AckBatch) -> None:
         answers(batch)
 
 
-@pytest.mark.parametrize("second", [AckBatch(4, 6, [1]), AckBatch(0, 0, [1])])
+@pytest.mark.parametrize("second", [(4, 6, [1]), (0, 0, [1])])
 def test_batches_that_overlap_or_go_back(second: AckBatch) -> None:
     with pytest.raises(InvalidRequest):
-        answers(AckBatch(2, 4, [1]), second)
+        answers((2, 4, [1]), second)
 
 
 def test_renew_only_where_the_request_allows_it() -> None:
-    assert answers(AckBatch(0, 1, [1, 4])) == [Answer(0, 1, b"\1\4")]
+    assert answers((0, 1, [1, 4])) == [Answer(0, 1, b"\1\4")]
     with pytest.raises(InvalidRequest):
-        answers(AckBatch(0, 1, [1, 4]), renew=False)
+        answers((0, 1, [1, 4]), renew=False)
 
 
 def test_a_malformed_batch_is_found_before_one_outside_the_window() -> None:
     with pytest.raises(InvalidRequest):
-        answers(AckBatch(200, 201, [1]), AckBatch(300, 301, [9]), end=100)
+        answers((200, 201, [1]), (300, 301, [9]), end=100)
 
 
 def test_offsets_below_the_start_are_ignored() -> None:
-    assert answers(AckBatch(0, 4, [1]), start=5) == []
-    assert answers(AckBatch(0, 5, [1]), start=5) == [Answer(5, 5, b"\1")]
-    assert answers(AckBatch(3, 6, [1, 2, 3, 0]), start=5) == [Answer(5, 6, b"\3\0")]
-    single = [AckBatch(at, at, [1]) for at in range(8)]
+    assert answers((0, 4, [1]), start=5) == []
+    assert answers((0, 5, [1]), start=5) == [Answer(5, 5, b"\1")]
+    assert answers((3, 6, [1, 2, 3, 0]), start=5) == [Answer(5, 6, b"\3\0")]
+    single = [(at, at, [1]) for at in range(8)]
     assert answers(*single, start=6) == [Answer(6, 7, b"\1\1")]
 
 
 def test_past_the_window() -> None:
     with pytest.raises(InvalidRequest):
-        answers(AckBatch(10, 12, [1]), end=10)
+        answers((10, 12, [1]), end=10)
     with pytest.raises(InvalidRecordState):
-        answers(AckBatch(10, 12, [1]), start=10, end=10)
+        answers((10, 12, [1]), start=10, end=10)
     with pytest.raises(InvalidRequest):
-        answers(AckBatch(9, 12, [1]), end=10)
+        answers((9, 12, [1]), end=10)
 
 
 def test_which_offset_is_past_the_window() -> None:
     with pytest.raises(InvalidRequest, match="Offset 12 "):
-        answers(AckBatch(9, 9, [1]), AckBatch(11, 12, [1]), AckBatch(14, 15, [1]), end=12)
+        answers((9, 9, [1]), (11, 12, [1]), (14, 15, [1]), end=12)
     with pytest.raises(InvalidRecordState, match="Offset 11 "):
-        answers(AckBatch(9, 9, [1]), AckBatch(11, 12, [1]), start=10, end=10)
+        answers((9, 9, [1]), (11, 12, [1]), start=10, end=10)
 
 
 def test_short_batches_near_each_other_are_one_answer() -> None:
     far = 4 + NEAR
-    near = (AckBatch(0, 1, [1]), AckBatch(2, 2, [3]), AckBatch(4, 4, [0]), AckBatch(far, far, [1]))
+    near = ((0, 1, [1]), (2, 2, [3]), (4, 4, [0]), (far, far, [1]))
     types = b"\1\1\3" + bytes([SILENT]) + b"\0" + bytes([SILENT]) * (NEAR - 1) + b"\1"
     assert answers(*near) == [Answer(0, far, types)]
-    beyond = AckBatch(far + NEAR + 1, far + NEAR + 2, [2, 1])
-    assert answers(*near, beyond) == [
+    after = far + NEAR + 1
+    assert answers(*near, (after, after + 1, [2, 1])) == [
         Answer(0, far, types),
-        Answer(beyond.first, beyond.last, b"\2\1"),
+        Answer(after, after + 1, b"\2\1"),
     ]
 
 
 def test_a_long_batch_stays_one_byte() -> None:
-    long = AckBatch(1, SHORT + 1, [1])
-    assert answers(AckBatch(0, 0, [2]), long, AckBatch(SHORT + 2, SHORT + 2, [2])) == [
+    long = (1, SHORT + 1, [1])
+    assert answers((0, 0, [2]), long, (SHORT + 2, SHORT + 2, [2])) == [
         Answer(0, 0, b"\2"),
         Answer(1, SHORT + 1, b"\1"),
         Answer(SHORT + 2, SHORT + 2, b"\2"),
@@ -117,7 +117,7 @@ def test_answers_say_what_the_batches_said(
         first = end + hole
         end = first + size
         types = [(kind + i) % 5 for i in range(size)] if each else [kind]
-        batches.append(AckBatch(first, end - 1, types))
+        batches.append((first, end - 1, types))
         spread = types if each else types * size
         expected |= {first + i: one for i, one in enumerate(spread) if first + i >= start}
     found = answers(*batches, start=start, end=max(start + 1, end))

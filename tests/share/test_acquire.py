@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sharegroup.model.share_state import StateBatch
-from sharegroup.share import AckBatch, AcquiredRange
+from sharegroup.share import AcquiredRange
 from tests.share.leader import ACCEPT, RELEASE, SETTINGS, Leader
 
 
@@ -34,7 +34,7 @@ def test_a_batch_that_begins_below_the_start_is_clipped() -> None:
 def test_redelivery_comes_before_new_records() -> None:
     leader = Leader()
     leader.acquire((0, 9))
-    leader.acknowledge(AckBatch(2, 3, RELEASE))
+    leader.acknowledge((2, 3, RELEASE))
     assert leader.partition.next_fetch_offset() == 2
     assert leader.acquire((0, 9), (10, 19), member="n") == [
         AcquiredRange(2, 3, 2),
@@ -64,7 +64,7 @@ def test_the_window_limit_is_soft_by_one_log_batch_and_redelivery_is_free_of_it(
     assert leader.acquire((0, 4), (5, 9), (10, 14)) == [AcquiredRange(0, 9, 1)]
     assert not leader.partition.can_acquire(leader.settings)
     assert leader.acquire((10, 14)) == []
-    leader.acknowledge(AckBatch(5, 9, RELEASE))
+    leader.acknowledge((5, 9, RELEASE))
     assert leader.partition.can_acquire(leader.settings)
     assert leader.acquire((5, 9), (10, 14)) == [AcquiredRange(5, 9, 2)]
 
@@ -73,10 +73,10 @@ def test_finished_records_count_in_the_window_until_the_start_passes_them() -> N
     leader = Leader()
     leader.settings = replace(SETTINGS, record_locks_max=10)
     leader.acquire((0, 9))
-    leader.acknowledge(AckBatch(1, 9, ACCEPT))
+    leader.acknowledge((1, 9, ACCEPT))
     assert leader.partition.in_flight_count == 10
     assert not leader.partition.can_acquire(leader.settings)
-    leader.acknowledge(AckBatch(0, 0, ACCEPT))
+    leader.acknowledge((0, 0, ACCEPT))
     assert leader.partition.in_flight_count == 0
     assert leader.partition.can_acquire(leader.settings)
 
@@ -87,7 +87,7 @@ def test_finished_records_count_in_the_window_until_the_start_passes_them() -> N
 def test_available_records_that_were_compacted_away_are_archived() -> None:
     leader = Leader()
     leader.acquire((0, 9))
-    leader.acknowledge(AckBatch(2, 5, RELEASE))
+    leader.acknowledge((2, 5, RELEASE))
     assert leader.acquire((4, 9), fetch_offset=2, member="n") == [AcquiredRange(4, 5, 2)]
     assert leader.shape()[1] == (2, 3, "archived", 0)
 
@@ -95,9 +95,9 @@ def test_available_records_that_were_compacted_away_are_archived() -> None:
 def test_a_record_below_the_read_is_not_taken_for_compacted() -> None:
     leader = Leader()
     leader.acquire((0, 9))
-    leader.acknowledge(AckBatch(5, 5, RELEASE))
+    leader.acknowledge((5, 5, RELEASE))
     read_from = leader.partition.next_fetch_offset()
-    leader.acknowledge(AckBatch(2, 2, RELEASE))  # while the log was read
+    leader.acknowledge((2, 2, RELEASE))  # while the log was read
     assert leader.acquire((5, 9), fetch_offset=read_from) == [AcquiredRange(5, 5, 2)]
     assert leader.partition.next_fetch_offset() == 2
 
@@ -110,7 +110,7 @@ def test_gaps_between_new_log_batches_are_finished_at_once() -> None:
     ]
     assert leader.partition.start_offset == 3
     assert leader.partition.delivery_complete_count == 3
-    leader.acknowledge(AckBatch(3, 4, ACCEPT))
+    leader.acknowledge((3, 4, ACCEPT))
     assert leader.partition.start_offset == 8
 
 
@@ -121,7 +121,7 @@ def test_a_gap_of_any_width_is_one_span() -> None:
     assert leader.acquire((far, far + 4)) == [AcquiredRange(far, far + 4, 1)]
     assert leader.partition.statistics().spans == 3
     assert not leader.partition.can_acquire(SETTINGS), "a wide window waits for its head"
-    leader.acknowledge(AckBatch(0, 4, ACCEPT))
+    leader.acknowledge((0, 4, ACCEPT))
     assert leader.partition.in_flight_count == 5
 
 
@@ -172,7 +172,7 @@ def test_a_full_window_does_not_grow_over_aborted_records() -> None:
 def test_aborted_records_delivered_before_the_group_wanted_committed_ones_only() -> None:
     leader = Leader()
     leader.acquire((0, 4), (5, 9))
-    leader.acknowledge(AckBatch(3, 8, RELEASE))
+    leader.acknowledge((3, 8, RELEASE))
     assert leader.acquire((0, 4), (5, 9), aborted=((5, 9),)) == [AcquiredRange(3, 4, 2)]
     assert leader.shape()[1:] == [
         (3, 4, "acquired", 2),
@@ -188,9 +188,9 @@ def test_a_poisoned_run_comes_in_halves_then_its_last_delivery_alone() -> None:
     leader = Leader()
     leader.deliver(3, (0, 15))
     assert leader.acquire((0, 15)) == [AcquiredRange(0, 7, 4)]
-    leader.acknowledge(AckBatch(0, 7, RELEASE))
+    leader.acknowledge((0, 7, RELEASE))
     assert leader.acquire((0, 15)) == [AcquiredRange(0, 0, 5)]
-    leader.acknowledge(AckBatch(0, 0, RELEASE))
+    leader.acknowledge((0, 0, RELEASE))
     assert leader.partition.start_offset == 1  # limit 5: archived
 
 
@@ -198,7 +198,7 @@ def test_a_throttled_run_never_follows_other_records_nor_is_followed_by_them() -
     leader = Leader()
     leader.deliver(3, (0, 3))
     leader.acquire((0, 1), (2, 3), (4, 9))  # 0-1 for the fourth time
-    leader.acknowledge(AckBatch(0, 1, ACCEPT))
+    leader.acknowledge((0, 1, ACCEPT))
     assert leader.acquire((2, 3), (4, 9)) == [AcquiredRange(2, 3, 4)]
     leader = Leader(0, (StateBatch(0, 1, 0, 1), StateBatch(2, 5, 0, 3)))
     assert leader.acquire((0, 5), (6, 9)) == [AcquiredRange(0, 1, 2)]
@@ -212,6 +212,6 @@ def test_a_throttled_portion_keeps_within_the_records_asked_for() -> None:
 def test_available_records_past_the_end_of_the_read_are_not_acquired() -> None:
     leader = Leader()
     leader.acquire((0, 9))
-    leader.acknowledge(AckBatch(5, 9, RELEASE))
+    leader.acknowledge((5, 9, RELEASE))
     assert leader.acquire((0, 4), fetch_offset=0) == []
     assert leader.partition.next_fetch_offset() == 5

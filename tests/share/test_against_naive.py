@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 from itertools import pairwise
 from uuid import UUID
@@ -22,6 +23,8 @@ from sharegroup.share import (
     release,
     stretches,
 )
+from sharegroup.share.pauses import BackOff
+from sharegroup.share.state_changes import DelayedRow
 from sharegroup.share_state import KeyedRecord, ShareCoordinator
 from tests.share.naive import NaivePartition, Refused
 
@@ -33,6 +36,7 @@ SETTINGS = st.builds(
     delivery_count_limit=st.sampled_from([1, 2, 3, 5, 6, 10]),
     record_locks_max=st.integers(1, 60),
     renew_enabled=st.sampled_from([True, True, True, False]),
+    back_off=st.sampled_from([None, None, BackOff(3, 20, 2.0, 0.0), BackOff(40, 50, 1.5, 0.0)]),
 )
 DEFAULTS = DeliverySettings(lock_ms=10, delivery_count_limit=10, record_locks_max=60)
 
@@ -49,6 +53,8 @@ class Delivery(RuleBasedStateMachine):
         self.log_end = 3
         self.records: list[KeyedRecord] = []
         self.coordinator = ShareCoordinator(updates_per_snapshot=4)
+        self.delayed: list[DelayedRow] = []
+        """All that were ever delayed: rows that are out of date are ignored."""
 
     @initialize()
     def begin(self) -> None:
@@ -64,6 +70,7 @@ class Delivery(RuleBasedStateMachine):
             state_epoch=state.state_epoch,
             leader_epoch=1,
             batches=state.batches,
+            delayed=self.delayed,
         )
 
     def _write(self, change: StateChange | None) -> None:
@@ -75,6 +82,7 @@ class Delivery(RuleBasedStateMachine):
                 KEY, 1, 1, change.start_offset, change.delivery_complete_count, change.batches, 0
             )
             self.records.append(record)
+            self.delayed += change.delayed
 
     @rule(
         batches=st.lists(
@@ -155,20 +163,28 @@ class Delivery(RuleBasedStateMachine):
             size = data.draw(st.integers(1, 7))
             kinds = st.lists(st.integers(0, 4), min_size=size, max_size=size)
             one = st.integers(0, 4).map(lambda kind: [kind])
-            batches.append(AckBatch(offset, offset + size - 1, data.draw(st.one_of(one, kinds))))
+            batches.append((offset, offset + size - 1, data.draw(st.one_of(one, kinds))))
             offset += size
-        self._acknowledge(member, batches)
+        pauses = st.tuples(st.integers(0, 20), st.integers(0, 8), st.integers(0, 9))
+        self._acknowledge(
+            member,
+            batches,
+            [
+                (first, first + more, ms)
+                for first, more, ms in data.draw(st.lists(pauses, max_size=2))
+            ],
+        )
 
     @rule(
         batches=st.sampled_from(
             [
-                [AckBatch(4, 3, [1])],
-                [AckBatch(-1, 3, [1])],
-                [AckBatch(3, 6, [])],
-                [AckBatch(3, 6, [1, 1])],
-                [AckBatch(3, 6, [5])],
-                [AckBatch(3, 4, [1]), AckBatch(4, 5, [1])],
-                [AckBatch(9, 9, [1]), AckBatch(3, 4, [1])],
+                [(4, 3, [1])],
+                [(-1, 3, [1])],
+                [(3, 6, [])],
+                [(3, 6, [1, 1])],
+                [(3, 6, [5])],
+                [(3, 4, [1]), (4, 5, [1])],
+                [(9, 9, [1]), (3, 4, [1])],
             ]
         )
     )
@@ -178,7 +194,7 @@ class Delivery(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def acknowledge_held(self, data: st.DataObject) -> None:
-        held = [span for span in self.real.spans() if span.lock is not None]
+        held = [span for span in self.real.spans() if span.lock and span.lock.member_id]
         if not held:
             return
         span = data.draw(st.sampled_from(held))
@@ -186,7 +202,7 @@ class Delivery(RuleBasedStateMachine):
         last = data.draw(st.integers(first, span.last))
         kind = data.draw(st.integers(0, 4))
         assert span.lock is not None
-        self._acknowledge(span.lock.member_id, [AckBatch(first, last, bytes([kind]))])
+        self._acknowledge(span.lock.member_id, [(first, last, bytes([kind]))])
 
     @rule(data=st.data(), kinds=st.lists(st.integers(0, 4), min_size=1, max_size=12))
     def acquire_and_answer(self, data: st.DataObject, kinds: list[int]) -> None:
@@ -198,9 +214,9 @@ class Delivery(RuleBasedStateMachine):
             strict=data.draw(st.booleans()),
             committed=data.draw(st.booleans()),
         )
-        for first, last in [(s.first, s.last) for s in self.real.spans() if s.lock is not None]:
+        for first, last in [(s.first, s.last) for s in self.real.spans() if s.state == 1]:
             size = min(len(kinds), last - first + 1)
-            self._acknowledge("anna", [AckBatch(first, first + size - 1, kinds[:size])])
+            self._acknowledge("anna", [(first, first + size - 1, kinds[:size])])
 
     @rule(
         times=st.integers(1, 5),
@@ -214,18 +230,23 @@ class Delivery(RuleBasedStateMachine):
             held = [s for s in self.real.spans() if s.lock and s.lock.member_id == "dora"]
             if some and held:
                 first, last = held[0].first, max(held[0].first, held[0].last - 1)
-                self._acknowledge("dora", [AckBatch(first, last, [2])])
+                self._acknowledge("dora", [(first, last, [2])])
             else:
                 self.release_member("dora")
 
-    def _acknowledge(self, member: str, batches: list[AckBatch]) -> None:
+    def _acknowledge(
+        self,
+        member: str,
+        batches: list[AckBatch],
+        pauses: Sequence[tuple[int, int, int]] = (),
+    ) -> None:
         def real() -> StateChange | None:
             return self.real.acknowledge(
-                member, batches, now_ms=self.now_ms, settings=self.settings
+                member, batches, now_ms=self.now_ms, settings=self.settings, pauses=pauses
             )
 
         try:
-            self.naive.acknowledge(member, batches, self.now_ms, self.settings)
+            self.naive.acknowledge(member, batches, self.now_ms, self.settings, list(pauses))
         except Refused:
             with pytest.raises((InvalidRecordState, InvalidRequest)):
                 real()
@@ -240,7 +261,7 @@ class Delivery(RuleBasedStateMachine):
 
     @rule(member=MEMBERS)
     def release_member(self, member: str) -> None:
-        released = self.naive.release_member(member, self.settings)
+        released = self.naive.release_member(member, self.now_ms, self.settings)
         change = self.real.release_member(member, now_ms=self.now_ms, settings=self.settings)
         self._write(change)
         assert (change.expired if change else 0) + self._tick() == released
@@ -288,7 +309,11 @@ class Delivery(RuleBasedStateMachine):
         naive.restart()
         state, _ = self._replayed().read(KEY, 1, self.now_ms)
         real = SharePartition(
-            start_offset=state.start_offset, state_epoch=1, leader_epoch=1, batches=state.batches
+            start_offset=state.start_offset,
+            state_epoch=1,
+            leader_epoch=1,
+            batches=state.batches,
+            delayed=self.delayed,
         )
         self._agree(real, naive)
 
@@ -302,9 +327,11 @@ class Delivery(RuleBasedStateMachine):
             for offset in range(span.first, span.last + 1):
                 record = naive.records[offset]
                 assert span.state == record.state
-                if span.state < 2:
+                if span.state in (0, 1, 5):
                     assert span.delivery_count == record.count
-                assert (span.lock.member_id if span.lock else None) == record.member
+                assert (span.lock.member_id if span.lock else "") == (record.member or "")
+                if span.lock:
+                    assert span.lock.deadline_ms == record.deadline_ms
 
 
 class DeliveryInSmallSteps(Delivery):

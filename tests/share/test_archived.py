@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sharegroup.model.limits import ARCHIVED_RANGES_MAX
-from sharegroup.share import AckBatch
 from sharegroup.share.archived import Archived, ArchivedRange, Reason
 from tests.share.leader import REJECT, SETTINGS, Leader
 
@@ -19,7 +18,7 @@ def test_each_reason() -> None:
     leader = Leader()
     leader.settings = replace(SETTINGS, delivery_count_limit=1)
     leader.acquire((0, 9))
-    leader.acknowledge(AckBatch(0, 1, REJECT), AckBatch(2, 2, [2]), AckBatch(3, 3, [0]))
+    leader.acknowledge((0, 1, REJECT), (2, 2, [2]), (3, 3, [0]))
     leader.tick(100)  # the lock on the rest runs out, at the delivery limit
     leader.partition.damaged(10, 12)
     leader.acquire((13, 19), fetch_offset=13)
@@ -39,7 +38,7 @@ def test_each_reason() -> None:
 def test_finished_and_missing_records_are_not_archived() -> None:
     leader = Leader()
     leader.acquire((0, 4), (8, 9), aborted=((8, 9),))
-    leader.acknowledge(AckBatch(1, 4, [1]))
+    leader.acknowledge((1, 4, [1]))
     leader.partition.log_start_moved(10)
     assert remembered(leader) == [(0, 0, "deleted", 1)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isqrt
 
-from sharegroup.share import AckBatch, AckType, DeliverySettings, SharePartition
+from sharegroup.share import AckType, DeliverySettings, SharePartition
 from sharegroup.share.order.key_order import RELEASED_MAX, SOFT_LIMIT, WAITING_MAX
 from tests.share.keyed import key_order, keyed_partition
 
@@ -88,9 +88,7 @@ def test_damage_and_deletion_let_keys_go_on() -> None:
     assert change.start_offset == 4
     partition.check_invariants()
     assert acquire(partition, "o") == [(4, 4, 1)]
-    assert partition.acknowledge(
-        "o", [AckBatch(3, 4, [AckType.ACCEPT])], now_ms=0, settings=SETTINGS
-    )
+    assert partition.acknowledge("o", [(3, 4, [AckType.ACCEPT])], now_ms=0, settings=SETTINGS)
     assert partition.start_offset == 5
 
 
@@ -110,9 +108,9 @@ def test_a_limit_that_shrinks_loses_nothing_that_is_taken_back() -> None:
 def test_while_records_fail_fewer_of_a_key_go_out_at_once() -> None:
     partition = loaded([0] * 49 + [1] + [2] * 50)
     assert acquire(partition, most=100, batch=100) == [(0, 99, 1)], "nothing has failed yet"
-    done = [AckBatch(0, 48, [AckType.ACCEPT]), AckBatch(49, 49, [AckType.RELEASE])]
+    done = [(0, 48, [AckType.ACCEPT]), (49, 49, [AckType.RELEASE])]
     partition.acknowledge("m", done, now_ms=0, settings=SETTINGS)
-    partition.acknowledge("m", [AckBatch(50, 50, [AckType.RELEASE])], now_ms=0, settings=SETTINGS)
+    partition.acknowledge("m", [(50, 50, [AckType.RELEASE])], now_ms=0, settings=SETTINGS)
     key_order(partition).load(range(100, 200), [3] * 100, 200)
     taken = acquire(partition, most=100, batch=200)
     width = isqrt(2 * ((100 * 3 + 49) // 4 * 3 // 4))
@@ -133,7 +131,7 @@ def test_a_record_that_became_free_below_what_was_read_is_for_the_next_read() ->
     assert acquire(partition, most=2) == [(0, 1, 1)]
     begun = partition.next_fetch_offset("n")
     assert begun == 2
-    partition.acknowledge("m", [AckBatch(0, 0, [AckType.RELEASE])], now_ms=0, settings=SETTINGS)
+    partition.acknowledge("m", [(0, 0, [AckType.RELEASE])], now_ms=0, settings=SETTINGS)
     found = partition.acquire(
         "n",
         [(2, 3)],

@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from sharegroup.model.errors import InvalidRecordState
-from sharegroup.share import AckBatch, AckType, DeliverySettings, StateChange
+from sharegroup.model.share_state import DelayedRow
+from sharegroup.share import AckType, DeliverySettings, StateChange
 from sharegroup.share.order.key_order import SOFT_LIMIT
+from sharegroup.share.pauses import BackOff
 from sharegroup.share.record_state import RecordState
 from tests.share.keyed import key_order, keyed_partition
 
@@ -36,6 +38,7 @@ class Record:
     count: int = 0
     holder: str = ""
     deadline: int = 0
+    """When its lock ends, or its rest."""
 
     @property
     def finished(self) -> bool:
@@ -56,6 +59,8 @@ class OrderedMachine(RuleBasedStateMachine):
             lock_ms=LOCK_MS, delivery_count_limit=LIMIT, record_locks_max=LOCKS_MAX, key_max=3
         )
         self.durable: dict[int, tuple[int, int]] = {}
+        self.resting: dict[int, DelayedRow] = {}
+        """Of the durable rows, those of records that rest."""
         self.durable_start = 0
         self.failed: dict[int, int] = {}
         """The last record of each key that has failed: up to it, one is held at a time."""
@@ -88,7 +93,14 @@ class OrderedMachine(RuleBasedStateMachine):
         if one.count >= LIMIT and not self.settings.blocks:
             one.state, one.holder = RecordState.ARCHIVED, ""
         else:
-            one.back(one.count)
+            self.rest(one)
+
+    def rest(self, one: Record) -> None:
+        """It goes back, and rests if its group has a back-off."""
+        one.back(one.count)
+        if self.settings.back_off and one.count < LIMIT:
+            one.state = RecordState.DELAYED
+            one.deadline = self.now_ms + min(30 * 2 ** (one.count - 1), 60)
 
     def blocked(self) -> list[int]:
         return [
@@ -108,9 +120,10 @@ class OrderedMachine(RuleBasedStateMachine):
 
     # -- the log ----------------------------------------------------------------------------
 
-    @initialize(blocks=st.booleans())
-    def begin(self, blocks: bool) -> None:
-        self.settings = replace(self.settings, blocks=blocks)
+    @initialize(blocks=st.booleans(), rests=st.booleans())
+    def begin(self, blocks: bool, rests: bool) -> None:
+        back_off = BackOff(30, 60, 2.0, 0.0) if rests else None
+        self.settings = replace(self.settings, blocks=blocks, back_off=back_off)
         self.append([0, 0, 1, 0])
 
     @rule(keys=st.lists(st.integers(NO_RECORD, 3), min_size=1, max_size=3 * BATCH))
@@ -200,7 +213,7 @@ class OrderedMachine(RuleBasedStateMachine):
     def say(self, member: str, said: dict[int, AckType]) -> None:
         change = self.partition.acknowledge(
             member,
-            [AckBatch(at, at, [kind]) for at, kind in said.items()],
+            [(at, at, [kind]) for at, kind in said.items()],
             now_ms=self.now_ms,
             settings=self.settings,
         )
@@ -226,14 +239,14 @@ class OrderedMachine(RuleBasedStateMachine):
             record = self.records[at]
             if record.state != RecordState.ACQUIRED:
                 continue
-            if at in early or said[at] is AckType.RELEASE:
-                if said[at] is AckType.RELEASE:
-                    held = [
-                        one for one, its in self.of_key(at) if its.state == RecordState.ACQUIRED
-                    ]
-                    explained.update(one for one in held if one > at)
+            if said[at] is AckType.RELEASE:
+                held = [one for one, its in self.of_key(at) if its.state == RecordState.ACQUIRED]
+                explained.update(one for one in held if one > at)
                 self.take_back_later(at)
-                record.back(record.count - (at in early))
+                self.rest(record)
+            elif at in early:
+                self.take_back_later(at)
+                record.back(record.count - 1)
         for at, kind in said.items():
             if kind is AckType.RENEW and self.records[at].state == RecordState.ACQUIRED:
                 self.records[at].deadline = self.now_ms + LOCK_MS
@@ -258,7 +271,7 @@ class OrderedMachine(RuleBasedStateMachine):
         late = key_order(self.partition).disorder.late
         try:
             self.partition.acknowledge(
-                member, [AckBatch(at, at, [kind])], now_ms=self.now_ms, settings=self.settings
+                member, [(at, at, [kind])], now_ms=self.now_ms, settings=self.settings
             )
         except InvalidRecordState:
             assert key_order(self.partition).disorder.late == late + 1
@@ -275,6 +288,9 @@ class OrderedMachine(RuleBasedStateMachine):
     @rule(ms=st.integers(1, 150))
     def pass_time(self, ms: int) -> None:
         self.now_ms += ms
+        for one in self.records.values():
+            if one.state == RecordState.DELAYED and one.deadline <= self.now_ms:
+                one.state = RecordState.AVAILABLE
         due = [at for at, one in sorted(self.records.items())
                if one.holder and one.deadline <= self.now_ms]  # fmt: skip
         change = self.partition.tick(self.now_ms, self.settings)
@@ -312,6 +328,10 @@ class OrderedMachine(RuleBasedStateMachine):
         for first, last, state, count in change.batches:
             for at in range(first, last + 1):
                 self.durable[at] = (state, count)
+                self.resting.pop(at, None)
+        for row in change.delayed:
+            for at in range(row.first, row.last + 1):
+                self.resting[at] = row._replace(first=at, last=at)
         self.durable = {at: row for at, row in self.durable.items() if at >= self.durable_start}
 
     @rule()
@@ -327,13 +347,16 @@ class OrderedMachine(RuleBasedStateMachine):
         ]
         self.begun = None
         self.failed.clear()
-        self.partition = keyed_partition(self.durable_start, rows)
+        resting = [row for at, row in self.resting.items() if at in self.durable]
+        self.partition = keyed_partition(self.durable_start, rows, resting)
         for at, one in self.records.items():
             state, count = self.durable.get(at, (0, 0))
             if at >= self.durable_start:
                 assert one.finished == (state in (2, 4)), f"{at} is not as it was written"
                 if not one.finished:
                     one.back(count)
+                if not one.finished and at in self.resting and at in self.durable:
+                    one.state, one.deadline = RecordState.DELAYED, self.resting[at].due_ms
             else:
                 assert one.finished, f"{at} is lost"
 
@@ -355,6 +378,7 @@ class OrderedMachine(RuleBasedStateMachine):
         self.begun = None
         for member in ("a", "b", "c"):
             self.leave(member)
+        self.pass_time(1_000)
         while stuck := self.blocked():
             assert self.partition.start_offset <= stuck[0]
             self.write(self.partition.order.decide(stuck[0], archive=False, settings=self.settings))
@@ -364,7 +388,7 @@ class OrderedMachine(RuleBasedStateMachine):
             self.fetch("z", 9, 4)
             said = dict.fromkeys(self.held("z"), AckType.ACCEPT)
             if said:
-                acks = [AckBatch(at, at, [kind]) for at, kind in said.items()]
+                acks = [(at, at, [kind]) for at, kind in said.items()]
                 self.write(self.partition.acknowledge(
                     "z", acks, now_ms=self.now_ms, settings=self.settings))  # fmt: skip
                 self.answer(said)

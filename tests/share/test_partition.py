@@ -8,7 +8,7 @@ import pytest
 
 from sharegroup.model.errors import InvalidRecordState, InvalidRequest
 from sharegroup.model.share_state import StateBatch
-from sharegroup.share import AckBatch, AckType, AcquiredRange, StateChange
+from sharegroup.share import AckType, AcquiredRange, StateChange
 from sharegroup.share.archived import Reason
 from tests.share.leader import ACCEPT, REJECT, RELEASE, SETTINGS, Leader
 
@@ -37,7 +37,7 @@ def test_loading_keeps_counts_and_makes_gaps_available() -> None:
 def test_accepting_the_head_writes_only_the_new_start() -> None:
     leader = Leader()
     leader.acquire((0, 9))
-    change = leader.acknowledge(AckBatch(0, 9, ACCEPT))
+    change = leader.acknowledge((0, 9, ACCEPT))
     assert change == StateChange(start_offset=10, delivery_complete_count=0, batches=())
     assert leader.partition.next_deadline_ms() is None
 
@@ -45,7 +45,7 @@ def test_accepting_the_head_writes_only_the_new_start() -> None:
 def test_each_type_does_what_it_says() -> None:
     leader = Leader()
     leader.acquire((0, 5))
-    change = leader.acknowledge(AckBatch(1, 4, [0, 1, 2, 3]))
+    change = leader.acknowledge((1, 4, [0, 1, 2, 3]))
     assert change == StateChange(
         start_offset=0,
         delivery_complete_count=3,
@@ -71,7 +71,7 @@ def test_release_at_the_limit_archives() -> None:
     leader = Leader()
     leader.settings = replace(SETTINGS, delivery_count_limit=1)
     leader.acquire((0, 1))
-    change = leader.acknowledge(AckBatch(1, 1, RELEASE))
+    change = leader.acknowledge((1, 1, RELEASE))
     assert change is not None
     assert change.batches == (StateBatch(1, 1, 4, 1),)
     assert change.made_available == 0
@@ -80,11 +80,11 @@ def test_release_at_the_limit_archives() -> None:
 def test_a_change_across_two_delivery_counts_keeps_both() -> None:
     leader = Leader(0, (StateBatch(1, 2, 0, 1),))
     leader.acquire((0, 2))
-    change = leader.acknowledge(AckBatch(1, 2, RELEASE))
+    change = leader.acknowledge((1, 2, RELEASE))
     assert change is not None
     assert change.batches == (StateBatch(1, 2, 0, 2),)
     leader.acquire((0, 2))
-    change = leader.acknowledge(AckBatch(0, 2, [2, 1, 1]))
+    change = leader.acknowledge((0, 2, [2, 1, 1]))
     assert change is not None
     assert change.batches == (StateBatch(0, 0, 0, 1), StateBatch(1, 2, 2, 3))
 
@@ -95,9 +95,9 @@ def test_all_or_nothing() -> None:
     leader.acquire((5, 9), member="n")
     before = leader.shape()
     with pytest.raises(InvalidRecordState):
-        leader.acknowledge(AckBatch(0, 4, ACCEPT), AckBatch(5, 5, ACCEPT))
+        leader.acknowledge((0, 4, ACCEPT), (5, 5, ACCEPT))
     with pytest.raises(InvalidRequest):
-        leader.acknowledge(AckBatch(0, 4, ACCEPT), AckBatch(8, 10, ACCEPT))
+        leader.acknowledge((0, 4, ACCEPT), (8, 10, ACCEPT))
     assert leader.shape() == before
 
 
@@ -105,20 +105,20 @@ def test_only_the_holder_can_acknowledge_an_acquired_record() -> None:
     leader = Leader()
     leader.acquire((0, 9))
     with pytest.raises(InvalidRecordState, match="another member"):
-        leader.acknowledge(AckBatch(0, 0, ACCEPT), member="n")
-    leader.acknowledge(AckBatch(5, 5, ACCEPT))
+        leader.acknowledge((0, 0, ACCEPT), member="n")
+    leader.acknowledge((5, 5, ACCEPT))
     with pytest.raises(InvalidRecordState, match="not acquired"):
-        leader.acknowledge(AckBatch(5, 5, ACCEPT))
+        leader.acknowledge((5, 5, ACCEPT))
     with pytest.raises(InvalidRequest, match="past the acquired"):
-        leader.acknowledge(AckBatch(10, 10, ACCEPT))
+        leader.acknowledge((10, 10, ACCEPT))
 
 
 def test_acknowledgements_below_the_start_are_ignored() -> None:
     leader = Leader()
     leader.acquire((0, 9))
-    leader.acknowledge(AckBatch(0, 4, ACCEPT))
-    assert leader.acknowledge(AckBatch(0, 2, ACCEPT), member="nobody") is None
-    change = leader.acknowledge(AckBatch(3, 5, REJECT))
+    leader.acknowledge((0, 4, ACCEPT))
+    assert leader.acknowledge((0, 2, ACCEPT), member="nobody") is None
+    change = leader.acknowledge((3, 5, REJECT))
     assert change is not None
     assert change.start_offset == 6
 
@@ -127,7 +127,7 @@ def test_renew_restarts_the_lock_and_writes_nothing() -> None:
     leader = Leader()
     leader.acquire((0, 9))
     leader.now_ms = 60
-    assert leader.acknowledge(AckBatch(0, 4, [AckType.RENEW])) is None
+    assert leader.acknowledge((0, 4, [AckType.RENEW])) is None
     assert leader.partition.next_deadline_ms() == 100
     change = leader.tick(100)
     assert change is not None
@@ -140,10 +140,10 @@ def test_renew_is_refused_without_the_request_flag_or_when_disabled() -> None:
     leader = Leader()
     leader.acquire((0, 9))
     with pytest.raises(InvalidRequest):
-        leader.acknowledge(AckBatch(0, 0, [AckType.RENEW]), renew_allowed=False)
+        leader.acknowledge((0, 0, [AckType.RENEW]), renew_allowed=False)
     leader.settings = replace(SETTINGS, renew_enabled=False)
     with pytest.raises(InvalidRecordState, match="not enabled"):
-        leader.acknowledge(AckBatch(0, 0, [AckType.RENEW]))
+        leader.acknowledge((0, 0, [AckType.RENEW]))
 
 
 # -- locks and sessions
@@ -163,7 +163,7 @@ def test_a_lock_ends_exactly_at_its_deadline() -> None:
         expired=10,
     )
     with pytest.raises(InvalidRecordState):
-        leader.acknowledge(AckBatch(0, 0, ACCEPT))
+        leader.acknowledge((0, 0, ACCEPT))
     assert leader.acquire((0, 9), member="n") == [AcquiredRange(0, 9, 2)]
 
 
@@ -171,13 +171,13 @@ def test_the_holder_may_answer_until_the_lock_is_taken_back() -> None:
     leader = Leader()
     leader.acquire((0, 9))
     leader.now_ms = 500
-    assert leader.acknowledge(AckBatch(0, 9, ACCEPT)) is not None
+    assert leader.acknowledge((0, 9, ACCEPT)) is not None
 
 
 def test_only_what_is_still_held_expires() -> None:
     leader = Leader()
     leader.acquire((0, 9))
-    leader.acknowledge(AckBatch(3, 4, ACCEPT))
+    leader.acknowledge((3, 4, ACCEPT))
     change = leader.tick(100)
     assert change is not None
     assert change.expired == 8
@@ -225,7 +225,7 @@ def test_the_start_follows_the_log_start() -> None:
     assert change == StateChange(start_offset=4, delivery_complete_count=0, batches=())
     leader.partition.check_invariants()
     assert leader.partition.log_start_moved(4) is None
-    assert leader.acknowledge(AckBatch(0, 3, ACCEPT)) is None
+    assert leader.acknowledge((0, 3, ACCEPT)) is None
     change = leader.tick(100)
     assert change is not None
     assert change.expired == 6
@@ -245,7 +245,7 @@ def test_the_log_start_may_pass_the_whole_window() -> None:
 def test_the_log_start_stops_at_what_is_unfinished() -> None:
     leader = Leader()
     leader.acquire((0, 9))
-    leader.acknowledge(AckBatch(4, 6, ACCEPT))
+    leader.acknowledge((4, 6, ACCEPT))
     change = leader.partition.log_start_moved(3)
     assert change is not None
     assert change.start_offset == 3
@@ -257,7 +257,7 @@ def test_the_log_start_stops_at_what_is_unfinished() -> None:
 def test_a_gap_beside_a_rejected_record_is_one_batch_but_not_given_up() -> None:
     leader = Leader()
     leader.acquire((0, 5))
-    change = leader.acknowledge(AckBatch(1, 4, [0, 3, 0, 1]))
+    change = leader.acknowledge((1, 4, [0, 3, 0, 1]))
     assert change is not None
     assert change.batches == (StateBatch(1, 3, 4, 1), StateBatch(4, 4, 2, 1))
     assert leader.partition.archived.counts[Reason.REJECTED] == 1
@@ -270,7 +270,7 @@ def test_statistics() -> None:
     leader = Leader()
     leader.acquire((0, 9))
     leader.acquire((10, 19), member="n")
-    leader.acknowledge(AckBatch(1, 3, [1, 2, 3]))
+    leader.acknowledge((1, 3, [1, 2, 3]))
     statistics = leader.partition.statistics()
     assert (statistics.start_offset, statistics.end_offset) == (0, 20)
     assert (statistics.available, statistics.acquired) == (1, 17)
@@ -284,9 +284,7 @@ def test_a_window_of_single_records_keeps_its_invariants() -> None:
     leader.settings = replace(SETTINGS, record_locks_max=size)
     leader.acquire((0, size - 1), records_max=size)
     for offset in range(1, size, 2):
-        leader.partition.acknowledge(
-            "m", [AckBatch(offset, offset, ACCEPT)], now_ms=0, settings=SETTINGS
-        )
+        leader.partition.acknowledge("m", [(offset, offset, ACCEPT)], now_ms=0, settings=SETTINGS)
     leader.partition.check_invariants()
     assert leader.partition.statistics().spans == size
     changes = [leader.tick(100)]
@@ -303,7 +301,7 @@ def test_a_session_that_held_very_many_pieces_gives_the_rest_back_at_once_too() 
     size = 10_000
     leader.settings = replace(SETTINGS, record_locks_max=size)
     leader.acquire((0, size - 1), records_max=size)
-    leader.acknowledge(AckBatch(0, size - 1, [1, 4] * (size // 2)))
+    leader.acknowledge((0, size - 1, [1, 4] * (size // 2)))
     change = leader.partition.release_member("m", now_ms=7, settings=SETTINGS)
     leader.partition.check_invariants()
     assert change is not None

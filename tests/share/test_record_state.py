@@ -9,6 +9,7 @@ def test_numbers_are_kafkas() -> None:
         ("ACQUIRED", 1),
         ("ACKNOWLEDGED", 2),
         ("ARCHIVED", 4),
+        ("DELAYED", 5),  # ours, and never durable
     ]
     assert [(t.name, t.value) for t in AckType] == [
         ("GAP", 0),

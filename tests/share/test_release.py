@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from sharegroup.model.share_state import StateBatch
-from sharegroup.share import AckBatch, release
+from sharegroup.share import release
 from tests.share.leader import SETTINGS, Leader
 
 
@@ -27,7 +27,7 @@ def test_records_in_a_few_places_of_a_large_window(
     leader = Leader()
     leader.settings = replace(SETTINGS, record_locks_max=1_000)
     leader.acquire((0, 499), member="n")
-    leader.acknowledge(AckBatch(1, 499, [1, 2] * 249 + [1]), member="n")
+    leader.acknowledge((1, 499, [1, 2] * 249 + [1]), member="n")
     leader.now_ms = 10
     for offset in (100, 300):
         assert leader.acquire((offset, offset), fetch_offset=offset, member="m")

@@ -133,11 +133,8 @@ def test_our_tagged_field_round_trips() -> None:
     junk=st.lists(st.tuples(st.integers(0, 500), st.integers(0, 255)), max_size=4),
 )
 def test_any_bytes_give_a_message_or_malformed(cut: int, junk: list[tuple[int, int]]) -> None:
-    from sharegroup.wire.messages.share_fetch import (
-        AcknowledgementBatch,
-        FetchPartition,
-        FetchTopic,
-    )
+    from sharegroup.wire.messages.share_acknowledge import AcknowledgementBatch
+    from sharegroup.wire.messages.share_fetch import FetchPartition, FetchTopic
 
     batch = AcknowledgementBatch(first_offset=1, last_offset=9, acknowledge_types=[1] * 9)
     topic = FetchTopic(topic_id=UUID(int=7), partitions=[FetchPartition(0, [batch, batch])])

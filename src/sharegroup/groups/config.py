@@ -4,8 +4,9 @@ The effective value is the group's, else the broker's. A value outside the broke
 refused when it is set. If the bounds shrink later, the value is clamped on use (Kafka class
 GroupConfig).
 
-Consumer groups have settings of their own (KIP-848), ``consumer.…``. Kafka's ``streams.*`` and
-dead-letter settings of groups are refused: they would have no effect.
+Consumer groups have settings of their own (KIP-848), ``consumer.…``. Dead letters are set by
+``errors.deadletterqueue.…`` (KIP-1191). Kafka's ``streams.*`` settings of groups are refused: they
+would have no effect.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from sharegroup.model.config import (
     format_value,
     nearest_name,
 )
-from sharegroup.model.errors import InvalidConfig
+from sharegroup.model.errors import InvalidConfig, InvalidTopic
+from sharegroup.model.limits import PAUSE_MS_MAX
+from sharegroup.model.topic_name import check_topic_name
 
 
 class Bounded(NamedTuple):
@@ -68,7 +71,7 @@ class BrokerBounds(NamedTuple):
 def config_name(field_name: str) -> str:
     """The name of the group config of a field of :class:`GroupSettings`."""
     name = field_name.replace("_", ".")
-    return name if name.startswith("consumer.") else f"share.{name}"
+    return name if name.startswith(("consumer.", "errors.")) else f"share.{name}"
 
 
 def broker_names(name: str) -> tuple[str, str, str]:
@@ -129,6 +132,10 @@ def _whole(value: ConfigValue) -> int:
     return int(str(value))
 
 
+def _fraction(value: ConfigValue) -> float:
+    return float(str(value))
+
+
 def _offset_reset(value: ConfigValue) -> OffsetReset:
     return parse_offset_reset(str(value))
 
@@ -141,11 +148,23 @@ def _check_offset_reset(value: ConfigValue) -> str | None:
     return None
 
 
+def _check_dead_letter_topic(value: ConfigValue) -> str | None:
+    name = str(value)
+    if name.startswith("__"):
+        return "the name of a dead-letter topic cannot begin with __"
+    try:
+        if name:
+            check_topic_name(name)
+    except InvalidTopic as error:
+        return error.message
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
     """The effective settings of one group. Each field defines a group config, which has the
-    field's name with ``share.`` before it (unless it begins with ``consumer_``). A bounded field
-    also defines the broker's three settings. Defaults and bounds are Kafka's.
+    field's name with ``share.`` before it (unless it begins with ``consumer_`` or ``errors_``). A
+    bounded field also defines the broker's three settings. Defaults and bounds are Kafka's.
     """
 
     session_timeout_ms: int = _bounded(
@@ -242,6 +261,57 @@ class GroupSettings:
         read=str,
         choices=("archive", "block"),
     )
+    release_backoff_ms: int = _plain(
+        0,
+        ConfigType.INT,
+        "Not a Kafka setting. How long a record rests that is released, or whose lock expires, "
+        "after its first delivery; it grows with each delivery. 0: it is delivered again at once. "
+        "With share.ordering=key the later records of its key wait for it.",
+        read=_whole,
+        minimum=0,
+        maximum=PAUSE_MS_MAX,
+    )
+    release_backoff_max_ms: int = _plain(
+        60_000,
+        ConfigType.INT,
+        "Not a Kafka setting. The longest such rest, before jitter.",
+        read=_whole,
+        minimum=1,
+        maximum=PAUSE_MS_MAX,
+    )
+    release_backoff_multiplier: float = _plain(
+        2.0,
+        ConfigType.DOUBLE,
+        "Not a Kafka setting. How much longer each rest is than the one before.",
+        read=_fraction,
+        minimum=1,
+        maximum=100,
+    )
+    release_backoff_jitter: float = _plain(
+        0.2,
+        ConfigType.DOUBLE,
+        "Not a Kafka setting. Each rest is longer or shorter by up to this fraction.",
+        read=_fraction,
+        minimum=0,
+        maximum=1,
+    )
+    errors_deadletterqueue_topic_name: str = _plain(
+        "",
+        ConfigType.STRING,
+        "The topic that gets a dead letter for each record that a member rejects or that fails at "
+        "the delivery limit. The topic needs errors.deadletterqueue.group.enable=true, and a name "
+        "that begins with the broker's errors.deadletterqueue.topic.name.prefix. Empty: no dead "
+        "letters.",
+        read=str,
+        check=_check_dead_letter_topic,
+    )
+    errors_deadletterqueue_copy_record_enable: bool = _plain(
+        False,
+        ConfigType.BOOLEAN,
+        "Whether a dead letter has the key, the value and the headers of its record. Without, it "
+        "says only which record it was.",
+        read=bool,
+    )
     consumer_session_timeout_ms: int = _bounded(
         (45_000, 1, INT_MAX),
         (45_000, 1, INT_MAX),
@@ -297,7 +367,6 @@ KAFKAS_DEFAULTS: Final[GroupDefaults] = {
 
 _REFUSED: Final = {
     "streams.": "there are no streams groups",
-    "errors.deadletterqueue.": "there are no dead letter queues",
 }
 """Why Kafka's other settings of groups are refused, by the beginning of their names."""
 

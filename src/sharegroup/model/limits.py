@@ -213,6 +213,21 @@ SASL_ROUNDS_MAX: Final = 8
 DAMAGED_RANGES_MAX: Final = 1_000
 """The most damaged ranges of a partition in one answer of DescribeShareGroupOffsets."""
 
+PAUSE_MS_MAX: Final = 7 * 24 * 3_600_000
+"""The longest that a record may rest before it is delivered again: a week. What is to come later
+belongs into a schedule, not into a window that its start offset cannot leave."""
+
+DEAD_WEIGHT_MAX: Final = 16 << 20
+"""About how many bytes the records of one share partition may take that failed for good and whose
+dead letters cannot be written. They are written again with each snapshot of the state. With more,
+nothing is delivered until some of the letters are written: 100,000 records, each with another
+reason of 100 characters, are less."""
+
+DEATH_REASON_LENGTH_MAX: Final = 8_192
+"""Characters that are kept of what a consumer says of a record that failed for good: an exception
+with its traceback. It stands in the durable state until the dead letter is written, and then in a
+header of the letter."""
+
 ARCHIVED_RANGES_MAX: Final = 200
 """Ranges of archived records, the most recent, that a share partition remembers with their reason:
 some 20 KB."""

@@ -9,10 +9,10 @@ each: they are handled as columns.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from operator import le, lt, mul, sub
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from sharegroup.model.errors import InvalidRecordState, InvalidRequest
 from sharegroup.share.record_state import AckType
@@ -33,13 +33,8 @@ _SIZE: Final = (1).__add__
 SHORT: Final = 512
 """Only batches of at most this many offsets are joined: a longer one may have one byte for all."""
 
-
-class AckBatch(NamedTuple):
-    """One acknowledgement batch: offsets ``first`` … ``last``, one type for all or one for each."""
-
-    first: int
-    last: int
-    types: Sequence[int]
+AckBatch: TypeAlias = tuple[int, int, Sequence[int]]
+"""One acknowledgement batch: its first offset, its last, and one type for all or one for each."""
 
 
 class Answer(NamedTuple):
@@ -49,6 +44,8 @@ class Answer(NamedTuple):
     first: int
     last: int
     types: bytes
+    pause_ms: int | None = None
+    """How long the records that are released rest; None: as the group's back-off says."""
 
 
 def checked_answers(
@@ -71,7 +68,7 @@ def checked_answers(
         return [answer]
     firsts, lasts, types = zip(*batches, strict=True)
     if min(firsts) < 0 or not all(map(le, firsts, lasts)):
-        first, last = next(b[:2] for b in batches if not 0 <= b.first <= b.last)
+        first, last = next(b[:2] for b in batches if not 0 <= b[0] <= b[1])
         raise InvalidRequest(f"Acknowledgement batch {first}-{last} is not a range of offsets.")
     texts = _checked_types(batches, types, renew_allowed=renew_allowed)
     if not all(map(lt, lasts, firsts[1:])):
@@ -117,7 +114,7 @@ def _are_near(firsts: Sequence[int], lasts: Sequence[int]) -> bool:
 
 
 def _from(answer: Answer, start: int) -> Answer:
-    first, last, types = answer
+    first, last, types, _ = answer
     if first >= start:
         return answer
     return Answer(start, last, types if len(types) == 1 else types[start - first :])
@@ -178,3 +175,40 @@ def _checked_types(
     if not renew_allowed and _RENEW in all_types:
         raise InvalidRequest("RENEW is allowed only in a request marked for renewal.")
     return texts
+
+
+def with_pauses(
+    answers: Iterable[Answer], pauses: Sequence[tuple[int, int, int]]
+) -> Iterator[Answer]:
+    """``answers``, cut where the member asks for a pause.
+
+    Args:
+        pauses: first and last offset, and the pause in milliseconds. Where two have an offset in
+            common, the first in the order of offsets holds.
+    """
+    waiting = sorted(pauses)
+    at = 0
+    for answer in answers:
+        offset = answer.first
+        while offset <= answer.last:
+            while at < len(waiting) and waiting[at][1] < offset:
+                at += 1
+            if at == len(waiting) or waiting[at][0] > answer.last:
+                yield _part(answer, offset, answer.last, None)
+                break
+            first, last, pause_ms = waiting[at]
+            if first > offset:
+                yield _part(answer, offset, first - 1, None)
+                offset = first
+            last = min(last, answer.last)
+            yield _part(answer, offset, last, pause_ms)
+            offset = last + 1
+
+
+def _part(answer: Answer, first: int, last: int, pause_ms: int | None) -> Answer:
+    types = answer.types
+    if len(types) > 1:
+        types = types[first - answer.first : last - answer.first + 1]
+        if len(types) == 1 or types.count(types[0]) == len(types):
+            types = types[:1]
+    return Answer(first, last, types, pause_ms)

@@ -14,7 +14,7 @@ from typing import Final
 from sharegroup.model.errors import InvalidRecordState
 from sharegroup.share.acknowledge import SILENT, Answer
 from sharegroup.share.offset_codes import combined, distinct
-from sharegroup.share.record_state import RELEASE, RENEW, AckType, Verb, released
+from sharegroup.share.record_state import ACQUIRED, RELEASE, RENEW, AckType, Verb, released
 from sharegroup.share.spans import ABSENT, Status
 from sharegroup.share.state_changes import Changes
 from sharegroup.share.stretches import Stretch
@@ -38,6 +38,8 @@ class AnsweredPiece:
     stretch: Stretch
     codes: bytes
     met: dict[int, tuple[Status, Verb | None]]
+    pause_ms: int | None = None
+    """How long the records under DELAY rest; None: as the group's back-off says."""
 
 
 def apply(
@@ -58,14 +60,20 @@ def apply(
                     lock = window.locks.take(member_id, deadline_ms)
                     lock.add_range(stretch.first, stretch.last)
                     break
-            new += changes.moved(stretch, piece.codes, piece.met, lock)
+            new += changes.moved(stretch, piece.codes, piece.met, lock, piece.pause_ms)
         window.replace([piece.stretch for piece in pieces], new)
 
 
 def held_pieces(
-    stretches: list[Stretch], answer: Answer, member_id: str, delivery_count_limit: int
+    stretches: list[Stretch],
+    answer: Answer,
+    member_id: str,
+    delivery_count_limit: int,
+    *,
+    delays: bool,
 ) -> list[AnsweredPiece]:
-    """What ``answer`` says about each of ``stretches``; both cover the same offsets.
+    """What ``answer`` says about each of ``stretches``; both cover the same offsets. ``delays``:
+    records that are released rest.
 
     Raises:
         InvalidRecordState: ``member_id`` does not hold a record that the answer names.
@@ -78,10 +86,10 @@ def held_pieces(
         for code in distinct(codes):
             status = stretch.statuses[code >> TYPE_BITS]
             kind = code & SILENT
-            lock = status.lock
+            lock = status.lock if status.state is ACQUIRED else None
             verb = _VERBS[kind] if lock and kind != SILENT else None
             if verb is RELEASE:
-                verb = released(status.delivery_count, delivery_count_limit)
+                verb = released(status.delivery_count, delivery_count_limit, delays=delays)
             met[code] = (status, verb)
             if kind == SILENT or (lock is not None and lock.member_id == member_id):
                 continue
@@ -89,7 +97,7 @@ def held_pieces(
                 refused.append((stretch.first + codes.index(code), reason))
         if refused:
             raise InvalidRecordState("Offset {} is {}.".format(*min(refused)))
-        found.append(AnsweredPiece(stretch, codes, met))
+        found.append(AnsweredPiece(stretch, codes, met, answer.pause_ms))
     return found
 
 
@@ -113,6 +121,6 @@ def codes_of(stretch: Stretch, types: bytes) -> bytes:
 def _not_held(status: Status) -> str | None:
     """Why a member cannot acknowledge offsets of this status, which it does not hold; None if the
     offsets have no records."""
-    if status.lock is None:
+    if status.state is not ACQUIRED:
         return None if status.delivery_count == ABSENT else "not acquired"
     return "acquired by another member"

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
+from typing import Final
 
+NOBODY: Final = ""
+"""The member of a pause: the records under such a lock are delayed, and nobody holds them."""
 _STALE_MIN = 64
 
 
@@ -107,7 +110,7 @@ class LockTable:
 
     def members(self) -> int:
         """How many members hold something."""
-        return len(self._by_member)
+        return len(self._by_member) - (NOBODY in self._by_member)
 
     def _forget_stale(self) -> None:
         # While the lock with the earliest deadline lives, entries of dropped locks never reach the

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sharegroup.share.archived import ArchivedRange, Reason
-from sharegroup.share.record_state import ACQUIRED, AVAILABLE, TRANSITIONS, Verb
+from sharegroup.share.record_state import ACQUIRED, AVAILABLE, DELAYED, TRANSITIONS, Verb
 from sharegroup.share.spans import ABSENT, Span, Status
 from sharegroup.share.stretches import Stretch, recoded, spans_of
 from sharegroup.share.window import Window
 
+_FREE = (AVAILABLE, DELAYED)
 GONE = TRANSITIONS[AVAILABLE, Verb.DISCARD]
 """The state of an offset without a record."""
 
@@ -30,9 +31,7 @@ def discard(window: Window, missing: list[tuple[int, int]]) -> None:
 
 def _discarded(piece: Stretch) -> list[Stretch]:
     gone = Status(GONE, 0, None)
-    status_of = {
-        code: gone if status.state is AVAILABLE else status for code, status in piece.met()
-    }
+    status_of = {code: gone if status.state in _FREE else status for code, status in piece.met()}
     return recoded(piece.first, piece.last, piece.codes, status_of)
 
 
@@ -56,7 +55,7 @@ def unfinished(window: Window, first: int, last: int, reason: Reason) -> Iterato
     first, inside = max(first, window.start), min(last, window.end - 1)
     for span in spans_of(window.pieces(first, inside)) if first <= inside else ():
         held = span.state is ACQUIRED
-        if span.state is AVAILABLE or (held and reason is Reason.DELETED):
+        if span.state in _FREE or (held and reason is Reason.DELETED):
             yield ArchivedRange(span.first, span.last, reason, max(0, span.delivery_count))
     if last >= window.end:
         yield ArchivedRange(max(first, window.end), last, reason, 0)

@@ -31,15 +31,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from sharegroup.model.dead_records import Cause
 from sharegroup.model.errors import InvalidRecordState
-from sharegroup.model.share_state import StateRow
-from sharegroup.share.acknowledge import AckBatch, checked_answers
+from sharegroup.model.share_state import DelayedRow, StateRow
+from sharegroup.share.acknowledge import AckBatch, checked_answers, with_pauses
 from sharegroup.share.acquire import NOTHING, Acquisition, Request
 from sharegroup.share.archived import Archived, Reason
+from sharegroup.share.locks import NOBODY
 from sharegroup.share.lost_records import unfinished
 from sharegroup.share.order import LogOrder, Order
 from sharegroup.share.ranges import LogRead
 from sharegroup.share.record_state import AVAILABLE, RENEW, RecordState
+from sharegroup.share.resting import rest_again
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.spans import Span
 from sharegroup.share.state_changes import Changes, StateChange
@@ -53,6 +56,8 @@ class Statistics:
     start_offset: int
     end_offset: int
     available: int
+    delayed: int
+    """Not to be delivered again before they are due."""
     acquired: int
     acknowledged: int
     archived: int
@@ -66,6 +71,8 @@ class SharePartition:
     """One share partition at its leader.
 
     Args:
+        delayed: of the available records in ``batches``, those that are not due yet. Rows that do
+            not agree with ``batches`` are out of date, and are ignored.
         archived: collects the records archived from now on, with the reason.
         order: makes the order in which the records are delivered.
 
@@ -80,6 +87,7 @@ class SharePartition:
         state_epoch: int,
         leader_epoch: int,
         batches: Iterable[StateRow] = (),
+        delayed: Iterable[DelayedRow] = (),
         archived: Archived | None = None,
         order: Callable[[Window, Archived], Order] = LogOrder,
     ) -> None:
@@ -87,6 +95,7 @@ class SharePartition:
         self.leader_epoch = leader_epoch
         self.archived = archived or Archived()
         self._window = Window.restored(start_offset, batches)
+        rest_again(self._window, delayed)
         self.order = order(self._window, self.archived)
 
     @property
@@ -182,12 +191,16 @@ class SharePartition:
         now_ms: int,
         settings: DeliverySettings,
         renew_allowed: bool = True,
+        pauses: Sequence[tuple[int, int, int]] = (),
     ) -> StateChange | None:
         """Apply the acknowledgements of ``member_id``: all of them, or raise an error before any.
         With order per key they may apply in part (:mod:`sharegroup.share.order.key_order`).
 
         Offsets below the start are ignored, and so are offsets that are not in the log. RENEW
         restarts the lock and changes nothing durable. None: there is nothing to write.
+
+        ``pauses`` are ranges of offsets, each with milliseconds: the released records among them
+        are not delivered again before that, whatever the group's back-off says; 0 is at once.
 
         Raises:
             InvalidRequest: a batch is malformed or goes past the window (see
@@ -202,7 +215,9 @@ class SharePartition:
         )
         if not settings.renew_enabled and any(RENEW in one.types for one in answers):
             raise InvalidRecordState("Renewing acquisition locks is not enabled for the group.")
-        return self.order.give_back(answers, member_id, now_ms + settings.lock_ms, settings)
+        if pauses:
+            answers = list(with_pauses(answers, pauses))
+        return self.order.give_back(answers, member_id, now_ms, settings)
 
     def release_member(
         self,
@@ -216,7 +231,8 @@ class SharePartition:
         With very many pieces, a part is left to :meth:`tick`, which is due at once: the caller must
         check :meth:`next_deadline_ms` again.
         """
-        return self.order.take_back(self._window.locks.of_member(member_id), now_ms, settings)
+        locks = self._window.locks.of_member(member_id)
+        return self.order.take_back(locks, now_ms, Cause.SESSION_ENDED, settings)
 
     def renew_member(self, member_id: str, *, now_ms: int, settings: DeliverySettings) -> None:
         """Restart the locks of ``member_id``."""
@@ -225,13 +241,19 @@ class SharePartition:
             locks.end_at(lock, now_ms + settings.lock_ms)
 
     def tick(self, now_ms: int, settings: DeliverySettings) -> StateChange | None:
-        """Release the records of locks whose deadline is at or before ``now_ms``.
+        """Release the records of locks whose deadline is at or before ``now_ms``, and make
+        available the records whose pause is over.
 
         ``expired`` of the result is their number. It is right even if the write fails: loading
         again gives the same or an earlier state of these records. With very many pieces, a part is
         left to the next call, which is due at once (:mod:`sharegroup.share.release`).
         """
-        return self.order.take_back(self._window.locks.expired(now_ms), now_ms, settings)
+        ended = self._window.locks.expired(now_ms)
+        pauses = [lock for lock in ended if lock.member_id == NOBODY]
+        if pauses:
+            self.order.come_due(pauses, now_ms)
+        locks = [lock for lock in ended if lock.member_id != NOBODY]
+        return self.order.take_back(locks, now_ms, Cause.LOCK_EXPIRED, settings)
 
     def log_start_moved(self, log_start: int) -> StateChange | None:
         """Forget records below ``log_start``, which retention or DeleteRecords removed.
@@ -275,6 +297,7 @@ class SharePartition:
             start_offset=window.start,
             end_offset=window.end,
             available=window.counts[AVAILABLE],
+            delayed=window.counts[RecordState.DELAYED],
             acquired=window.counts[RecordState.ACQUIRED],
             acknowledged=window.counts[RecordState.ACKNOWLEDGED],
             archived=window.counts[RecordState.ARCHIVED],

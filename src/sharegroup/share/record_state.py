@@ -19,6 +19,9 @@ class RecordState(IntEnum):
     ACQUIRED = 1
     ACKNOWLEDGED = 2
     ARCHIVED = 4
+    DELAYED = 5
+    """Available once its pause is over. Not Kafka's: durable state has AVAILABLE, and the time
+    beside it."""
 
     __hash__ = int.__hash__  # an enum's own hash is a Python call
 
@@ -36,13 +39,20 @@ class Verb(IntEnum):
     """Released, lock expired or session ended, at the delivery limit."""
     DISCARD = 7
     """Gone from the log: compacted away."""
+    DELAY = 8
+    """Released, lock expired or session ended, and not to be delivered before its pause is over."""
+    DUE = 9
+    """Its pause is over."""
 
 
 # Python 3.11 reads a member of an enum by a Python call, and a name of a module without a call.
 # These names are for code that runs for each request.
 AVAILABLE: Final = RecordState.AVAILABLE
 ACQUIRED: Final = RecordState.ACQUIRED
+DELAYED: Final = RecordState.DELAYED
 RELEASE: Final = Verb.RELEASE
+DELAY: Final = Verb.DELAY
+DUE: Final = Verb.DUE
 RENEW: Final = Verb.RENEW
 EXHAUST: Final = Verb.EXHAUST
 
@@ -55,12 +65,17 @@ TRANSITIONS: Final[dict[tuple[RecordState, Verb], RecordState]] = {
     (RecordState.ACQUIRED, Verb.REJECT): RecordState.ARCHIVED,
     (RecordState.ACQUIRED, Verb.GAP): RecordState.ARCHIVED,
     (RecordState.ACQUIRED, Verb.RENEW): RecordState.ACQUIRED,
+    (RecordState.ACQUIRED, Verb.DELAY): RecordState.DELAYED,
+    (RecordState.DELAYED, Verb.DUE): RecordState.AVAILABLE,
+    (RecordState.DELAYED, Verb.DISCARD): RecordState.ARCHIVED,
 }
 
 TERMINAL: Final = frozenset(RecordState) - {state for state, _ in TRANSITIONS}
 
 
-def released(delivery_count: int, delivery_count_limit: int) -> Verb:
+def released(delivery_count: int, delivery_count_limit: int, *, delays: bool = False) -> Verb:
     """What a release or an ended lock does to a record that was delivered ``delivery_count`` times:
-    RELEASE, or EXHAUST at the delivery limit."""
-    return EXHAUST if delivery_count >= delivery_count_limit else RELEASE
+    RELEASE, or DELAY if such records rest (``delays``), or EXHAUST at the delivery limit."""
+    if delivery_count >= delivery_count_limit:
+        return EXHAUST
+    return DELAY if delays else RELEASE

@@ -7,10 +7,11 @@ a deadline that has passed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from sharegroup.share.locks import Lock
-from sharegroup.share.record_state import released
+from sharegroup.share.record_state import Verb
+from sharegroup.share.spans import Status
 from sharegroup.share.state_changes import Changes
 from sharegroup.share.stretches import Stretch
 from sharegroup.share.window import Window
@@ -24,9 +25,14 @@ _PASS_PER_REPLACE = 8
 
 
 def take_back(
-    window: Window, locks: list[Lock], changes: Changes, now_ms: int, delivery_count_limit: int
+    window: Window,
+    locks: list[Lock],
+    changes: Changes,
+    now_ms: int,
+    verb_of: Callable[[Status], Verb],
 ) -> None:
-    """Release what ``locks`` hold, or a part of it; locks that still hold records are due again."""
+    """Release what ``locks`` hold, or a part of it; locks that still hold records are due again.
+    ``verb_of``: what becomes of records of a status."""
     held = sum(lock.held for lock in locks)
     ended = set(locks)
     looked_at = 0
@@ -41,7 +47,7 @@ def take_back(
                 break
             looked_at += 1
             old.append(piece)
-            new += _released(piece, ended, changes, delivery_count_limit)
+            new += _released(piece, ended, changes, verb_of)
         window.replace(old, new)
         if old[-1].last < last:
             put_off(window, ended, old[-1].last + 1, now_ms)
@@ -49,9 +55,11 @@ def take_back(
     changes.expired = held - sum(lock.held for lock in locks)
 
 
-def _released(piece: Stretch, ended: set[Lock], changes: Changes, limit: int) -> list[Stretch]:
+def _released(
+    piece: Stretch, ended: set[Lock], changes: Changes, verb_of: Callable[[Status], Verb]
+) -> list[Stretch]:
     met = {
-        code: (status, released(status.delivery_count, limit) if status.lock in ended else None)
+        code: (status, verb_of(status) if status.lock in ended else None)
         for code, status in piece.met()
     }
     return changes.moved(piece, piece.codes, met)

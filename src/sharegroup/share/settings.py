@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sharegroup.share.pauses import BackOff
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverySettings:
@@ -24,6 +26,11 @@ class DeliverySettings:
     blocks: bool = False
     """With order per key: a record at the delivery limit is not archived, but waits for an operator
     (``share.ordering.on.failure`` block)."""
+    back_off: BackOff | None = None
+    """How long a record rests that is released or whose lock expires; None: not at all."""
+    dead_letters: bool = False
+    """Records that fail for good become dead letters: the group has
+    ``errors.deadletterqueue.topic.name``."""
     key_max: int = 0
     """0: records have no order (``share.ordering`` none). Else there is order per key, and a member
     holds at most this many records of one key: ``share.ordering.key.max.in.flight``."""

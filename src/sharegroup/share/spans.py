@@ -16,8 +16,8 @@ these offsets along with records; it has no effect on them."""
 class Status(NamedTuple):
     """What the window knows of a record.
 
-    ``lock`` is set exactly while ACQUIRED. A terminal status keeps no delivery count (it is 0, or
-    ABSENT), so that finished neighbours merge whatever their history was.
+    ``lock`` is set exactly while ACQUIRED or DELAYED. A terminal status keeps no delivery count (it
+    is 0, or ABSENT), so that finished neighbours merge whatever their history was.
     """
 
     state: RecordState

@@ -105,7 +105,7 @@ class PartitionTurns:
                 self._take(span, now_ms, settings)
             else:
                 continue
-            answers.setdefault(holder, []).append(AckBatch(span.first, span.last, _ACCEPT))
+            answers.setdefault(holder, []).append((span.first, span.last, _ACCEPT))
         for holder, said in answers.items():
             core.acknowledge(holder, said, now_ms=now_ms, settings=settings)
         self.holes = minus(self.holes, ranges)

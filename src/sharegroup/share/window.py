@@ -8,8 +8,8 @@ for all or one byte for each (:mod:`sharegroup.share.stretches`). Invariants, as
 * two neighbours with one status each have different statuses, and neighbours that are short enough
   for one stretch are one stretch;
 * the first offset is not terminal (finished offsets leave the window at its head);
-* an offset has a lock exactly while ACQUIRED, and a lock counts exactly the offsets that point to
-  it;
+* an offset has a lock exactly while ACQUIRED or DELAYED, and a lock counts exactly the offsets
+  that point to it;
 * every offset held by a lock lies in a range that the lock remembers;
 * ``counts`` is the number of offsets per state;
 * delivery batches tile at least the window; no delivery count is above ``deliveries_max``.
@@ -24,7 +24,7 @@ from itertools import dropwhile, pairwise
 
 from sharegroup.model.share_state import StateBatch, StateRow
 from sharegroup.share.batches import DeliveryBatches
-from sharegroup.share.locks import Lock, LockTable
+from sharegroup.share.locks import NOBODY, Lock, LockTable
 from sharegroup.share.offset_codes import run_count
 from sharegroup.share.record_state import AVAILABLE, TERMINAL, RecordState
 from sharegroup.share.spans import Span
@@ -43,6 +43,7 @@ _STATES = max(RecordState) + 1
 _PERSISTED = frozenset({AVAILABLE, *TERMINAL})
 _IS_AVAILABLE = [state == AVAILABLE for state in range(_STATES)]
 _IS_UNFINISHED = [state not in TERMINAL for state in range(_STATES)]
+_LOCKED = (RecordState.ACQUIRED, RecordState.DELAYED)
 _ACKNOWLEDGED, _ARCHIVED = RecordState.ACKNOWLEDGED, RecordState.ARCHIVED
 
 
@@ -253,7 +254,9 @@ class Window:
             assert span.last >= span.first, f"{span} is empty"
             assert before is None or before[2:] != span[2:], f"{before} and {span} are equal"
             assert before is not None or span.state not in TERMINAL, f"terminal head {span}"
-            assert (span.lock is not None) == (span.state is RecordState.ACQUIRED), f"lock: {span}"
+            assert (span.lock is not None) == (span.state in _LOCKED), f"lock: {span}"
+            delayed = span.lock is not None and span.lock.member_id == NOBODY
+            assert delayed == (span.state is RecordState.DELAYED), f"lock of nobody: {span}"
             assert span.state not in TERMINAL or span.delivery_count <= 0, f"count: {span}"
             counts[span.state] += span.size
             assert span.delivery_count <= self.deliveries_max, f"more than the maximum: {span}"

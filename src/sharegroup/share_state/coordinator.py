@@ -9,23 +9,29 @@ away and replay the log into a new one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from sharegroup.model.dead_records import DeadKey, DeadRecords
 from sharegroup.model.errors import FencedLeaderEpoch, FencedStateEpoch, InvalidRequest
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
-from sharegroup.model.share_state import StateRow
+from sharegroup.model.share_state import DelayedRow, StateRow
 from sharegroup.share_state.records import KeyedRecord, ShareSnapshot, StateRecord
 from sharegroup.share_state.state import (
+    ARCHIVING,
     NO_EPOCH,
     UNINITIALIZED_OFFSET,
     UNKNOWN_COUNT,
     DurableState,
+    without_archiving,
 )
 
-DURABLE_STATES: Final = frozenset({0, 2, 4})
-"""Available, acknowledged, archived. Acquired (1) is never durable; a leader could not load it."""
+DURABLE_STATES: Final = frozenset({0, 2, ARCHIVING, 4})
+"""Available, acknowledged, archiving, archived. Acquired (1) is never durable; a leader could not
+load it."""
 
 
 class ReadResult(NamedTuple):
@@ -34,6 +40,9 @@ class ReadResult(NamedTuple):
     state_epoch: int
     start_offset: int
     batches: tuple[StateRow, ...]
+    delayed: tuple[DelayedRow, ...] = ()
+    """Of the available records in ``batches``, those that rest, the newest first. Times are
+    milliseconds since 1970."""
 
 
 class StateSummary(NamedTuple):
@@ -96,6 +105,8 @@ class ShareCoordinator:
             create_timestamp_ms=now_ms,
             write_timestamp_ms=now_ms,
             state_batches=(),
+            # Records that have failed keep their claim to a dead letter, whatever comes next.
+            dead=() if state is None else tuple(state.dead.values()),
         )
         return [self._snapshotted(key, snapshot)]
 
@@ -111,12 +122,16 @@ class ShareCoordinator:
         state = self._existing(key, "Read")
         self._check_leader_epoch(state, leader_epoch)
         state.merge()
-        result = ReadResult(state.state_epoch, state.start_offset, tuple(state.batches))
+        result = ReadResult(
+            state.state_epoch, state.start_offset, tuple(state.batches), tuple(state.delayed)
+        )
         if leader_epoch <= state.leader_epoch:
             return result, []
         state.leader_epoch = leader_epoch
         state.updates += 1
-        return result, [self._recorded(key, state, (), now_ms)]
+        if self._is_due(state):
+            return result, [self._snapshotted(key, state.snapshot(now_ms))]
+        return result, [KeyedRecord(key, state.update())]
 
     def write(
         self,
@@ -129,8 +144,15 @@ class ShareCoordinator:
         now_ms: int,
         *,
         lowers: bool = False,
+        delayed: tuple[DelayedRow, ...] = (),
+        dead: tuple[DeadRecords, ...] = (),
+        buried: tuple[DeadKey, ...] = (),
     ) -> KeyedRecord:
         """Apply a leader's change; returns the record to append.
+
+        ``delayed`` are those of ``batches`` that must not be delivered again before a time, in
+        milliseconds since 1970. ``dead`` are records that failed for good and must become dead
+        letters; ``buried`` are earlier ones whose dead letters are written.
 
         -1 as ``start_offset`` or ``delivery_complete_count`` leaves the stored value; epochs of -1
         are not checked. The stored leader epoch is not raised. With ``lowers`` the batches replace
@@ -147,19 +169,49 @@ class ShareCoordinator:
         self._check_leader_epoch(state, leader_epoch)
         if state_epoch != NO_EPOCH:
             self._check_state_epoch(state, state_epoch)
+        archiving = False
         for first, last, delivery_state, count in batches:
+            archiving = archiving or delivery_state == ARCHIVING
             if first < 0 or last < first or count < 0 or delivery_state not in DURABLE_STATES:
                 raise InvalidRequest(
                     f"State batch {first}-{last} in state {delivery_state}, delivered {count} "
                     "times, is not a valid durable state."
                 )
+        if archiving:
+            batches, kafkas = without_archiving(batches)
+            dead += kafkas
         if lowers:
             state.forget(batches)
-        state.add(start_offset, delivery_complete_count, batches)
+        state.add(start_offset, delivery_complete_count, batches, delayed)
+        if dead or buried:
+            state.bury(buried, dead)
         if lowers:
             return self._snapshotted(key, state.snapshot(now_ms))
         state.merge_when_due()
-        return self._recorded(key, state, batches, now_ms)
+        if self._is_due(state):
+            return self._snapshotted(key, state.snapshot(now_ms))
+        return KeyedRecord(key, state.update(batches, delayed, dead, buried))
+
+    def bury(
+        self,
+        key: SharePartitionKey,
+        left: Mapping[DeadKey, Sequence[DeadRecords]],
+        now_ms: int,
+    ) -> list[KeyedRecord]:
+        """Forget dead records whose dead letters are written. Whoever leads the share partition may
+        write meanwhile: no epoch is checked. Unknown dead records are no error: the group or topic
+        was deleted.
+
+        Args:
+            left: for each of the dead records, what of them has no dead letter yet.
+        """
+        state = self._states.get(key)
+        buried = () if state is None else tuple(name for name in left if name in state.dead)
+        if not buried:
+            return []
+        unchanged = (NO_EPOCH, NO_EPOCH, UNINITIALIZED_OFFSET, UNKNOWN_COUNT, ())
+        dead = tuple(one for name in buried for one in left[name])
+        return [self.write(key, *unchanged, now_ms, dead=dead, buried=buried)]
 
     def delete(self, key: SharePartitionKey) -> list[KeyedRecord]:
         """Forget a share partition; an unknown key is no error."""
@@ -198,6 +250,28 @@ class ShareCoordinator:
         known = {topic_id: exists(topic_id) for topic_id in {key.topic_id for key in self._states}}
         return [key for key in self._states if not known[key.topic_id]]
 
+    def keys_with_dead(self) -> list[SharePartitionKey]:
+        """Keys with dead records that have no dead letter yet."""
+        return [key for key, state in self._states.items() if state.dead]
+
+    def dead_counts(self) -> dict[str, int]:
+        """How many dead records without a dead letter each group has."""
+        counts: Counter[str] = Counter()
+        for key, state in self._states.items():
+            if state.dead:
+                counts[key.group_id] += sum(one.size for one in state.dead.values())
+        return dict(counts)
+
+    def dead_weight(self, key: SharePartitionKey) -> int:
+        """About how many bytes the dead records of a key take in a snapshot."""
+        state = self._states.get(key)
+        return 0 if state is None else state.dead_weight
+
+    def dead(self, key: SharePartitionKey) -> list[DeadRecords]:
+        """The dead records of a key that have no dead letter yet, in the order of their offsets."""
+        state = self._states.get(key)
+        return [] if state is None else sorted(state.dead.values())
+
     def summary(self, key: SharePartitionKey) -> StateSummary:
         """State epoch, leader epoch, start and count; of an unknown key (0, 0, -1, -1)."""
         state = self._states.get(key)
@@ -221,13 +295,20 @@ class ShareCoordinator:
         if record is None:
             self._states.pop(key, None)
         elif isinstance(record, ShareSnapshot):
+            batches, kafkas = without_archiving(record.state_batches)
+            if kafkas:
+                record = replace(record, state_batches=batches, dead=record.dead + kafkas)
             self._states[key] = DurableState(record)
             self.appended(key, record, record_offset)
         else:
             state = self._states.get(key)
             if state is not None and state.snapshot_epoch == record.snapshot_epoch:
                 state.leader_epoch = max(state.leader_epoch, record.leader_epoch)
-                state.add(record.start_offset, record.delivery_complete_count, record.state_batches)
+                batches, kafkas = without_archiving(record.state_batches)
+                state.add(
+                    record.start_offset, record.delivery_complete_count, batches, record.delayed
+                )
+                state.bury(record.buried, record.dead + kafkas)
 
     # -- snapshots for their age, and what the log may lose --------------------------------
 
@@ -277,18 +358,10 @@ class ShareCoordinator:
 
     # ---------------------------------------------------------------------------------------
 
-    def _recorded(
-        self,
-        key: SharePartitionKey,
-        state: DurableState,
-        batches: tuple[StateRow, ...],
-        now_ms: int,
-    ) -> KeyedRecord:
-        """The record for the change just made to ``state``: an update, or a snapshot after more
-        than ``updates_per_snapshot`` updates."""
-        if state.updates > self.updates_per_snapshot:
-            return self._snapshotted(key, state.snapshot(now_ms))
-        return KeyedRecord(key, state.update(batches))
+    def _is_due(self, state: DurableState) -> bool:
+        """Whether the next record is a snapshot: after more than ``updates_per_snapshot`` updates.
+        With many dead records it waits longer, since it writes all of them again."""
+        return state.updates > self.updates_per_snapshot + len(state.dead)
 
     def _snapshotted(self, key: SharePartitionKey, snapshot: ShareSnapshot) -> KeyedRecord:
         """Make ``snapshot`` the state of ``key``; returns its record.

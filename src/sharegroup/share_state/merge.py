@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from sharegroup.model.share_state import StateRow
+from sharegroup.model.share_state import DelayedRow, StateRow
+
+_AVAILABLE: Final = 0
 
 _Covered: TypeAlias = tuple[int, int, int]
 """(-delivery count, -state, last) of a batch that continues after a better one. Best first."""
@@ -47,6 +50,23 @@ def merged(batches: Iterable[StateRow], start_offset: int) -> list[StateRow]:
     end = max((last for _, _, last in covered), default=ruling[1])
     out.append(_passed(ruling, end, covered, out))
     return _joined(out) if cut else out
+
+
+def still_delayed(delayed: Iterable[DelayedRow], batches: Sequence[StateRow]) -> list[DelayedRow]:
+    """Of ``delayed``, newest first, what merged ``batches`` have as available with the same
+    delivery count. Other rows are out of date: the records were delivered or finished since."""
+    firsts = [batch[0] for batch in batches]
+    kept: list[DelayedRow] = []
+    for row in delayed:
+        first, last, count, due_ms = row
+        for at in range(max(0, bisect_right(firsts, first) - 1), len(batches)):
+            begin, end, state, delivered = batches[at]
+            if begin > last:
+                break
+            if end >= first and state == _AVAILABLE and delivered == count:
+                part = DelayedRow(max(first, begin), min(last, end), count, due_ms)
+                kept.append(row if part == row else part)
+    return kept
 
 
 def _from(batch: StateRow, start_offset: int) -> StateRow:

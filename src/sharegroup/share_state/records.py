@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from sharegroup.model.dead_records import DeadKey, DeadRecords
 from sharegroup.model.ids import SharePartitionKey
-from sharegroup.model.share_state import StateRow
+from sharegroup.model.share_state import DelayedRow, StateRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,11 @@ class ShareSnapshot:
     create_timestamp_ms: int
     write_timestamp_ms: int
     state_batches: tuple[StateRow, ...]
+    delayed: tuple[DelayedRow, ...] = ()
+    """Of the available records in ``state_batches``, those with a time before which they must not
+    be delivered; the newest first."""
+    dead: tuple[DeadRecords, ...] = ()
+    """All dead records without a dead letter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +41,12 @@ class ShareUpdate:
     start_offset: int
     delivery_complete_count: int
     state_batches: tuple[StateRow, ...]
+    delayed: tuple[DelayedRow, ...] = ()
+    """Of the records that became available with this change."""
+    dead: tuple[DeadRecords, ...] = ()
+    """Records that failed for good with this change."""
+    buried: tuple[DeadKey, ...] = ()
+    """Dead records that have their dead letter now. Applied before :attr:`dead`."""
 
 
 StateRecord: TypeAlias = ShareSnapshot | ShareUpdate

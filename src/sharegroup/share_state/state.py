@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from sharegroup.model.share_state import StateRow
-from sharegroup.share_state.merge import merged
+from sharegroup.model.dead_records import Cause, DeadKey, DeadRecords
+from sharegroup.model.share_state import DelayedRow, StateRow
+from sharegroup.share_state.merge import merged, still_delayed
 from sharegroup.share_state.records import ShareSnapshot, ShareUpdate
 
 NO_EPOCH: Final = -1
@@ -21,7 +22,27 @@ state yet."""
 UNINITIALIZED_OFFSET: Final = -1
 """Start offset: the leader chooses it by ``share.auto.offset.reset``."""
 UNKNOWN_COUNT: Final = -1
+ARCHIVING: Final = 3
+"""Kafka's state of a record that failed for good and has no dead letter yet (KIP-1191). Here such a
+record is archived, and is kept as dead records beside the states: so it does not hold back the
+start offset."""
+_ARCHIVED: Final = 4
 _PILE_MIN: Final = 256
+
+
+def without_archiving(
+    batches: tuple[StateRow, ...],
+) -> tuple[tuple[StateRow, ...], tuple[DeadRecords, ...]]:
+    """``batches`` with archived records in place of archiving ones, and these as dead records."""
+    found = [batch for batch in batches if batch[2] == ARCHIVING]
+    if not found:
+        return batches, ()
+    archived = tuple(
+        (first, last, _ARCHIVED if state == ARCHIVING else state, count)
+        for first, last, state, count in batches
+    )
+    dead = (DeadRecords(first, last, count, Cause.UNKNOWN, "") for first, last, _, count in found)
+    return archived, tuple(dead)
 
 
 class DurableState:
@@ -30,6 +51,9 @@ class DurableState:
     __slots__ = (
         "batches",
         "create_ms",
+        "dead",
+        "dead_weight",
+        "delayed",
         "delivery_complete_count",
         "leader_epoch",
         "pile",
@@ -51,6 +75,12 @@ class DurableState:
         self.write_ms = snapshot.write_timestamp_ms
         self.batches = list(snapshot.state_batches)
         self.pile: list[StateRow] = []
+        self.delayed = list(snapshot.delayed)
+        """Records that rest, the newest first; rows that are out of date go with the next merge."""
+        self.dead = {one.key: one for one in snapshot.dead}
+        """Records that failed for good, and have no dead letter yet."""
+        self.dead_weight = sum(one.weight for one in snapshot.dead)
+        """About how many bytes they take in a snapshot."""
         self.updates = 0
         self.snapshot_offset: int | None = None
         """Where in the log the latest durable snapshot is; None while there is none."""
@@ -60,7 +90,13 @@ class DurableState:
         """Whether the last snapshot was made because of age, not because of writes."""
         return self.create_ms != self.write_ms
 
-    def add(self, start_offset: int, complete: int, batches: tuple[StateRow, ...]) -> None:
+    def add(
+        self,
+        start_offset: int,
+        complete: int,
+        batches: tuple[StateRow, ...],
+        delayed: tuple[DelayedRow, ...] = (),
+    ) -> None:
         """Apply a write; -1 leaves the stored start offset or count. :meth:`merge_when_due` must
         follow, after each write or after many.
 
@@ -74,7 +110,19 @@ class DurableState:
         elif start_offset in (self.start_offset, UNINITIALIZED_OFFSET):
             self.delivery_complete_count = max(self.delivery_complete_count, complete)
         self.pile += batches
+        if delayed:
+            self.delayed[:0] = delayed
         self.updates += 1
+
+    def bury(self, buried: Iterable[DeadKey], dead: Iterable[DeadRecords]) -> None:
+        """Forget the records ``buried``, whose dead letters are written, then take in ``dead``."""
+        for key in buried:
+            gone = self.dead.pop(key, None)
+            self.dead_weight -= gone.weight if gone is not None else 0
+        for one in dead:
+            before = self.dead.get(one.key)
+            self.dead[one.key] = one
+            self.dead_weight += one.weight - (before.weight if before is not None else 0)
 
     def merge_when_due(self) -> None:
         """:meth:`merge` when the pile has outgrown the merged batches."""
@@ -86,6 +134,8 @@ class DurableState:
         if self.pile or (self.batches and self.batches[0][0] < self.start_offset):
             self.batches = merged(self.batches + self.pile, self.start_offset)
             self.pile = []
+            if self.delayed:
+                self.delayed = still_delayed(self.delayed, self.batches)
 
     def forget(self, ranges: Iterable[StateRow]) -> None:
         """Drop the stored state of these offsets. A snapshot must follow: no update can do this."""
@@ -111,16 +161,27 @@ class DurableState:
             create_timestamp_ms=self.create_ms if cold else now_ms,
             write_timestamp_ms=now_ms,
             state_batches=tuple(self.batches),
+            delayed=tuple(self.delayed),
+            dead=tuple(self.dead.values()),
         )
 
-    def update(self, batches: tuple[StateRow, ...] = ()) -> ShareUpdate:
-        """An amendment that carries ``batches``."""
+    def update(
+        self,
+        batches: tuple[StateRow, ...] = (),
+        delayed: tuple[DelayedRow, ...] = (),
+        dead: tuple[DeadRecords, ...] = (),
+        buried: tuple[DeadKey, ...] = (),
+    ) -> ShareUpdate:
+        """An amendment that carries ``batches``, and dead records."""
         return ShareUpdate(
             snapshot_epoch=self.snapshot_epoch,
             leader_epoch=self.leader_epoch,
             start_offset=self.start_offset,
             delivery_complete_count=self.delivery_complete_count,
             state_batches=batches,
+            delayed=delayed,
+            dead=dead,
+            buried=buried,
         )
 
     def check_invariants(self) -> None:
@@ -130,3 +191,5 @@ class DurableState:
             assert previous_last < first <= last, f"{first}-{last} out of order"
             previous_last = last
         assert self.start_offset >= UNINITIALIZED_OFFSET, "start below -1"
+        assert self.dead_weight == sum(one.weight for one in self.dead.values()), "dead miscounted"
+        assert all(key == one.key for key, one in self.dead.items()), "dead under another name"

@@ -10,20 +10,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from sharegroup.share.order.key_queues import KeyQueues
-from sharegroup.share.record_state import AVAILABLE, Verb
+from sharegroup.share.record_state import AVAILABLE, DELAYED, Verb
 from sharegroup.share.settings import DeliverySettings
-from sharegroup.share.spans import clipped
+from sharegroup.share.spans import Span, clipped
 from sharegroup.share.window import Window
 
 
 def available(window: Window, first: int, last: int, least: int = 0) -> Iterator[tuple[int, int]]:
     """Runs of available offsets in ``first`` … ``last`` that were delivered ``least`` times or
     more."""
+    for span in unheld(window, first, last):
+        if span.state is AVAILABLE and span.delivery_count >= least:
+            yield span.first, span.last
+
+
+def unheld(window: Window, first: int, last: int) -> Iterator[Span]:
+    """The records in ``first`` … ``last`` that are available or rest."""
     first, last = max(first, window.start), min(last, window.end - 1)
     for piece in window.pieces(first, last) if first <= last else ():
         for span in piece.spans():
-            if span.state is AVAILABLE and span.delivery_count >= least:
-                yield clipped(span, first, last)[:2]
+            if span.state in (AVAILABLE, DELAYED):
+                yield clipped(span, first, last)
 
 
 class Blocked:

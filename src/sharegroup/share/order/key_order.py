@@ -21,6 +21,7 @@ the keys, the window has the states. What differs from the order of the log:
   delivery limit.
 
 A record that is rejected, or that fails at the delivery limit, is archived, and its key goes on.
+A record that rests keeps back the later records of its key.
 With ``share.ordering.on.failure=block`` a record that fails at the limit is *blocked* instead: it
 stays available, but is delivered only when an operator decides so
 (:meth:`KeyOrder.decide`). Durable state knows a blocked record by its delivery count
@@ -34,7 +35,9 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, compress
 from typing import Final
 
+from sharegroup.model.dead_records import Cause
 from sharegroup.model.errors import InvalidRecordState
+from sharegroup.model.share_state import DelayedRow
 from sharegroup.share.acknowledge import SILENT, Answer
 from sharegroup.share.acquire import Request
 from sharegroup.share.applying import AnsweredPiece, apply, types_of
@@ -42,7 +45,7 @@ from sharegroup.share.archived import Archived
 from sharegroup.share.locks import Lock
 from sharegroup.share.lost_records import discard, lose
 from sharegroup.share.offset_codes import DOUBLED, ODD, combined, distinct, marked_runs
-from sharegroup.share.order.blocked import Blocked, available
+from sharegroup.share.order.blocked import Blocked, unheld
 from sharegroup.share.order.key_queues import KeyQueues
 from sharegroup.share.order.offsets_by_verb import (
     TAKE_BACK,
@@ -54,9 +57,11 @@ from sharegroup.share.order.offsets_by_verb import (
 )
 from sharegroup.share.order.order_violations import Disorder
 from sharegroup.share.order.pace import Pace
+from sharegroup.share.pauses import Pauses
 from sharegroup.share.ranges import AcquiredRange, LogRead, add_runs, apart, ranges_of
-from sharegroup.share.record_state import ACQUIRED, AVAILABLE, RecordState, Verb
+from sharegroup.share.record_state import ACQUIRED, AVAILABLE, DELAYED, RecordState, Verb
 from sharegroup.share.release import put_off, regions
+from sharegroup.share.resting import end_rest, rest
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.spans import ABSENT, Status, as_spans
 from sharegroup.share.state_changes import Changes, StateChange
@@ -147,20 +152,24 @@ class KeyOrder:
             new = offsets[bisect_left(offsets, window.end) :]
             window.extend(as_spans(new, window.end, end - 1))
         queues.load(offsets, hashes, end)
-        # Only restored records can be at the delivery limit: new ones were never delivered.
+        # Only restored records can be at the limit, or rest: new ones were never delivered.
         self._blocked.look(since, known)
+        for span in list(unheld(window, since, known)) if window.counts[DELAYED] else ():
+            if span.state is DELAYED:
+                for offset in range(span.first, span.last + 1):
+                    queues.rest(offset)
         window.pass_terminal()
 
     def _known(
         self, offsets: Sequence[int], hashes: Sequence[int], last: int
     ) -> tuple[Sequence[int], Sequence[int]]:
         """The records to load after durable state was restored, and their hashes: of the offsets up
-        to ``last``, which have a state, only available ones; all later ones. Available offsets up
-        to ``last`` that have no record are archived."""
+        to ``last``, which have a state, only available and resting ones; all later ones. Such
+        offsets up to ``last`` that have no record are archived."""
         since = self._queues.end
         inside = bisect_left(offsets, last + 1)
         free = bytearray(last - since + 1)
-        for first, until in available(self._window, since, last):
+        for first, until, *_ in unheld(self._window, since, last):
             free[first - since : until - since + 1] = b"\1" * (until - first + 1)
         kept = bytes(free[offset - since] for offset in offsets[:inside])
         kept += b"\1" * (len(offsets) - inside)
@@ -240,7 +249,7 @@ class KeyOrder:
         self,
         answers: Sequence[Answer],
         member_id: str,
-        deadline_ms: int,
+        now_ms: int,
         settings: DeliverySettings,
     ) -> StateChange | None:
         """Apply the acknowledgements of a member for records that it holds.
@@ -278,14 +287,41 @@ class KeyOrder:
         queues.width = self._pace.most
         if stuck or said[TAKE_BACK]:  # else what was said is what is done
             pieces = list(self._pieces(said))
-        changes = Changes(self._archived)
-        apply(window, pieces, member_id, deadline_ms, changes)
+        changes = Changes(self._archived, Cause.RELEASED if settings.dead_letters else None)
+        apply(window, pieces, member_id, now_ms + settings.lock_ms, changes)
+        asked = [(one.first, one.last, one.pause_ms) for one in answers if one.pause_ms is not None]
+        delayed = self._rest(said[Verb.RELEASE], stuck, now_ms, settings, asked)
         change = changes.settled(window)
         self._blocked.failed(stuck.intersection(said[Verb.RELEASE]))
         if late and change is None:
             raise InvalidRecordState(f"{late} records are not acquired by the member.")
         gone_back = apart(early, refused)
-        return change and change._replace(late=late + len(refused), gone_back=gone_back)
+        return change and change._replace(
+            late=late + len(refused), gone_back=gone_back, delayed=delayed
+        )
+
+    def _rest(
+        self,
+        released: Sequence[int],
+        stuck: set[int],
+        now_ms: int,
+        settings: DeliverySettings,
+        asked: Sequence[tuple[int, int, int]] = (),
+    ) -> tuple[DelayedRow, ...]:
+        """Let ``released`` records rest, but for those that are stuck, and their keys with them.
+        Records that went back with another one do not rest: nothing has failed there. ``asked``:
+        ranges of offsets, and the milliseconds that the member asks for."""
+        if settings.back_off is None and not asked:
+            return ()
+        rows: list[DelayedRow] = []
+        pauses = Pauses(self._window.locks, settings.back_off, now_ms)
+        for offset in released:
+            pause_ms = next((ms for first, last, ms in asked if first <= offset <= last), None)
+            rests = settings.back_off is not None if pause_ms is None else pause_ms > 0
+            if rests and offset not in stuck:
+                rows += rest(self._window, offset, offset, pauses, pause_ms)
+                self._queues.rest(offset)
+        return tuple(rows)
 
     def _put_back(self, said: list[list[int]], early: list[int]) -> set[int]:
         """Put records that are released, or accepted too ``early``, back in line, each with the
@@ -315,17 +351,17 @@ class KeyOrder:
             yield said_pieces(self._window.pieces(one.first, one.last), one)
 
     def take_back(
-        self, locks: list[Lock], now_ms: int, settings: DeliverySettings
+        self, locks: list[Lock], now_ms: int, cause: Cause, settings: DeliverySettings
     ) -> StateChange | None:
         """As in :class:`Order`."""
         self.configure(settings)
         window, ended = self._window, set(locks)
         held = sum(lock.held for lock in locks)
         said: list[list[int]] = [[] for _ in range(SILENT + 1)]
-        rest: int | None = None
+        left: int | None = None
         for piece in self._parts_held(locks):
             if len(said[Verb.RELEASE]) + len(said[Verb.EXHAUST]) >= RELEASED_MAX:
-                rest = piece.first
+                left = piece.first
                 break
             sort_ended(piece, ended, settings.delivery_count_limit, said)
         sort_all(said)
@@ -338,16 +374,24 @@ class KeyOrder:
         said[Verb.EXHAUST] = [one for one in said[Verb.RELEASE] if one in exhausted]
         said[Verb.RELEASE] = [one for one in said[Verb.RELEASE] if one not in exhausted]
         self._queues.finish(said[Verb.EXHAUST])
-        changes = Changes(self._archived)
+        changes = Changes(self._archived, cause if settings.dead_letters else None)
         apply(window, self._pieces(said), "", 0, changes)
+        delayed = self._rest(said[Verb.RELEASE], stuck, now_ms, settings)
         self._blocked.failed(stuck.intersection(said[Verb.RELEASE]))
-        if rest is not None:
-            put_off(window, ended, rest, now_ms)
+        if left is not None:
+            put_off(window, ended, left, now_ms)
         changes.expired = held - sum(lock.held for lock in locks)
         for member_id in {lock.member_id for lock in ended}:
             if not window.locks.of_member(member_id):
                 self._queues.forget_member(member_id)
-        return changes.settled(window)
+        change = changes.settled(window)
+        return change and change._replace(delayed=delayed)
+
+    def come_due(self, pauses: list[Lock], now_ms: int) -> None:
+        """As in :class:`Order`: the records' keys go on."""
+        for first, last in end_rest(self._window, pauses):
+            for offset in range(first, last + 1):
+                self._queues.wake(offset)
 
     def _parts_held(self, locks: list[Lock]) -> Iterator[Stretch]:
         """The pieces of the window in which ``locks`` may hold records, cut to RELEASED_MAX."""
@@ -378,7 +422,8 @@ class KeyOrder:
             self._queues.finish([offset])
         elif offset < self._queues.end:  # else its key is not loaded, and the order has no block
             self._queues.unblock(offset)
-        window, changes = self._window, Changes(self._archived)
+        dead = Cause.OPERATOR if settings.dead_letters else None
+        window, changes = self._window, Changes(self._archived, dead)
         (piece,) = window.pieces(offset, offset)
         ((code, status),) = piece.met()
         if not archive:
@@ -411,7 +456,7 @@ class KeyOrder:
     def _forget(self, first: int, last: int) -> None:
         """Take available records in ``first`` … ``last`` out of the order. The caller archives them
         after that: here they are found by being available."""
-        for at, until in list(available(self._window, first, last)):
+        for at, until, *_ in list(unheld(self._window, first, last)):
             self._queues.finish(range(at, until + 1))
 
     def check_invariants(self) -> None:
@@ -420,9 +465,9 @@ class KeyOrder:
         end = self._queues.end
         assert end <= self._window.end, "loaded past the window"
         holders: dict[int, str | None] = {
-            offset: None if span.lock is None else span.lock.member_id
+            offset: None if span.lock is None else span.lock.member_id or None
             for span in self._window
-            if span.state in (AVAILABLE, ACQUIRED)
+            if span.state in (AVAILABLE, ACQUIRED, DELAYED)
             for offset in range(span.first, span.last + 1)
         }
         assert not [offset for offset, one in holders.items() if offset >= end and one is not None]

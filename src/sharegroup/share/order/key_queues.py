@@ -10,8 +10,8 @@ one for the keys that nobody holds, so finding the next record does not walk ove
 When a record of a key was given back, one record of the key is held at a time until the record that
 was given back is finished. Of other keys up to :attr:`KeyQueues.width` records are held at a time.
 
-A record may be *blocked* until an operator decides: neither it nor later records of its key are
-delivered (:mod:`sharegroup.share.order.blocked`).
+A record may be *blocked* until an operator decides (:mod:`sharegroup.share.order.blocked`), or
+*rest* until its pause is over: neither it nor later records of its key are delivered.
 
 The window (:mod:`sharegroup.share.window`) has the states of records, this module has their order.
 The order is not durable: after a reload the records are loaded again, in the order of the log.
@@ -99,6 +99,9 @@ class KeyQueues:
         self._free: _Heap = []
         self._own: dict[str, _Heap] = {}
         self._blocked: set[int] = set()
+        self._resting: set[int] = set()
+        self._kept: set[int] = set()
+        """The blocked records and the resting ones: they keep back the later ones of their keys."""
 
     def __len__(self) -> int:
         """How many unfinished records are loaded."""
@@ -186,10 +189,8 @@ class KeyQueues:
             # All that may go of this key at once, so that a key costs one step, not one a record.
             room = min(self._room(key), records_max - len(taken))
             end = bisect_right(key.offsets, last, key.wait, min(len(key.offsets), key.wait + room))
-            if self._blocked:  # a blocked record keeps back the later ones of its key
-                end = next(
-                    (i for i in range(key.wait, end) if key.offsets[i] in self._blocked), end
-                )
+            if self._kept:
+                end = next((i for i in range(key.wait, end) if key.offsets[i] in self._kept), end)
             taken += key.offsets[key.wait : end]
             key.wait = end
             if self._next_may_go(key):
@@ -230,7 +231,9 @@ class KeyQueues:
             key = self._key_of.pop(offset, None)
             if key is None:
                 continue
-            self._blocked.discard(offset)
+            if offset in self._kept:
+                for kept in (self._blocked, self._resting, self._kept):
+                    kept.discard(offset)
             key.remove(offset)
             self._settle(key)
 
@@ -261,11 +264,29 @@ class KeyQueues:
         """Keep a record, and the later records of its key, from everybody. The record must be
         loaded and not held."""
         self._blocked.add(offset)
+        self._kept.add(offset)
 
     def unblock(self, offset: int) -> None:
         """Let a blocked record, and the later records of its key, be delivered again."""
         self._blocked.remove(offset)
-        self._line_up(self._key_of[offset])
+        self._keep_no_more(offset)
+
+    def rest(self, offset: int) -> None:
+        """As :meth:`block`, until :meth:`wake`."""
+        self._resting.add(offset)
+        self._kept.add(offset)
+
+    def wake(self, offset: int) -> None:
+        """Let a resting record, and the later records of its key, be delivered again. Does nothing
+        if the record does not rest."""
+        if offset in self._resting:
+            self._resting.remove(offset)
+            self._keep_no_more(offset)
+
+    def _keep_no_more(self, offset: int) -> None:
+        if offset not in self._blocked and offset not in self._resting:
+            self._kept.remove(offset)
+            self._line_up(self._key_of[offset])
 
     def move_start(self, start: int) -> None:
         """Forget all records below ``start``."""
@@ -301,9 +322,7 @@ class KeyQueues:
         member if the key has no holder."""
         wait = key.wait
         return (
-            wait < len(key.offsets)
-            and self._room(key) > 0
-            and key.offsets[wait] not in self._blocked
+            wait < len(key.offsets) and self._room(key) > 0 and key.offsets[wait] not in self._kept
         )
 
     def _room(self, key: _Key) -> int:
@@ -349,12 +368,11 @@ class KeyQueues:
             assert (key.member_id is None) == (key.wait == key.head), f"holder of {records}"
             seen |= dict.fromkeys(records, key)
             waiting = records[key.wait - key.head :]
-            assert not self._blocked.intersection(records[: key.wait - key.head]), (
-                "held and blocked"
-            )
+            assert not self._kept.intersection(records[: key.wait - key.head]), "held and kept back"
             if self._next_may_go(key):
                 heap = self._free if key.member_id is None else self._own.get(key.member_id, [])
                 assert (waiting[0], key_hash) in heap, f"{waiting[0]} cannot be found"
         assert seen == self._key_of
-        assert self._blocked <= seen.keys(), "a record is blocked that is not there"
+        assert self._blocked | self._resting == self._kept, "kept back for no reason"
+        assert self._kept <= seen.keys(), "a record is kept back that is not there"
         assert all(offset < self.end for offset in seen)

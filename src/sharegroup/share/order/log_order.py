@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from sharegroup.model.dead_records import Cause
 from sharegroup.model.errors import InvalidRecordState
 from sharegroup.share.acknowledge import Answer
 from sharegroup.share.acquire import Request
@@ -19,9 +20,18 @@ from sharegroup.share.lost_records import GONE, discard, lose
 from sharegroup.share.offset_codes import runs
 from sharegroup.share.order.free_ranges import FreeRanges
 from sharegroup.share.order.redelivery import redelivery
+from sharegroup.share.pauses import Pauses
 from sharegroup.share.ranges import AcquiredRange, LogRead
-from sharegroup.share.record_state import AVAILABLE, TRANSITIONS, Verb
-from sharegroup.share.release import take_back
+from sharegroup.share.record_state import (
+    ACQUIRED,
+    AVAILABLE,
+    DELAYED,
+    DUE,
+    TRANSITIONS,
+    Verb,
+    released,
+)
+from sharegroup.share.release import regions, take_back
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.spans import ABSENT, Span, Status
 from sharegroup.share.state_changes import Changes, StateChange
@@ -29,6 +39,11 @@ from sharegroup.share.stretches import Stretch, recoded
 from sharegroup.share.window import Window
 
 _ACQUIRED = TRANSITIONS[AVAILABLE, Verb.ACQUIRE]
+DELAYED_MAX: Final = 1_000_000
+"""Records of one share partition that may rest at once: with more, no new ones are delivered. In
+many pieces they take some 200 bytes each."""
+STRETCHES_MAX: Final = 200_000
+"""Pieces of a window in which records rest."""
 
 
 class LogOrder:
@@ -62,8 +77,7 @@ class LogOrder:
 
     def has_room(self, settings: DeliverySettings, member_id: str) -> bool:
         """Records are available, or the window may grow."""
-        window = self._window
-        return window.counts[AVAILABLE] > 0 or window.end - window.start < settings.record_locks_max
+        return self._window.counts[AVAILABLE] > 0 or _room(self._window, settings) > 0
 
     def offers(self, end: int, settings: DeliverySettings) -> bool:
         """All members may acquire the same records."""
@@ -80,9 +94,7 @@ class LogOrder:
             window, fetched, request, self._free.first(), settings.delivery_count_limit
         )
         wanted = 0 if again.alone else request.records_max - again.size
-        # Every offset of the window counts, as in Kafka: a finished record keeps its place until
-        # the start offset passes it, so one stuck record bounds how many are delivered after it.
-        wanted = min(wanted, settings.record_locks_max - (window.end - window.start))
+        wanted = min(wanted, _room(window, settings))
         new = _new_ranges(window, fetched, wanted, strict=request.strict)
         given: list[AcquiredRange] = []
         if again.region or new:
@@ -102,27 +114,46 @@ class LogOrder:
         self,
         answers: Sequence[Answer],
         member_id: str,
-        deadline_ms: int,
+        now_ms: int,
         settings: DeliverySettings,
     ) -> StateChange | None:
         """As in :class:`Order`: all acknowledgements, or none."""
-        window, limit = self._window, settings.delivery_count_limit
+        window, limit, rests = self._window, settings.delivery_count_limit, settings.back_off
         held = [
-            held_pieces(window.pieces(one.first, one.last), one, member_id, limit)
+            held_pieces(
+                window.pieces(one.first, one.last),
+                one,
+                member_id,
+                limit,
+                delays=rests is not None if one.pause_ms is None else one.pause_ms > 0,
+            )
             for one in answers
         ]
-        changes = Changes(self._archived)
-        apply(window, held, member_id, deadline_ms, changes)
+        dead = Cause.RELEASED if settings.dead_letters else None
+        changes = Changes(self._archived, dead, Pauses(window.locks, rests, now_ms))
+        apply(window, held, member_id, now_ms + settings.lock_ms, changes)
         return self._settled(changes)
 
     def take_back(
-        self, locks: list[Lock], now_ms: int, settings: DeliverySettings
+        self, locks: list[Lock], now_ms: int, cause: Cause, settings: DeliverySettings
     ) -> StateChange | None:
         """As in :class:`Order`."""
-        changes = Changes(self._archived)
+        window, limit, rests = self._window, settings.delivery_count_limit, settings.back_off
+        dead = cause if settings.dead_letters else None
+        changes = Changes(self._archived, dead, Pauses(window.locks, rests, now_ms))
+
+        def verb_of(status: Status) -> Verb:
+            return released(status.delivery_count, limit, delays=rests is not None)
+
         if locks:
-            take_back(self._window, locks, changes, now_ms, settings.delivery_count_limit)
+            take_back(window, locks, changes, now_ms, verb_of)
         return self._settled(changes)
+
+    def come_due(self, pauses: list[Lock], now_ms: int) -> None:
+        """As in :class:`Order`."""
+        ranges = list(regions(self._window, pauses))
+        take_back(self._window, pauses, Changes(self._archived), now_ms, lambda _: DUE)
+        self._free.offer(ranges)
 
     def _settled(self, changes: Changes) -> StateChange | None:
         if changes.available:
@@ -145,6 +176,21 @@ class LogOrder:
     def check_invariants(self) -> None:
         """Assert that every available record is found."""
         self._free.check_invariants()
+
+
+def _room(window: Window, settings: DeliverySettings) -> int:
+    """By how many offsets the window may grow.
+
+    Every offset of it counts, as in Kafka: a finished record keeps its place until the start offset
+    passes it, so one stuck record bounds how many are delivered after it. But if records rest, the
+    first of them would keep all others from being delivered: then only records count that members
+    hold or may get.
+    """
+    if settings.back_off is None and not window.counts[DELAYED]:
+        return settings.record_locks_max - (window.end - window.start)
+    if window.counts[DELAYED] >= DELAYED_MAX or len(window) >= STRETCHES_MAX:
+        return 0
+    return settings.record_locks_max - window.counts[ACQUIRED] - window.counts[AVAILABLE]
 
 
 def _new_ranges(

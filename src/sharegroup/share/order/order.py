@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from sharegroup.model.dead_records import Cause
 from sharegroup.share.acknowledge import Answer
 from sharegroup.share.acquire import Request
 from sharegroup.share.locks import Lock
@@ -80,19 +81,25 @@ class Order(Protocol):
         self,
         answers: Sequence[Answer],
         member_id: str,
-        deadline_ms: int,
+        now_ms: int,
         settings: DeliverySettings,
     ) -> StateChange | None:
-        """Apply the acknowledgements of a member; renewed records are held until ``deadline_ms``.
+        """Apply the acknowledgements of a member. Renewed records are held for another
+        ``settings.lock_ms``.
 
         Raises:
             InvalidRecordState: the member does not hold a record; nothing was applied.
         """
 
+    def come_due(self, pauses: list[Lock], now_ms: int) -> None:
+        """Make available the records of ``pauses`` that have ended, or a part of them; the pauses
+        are due again then. Nothing need be written."""
+
     def take_back(
-        self, locks: list[Lock], now_ms: int, settings: DeliverySettings
+        self, locks: list[Lock], now_ms: int, cause: Cause, settings: DeliverySettings
     ) -> StateChange | None:
-        """Release what ended ``locks`` hold, or a part of it; the locks are due again then."""
+        """Release what ended ``locks`` hold, or a part of it; the locks are due again then.
+        ``cause``: why they ended."""
 
     def decide(
         self, offset: int, *, archive: bool, settings: DeliverySettings

@@ -9,15 +9,28 @@ fixed numbers, then its state batches, then tagged fields. The batches, 20 bytes
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from itertools import starmap
 from uuid import UUID
 
+from sharegroup.model.dead_records import Cause, DeadKey, DeadRecords
 from sharegroup.model.errors import MalformedMessage
 from sharegroup.model.ids import SharePartitionKey
-from sharegroup.model.share_state import StateBatch, StateRow
+from sharegroup.model.share_state import DelayedRow, StateBatch, StateRow
 from sharegroup.share_state.records import KeyedRecord, ShareSnapshot, ShareUpdate
 from sharegroup.wire.codec import decode, decode_prefix, encode_bytes, read_uvarint, uvarint
-from sharegroup.wire.schema import Message, i8, i16, i32, i64, message, string, uuid
+from sharegroup.wire.schema import (
+    Message,
+    array,
+    data,
+    i8,
+    i16,
+    i32,
+    i64,
+    message,
+    string,
+    uuid,
+)
 
 SNAPSHOT_KEY = 0
 UPDATE_KEY = 1
@@ -76,13 +89,43 @@ class StateBatchValue(Message):
 
 
 @message
+class DeadValue(Message):
+    """Records that failed for good, and have no dead letter yet."""
+
+    first_offset: int = i64()
+    last_offset: int = i64()
+    failed_ms: int = i64()
+    delivery_count: int = i16()
+    cause: int = i8()
+    member_id: str = string()
+    reason: str = string()
+
+
+@message
+class BuriedValue(Message):
+    """Names dead records whose dead letters are written."""
+
+    first_offset: int = i64()
+    failed_ms: int = i64()
+
+
+@message
 class ValueTail(Message):
-    """The tagged fields of either value."""
+    """The tagged fields of either value. Kafka's brokers and tools skip those from 9000 on, which
+    are ours."""
 
     delivery_complete_count: int = i32(default=-1, tag=0)
+    dead: Sequence[DeadValue] = array(DeadValue, tag=9000)
+    buried: Sequence[BuriedValue] = array(BuriedValue, tag=9001)
+    """In an update only."""
+    delayed: bytes = data(tag=9002)
+    """Records that rest, as one block, since there may be a million of them: first and last offset,
+    delivery count, when they are due in milliseconds since 1970."""
 
 
+_CAUSES = frozenset(Cause)
 _VALUE_VERSION = b"\0\0"
+_DELAYED = struct.Struct(">qqhq")
 _BATCH = struct.Struct(">qqbhx")
 """A state batch and the count of its tagged fields, 0."""
 
@@ -112,9 +155,31 @@ def encode_record(keyed: KeyedRecord) -> tuple[bytes, bytes | None]:
             encode_bytes(head, 0),
             uvarint(len(record.state_batches) + 1),
             *starmap(_BATCH.pack, record.state_batches),
-            encode_bytes(ValueTail(record.delivery_complete_count), 0),
+            encode_bytes(_tail(record), 0),
         )
     )
+
+
+def _tail(record: ShareSnapshot | ShareUpdate) -> ValueTail:
+    tail = ValueTail(record.delivery_complete_count)
+    if record.delayed:
+        tail.delayed = b"".join(starmap(_DELAYED.pack, record.delayed))
+    if record.dead:
+        tail.dead = [
+            DeadValue(
+                one.first,
+                one.last,
+                one.failed_ms,
+                one.delivery_count,
+                one.cause,
+                one.member_id,
+                one.reason,
+            )
+            for one in record.dead
+        ]
+    if isinstance(record, ShareUpdate) and record.buried:
+        tail.buried = [BuriedValue(*key) for key in record.buried]
+    return tail
 
 
 def decode_record(raw_key: bytes, raw_value: bytes | None) -> KeyedRecord | None:
@@ -133,29 +198,69 @@ def decode_record(raw_key: bytes, raw_value: bytes | None) -> KeyedRecord | None
     if key.key_type == UPDATE_KEY:
         update, position = decode_prefix(UpdateHead, 0, raw_value, len(_VALUE_VERSION))
         batches, position = _decode_batches(raw_value, position)
+        tail = decode(ValueTail, 0, raw_value, position)
         update_record = ShareUpdate(
             snapshot_epoch=update.snapshot_epoch,
             leader_epoch=update.leader_epoch,
             start_offset=update.start_offset,
-            delivery_complete_count=decode(
-                ValueTail, 0, raw_value, position
-            ).delivery_complete_count,
+            delivery_complete_count=tail.delivery_complete_count,
             state_batches=batches,
+            delayed=_delayed(tail.delayed),
+            dead=_dead(tail),
+            buried=tuple(DeadKey(one.first_offset, one.failed_ms) for one in tail.buried),
         )
         return KeyedRecord(share_partition, update_record)
     snapshot, position = decode_prefix(SnapshotHead, 0, raw_value, len(_VALUE_VERSION))
     batches, position = _decode_batches(raw_value, position)
+    tail = decode(ValueTail, 0, raw_value, position)
     snapshot_record = ShareSnapshot(
         snapshot_epoch=snapshot.snapshot_epoch,
         state_epoch=snapshot.state_epoch,
         leader_epoch=snapshot.leader_epoch,
         start_offset=snapshot.start_offset,
-        delivery_complete_count=decode(ValueTail, 0, raw_value, position).delivery_complete_count,
+        delivery_complete_count=tail.delivery_complete_count,
         create_timestamp_ms=snapshot.create_timestamp,
         write_timestamp_ms=snapshot.write_timestamp,
         state_batches=batches,
+        delayed=_delayed(tail.delayed),
+        dead=_dead(tail),
     )
     return KeyedRecord(share_partition, snapshot_record)
+
+
+def _delayed(block: bytes) -> tuple[DelayedRow, ...]:
+    """The records that rest.
+
+    Raises:
+        MalformedMessage: the block is cut off.
+    """
+    if len(block) % _DELAYED.size:
+        raise MalformedMessage(f"{len(block)} bytes of delayed records")
+    return tuple(map(DelayedRow._make, _DELAYED.iter_unpack(block)))
+
+
+def _dead(tail: ValueTail) -> tuple[DeadRecords, ...]:
+    """The dead records of a value.
+
+    Raises:
+        MalformedMessage: a range is none, or a cause is unknown.
+    """
+    found = []
+    for one in tail.dead:
+        if not 0 <= one.first_offset <= one.last_offset or one.cause not in _CAUSES:
+            raise MalformedMessage(f"dead records {one.first_offset}-{one.last_offset}")
+        found.append(
+            DeadRecords(
+                one.first_offset,
+                one.last_offset,
+                one.delivery_count,
+                Cause(one.cause),
+                one.member_id,
+                one.reason,
+                one.failed_ms,
+            )
+        )
+    return tuple(found)
 
 
 def _decode_batches(data: bytes, position: int) -> tuple[tuple[StateRow, ...], int]:

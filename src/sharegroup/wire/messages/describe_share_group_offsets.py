@@ -85,6 +85,24 @@ class ArchivedOffsets(Message):
 
 
 @message
+class DeadOffsets(Message):
+    """Ours, in DescribeShareGroupOffsetsResponse: records ``first_offset`` … ``last_offset``, both
+    included, that failed for good and have no dead letter yet."""
+
+    first_offset: int = i64()
+    last_offset: int = i64()
+    delivery_count: int = i16()
+    cause: int = i8()
+    """1 rejected, 2 released, 3 lock expired, 4 session ended, 5 operator, 6 unknown."""
+    member_id: str = string()
+    """The member that held them; empty if no member did."""
+    reason: str = string()
+    """What the member said; empty if it said nothing."""
+    failed_ms: int = i64()
+    """When they failed, in milliseconds since 1970; -1 if that is not known."""
+
+
+@message
 class DamagedOffsets(Message):
     """Ours, in DescribeShareGroupOffsetsResponse: offsets ``first_offset`` … ``last_offset``, both
     included, that the log has lost to damage."""
@@ -119,6 +137,9 @@ class DescribeShareGroupOffsetsResponsePartition(Message):
     begins_at: int = i64(tag=9005, default=-1)
     """Ours: where the group is going to begin, once that is chosen, in a partition that has no
     start offset yet; -1 in all others."""
+    dead: Sequence[DeadOffsets] = array(DeadOffsets, tag=9006)
+    """Ours: the records whose dead letters are still to be written, ascending, as many as an answer
+    may have; only where states were asked for."""
 
 
 @message

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
+from sharegroup.wire.messages.acknowledgement_notes import Pause, Reason
 from sharegroup.wire.messages.ranges import Range
 from sharegroup.wire.schema import (
     Message,
@@ -38,6 +39,11 @@ class AcknowledgePartition(Message):
 
     partition_index: int = i32()
     acknowledgement_batches: Sequence[AcknowledgementBatch] = array(AcknowledgementBatch)
+    reasons: Sequence[Reason] = array(Reason, tag=9000)
+    """Ours: why records are rejected or released, for their dead letters."""
+    pauses: Sequence[Pause] = array(Pause, tag=9001)
+    """Ours: how long released records must not be delivered again, in place of the group's back-off
+    (feature ``share.release.backoff``)."""
 
 
 @message

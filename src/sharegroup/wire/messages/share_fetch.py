@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
+from sharegroup.wire.messages.acknowledgement_notes import Pause, Reason
 from sharegroup.wire.messages.ranges import Range
+from sharegroup.wire.messages.share_acknowledge import AcknowledgementBatch
 from sharegroup.wire.schema import (
     Message,
     array,
@@ -26,20 +28,16 @@ from sharegroup.wire.schema import (
 
 
 @message
-class AcknowledgementBatch(Message):
-    """A range of offsets with one type for all of them, or a type for each."""
-
-    first_offset: int = i64()
-    last_offset: int = i64()
-    acknowledge_types: Sequence[int] = array("i8")
-
-
-@message
 class FetchPartition(Message):
     """A partition to acquire records from, with acknowledgements that ride along."""
 
     partition_index: int = i32()
     acknowledgement_batches: Sequence[AcknowledgementBatch] = array(AcknowledgementBatch)
+    reasons: Sequence[Reason] = array(Reason, tag=9000)
+    """Ours: why records are rejected or released, for their dead letters."""
+    pauses: Sequence[Pause] = array(Pause, tag=9001)
+    """Ours: how long released records must not be delivered again, in place of the group's back-off
+    (feature ``share.release.backoff``)."""
 
 
 @message
