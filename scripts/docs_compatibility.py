@@ -75,6 +75,10 @@ OTHERWISE = """
   stores it as it is when it is not compressed. No client is known to send one.
 * AlterConfigs, the request of old clients, with the defaults of every broker: taken here. Apache
   Kafka 4.4 refuses it unless it names `min.insync.replicas`, for the sake of its replicas.
+* A dead letter of a share group that cannot be written waits here until it can be, and its record
+  is archived at once. Apache Kafka 4.4 keeps the record in its state 3 meanwhile and gives the
+  letter up: after five attempts where the failure may pass, else at once
+  ([queues](queues.md#what-does-apache-kafka-44-do-differently)).
 * IncrementalAlterConfigs with a name that no setting of the broker has: refused here, with the
   name that was meant. Apache Kafka stores whatever it is given.
 

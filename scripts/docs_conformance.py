@@ -25,8 +25,9 @@ INTRODUCTION = """\
 
 Generated from `tests/conformance/*.csv` by `make docs`. Each table has one row per test method of
 a test class of Apache Kafka 4.3 (of groups and committed offsets: of Kafka's trunk of October
-2024; of transactions and producers: of Kafka 4.1, compared with 4.4 by running it): our test that
-exercises the same scenario, or why it does not apply here, or that it is not covered yet.
+2024; of transactions and producers: of Kafka 4.1, compared with 4.4 by running it; of dead letters:
+of Kafka 4.4): our test that exercises the same scenario, or why it does not apply here, or that it
+is not covered yet.
 "Matched by its name" means that nobody has read the two tests side by side. Names and facts are
 Kafka's, code is ours. `tests/test_conformance.py` holds that every test named here exists and
 that no row is empty.

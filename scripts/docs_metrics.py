@@ -10,17 +10,16 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from sharegroup.broker.metrics import (
-    authentication,
-    coordination,
-    delivery,
-    lag,
-    node,
-    quotas,
-    traffic,
-    transactions,
-)
+from sharegroup.broker.metrics.authentication import AUTHENTICATION
+from sharegroup.broker.metrics.coordination import COORDINATION
+from sharegroup.broker.metrics.delivery import DELIVERY
+from sharegroup.broker.metrics.lag import LAG
 from sharegroup.broker.metrics.metric import Metric
+from sharegroup.broker.metrics.node import NODE
+from sharegroup.broker.metrics.quotas import QUOTAS
+from sharegroup.broker.metrics.table import Table
+from sharegroup.broker.metrics.traffic import TRAFFIC
+from sharegroup.broker.metrics.transactions import TRANSACTIONS
 
 PAGE = Path(__file__).parent.parent / "docs" / "metrics.md"
 
@@ -40,6 +39,7 @@ QUESTIONS = {
     "Are records given up?": (
         "sum by (group, topic, reason) (increase(sharegroup_archived_records_total[1h]))"
     ),
+    "Are there dead letters that cannot be written?": "sharegroup_dead_letters_waiting > 0",
     "What do users wait for?": (
         "histogram_quantile(0.99, sum by (le, api) (rate(sharegroup_request_seconds_bucket[5m])))"
     ),
@@ -88,18 +88,17 @@ ABSENT = {
         "no buffers are kept between writes"
     ),
     "`ShareSessionCache` evictions": "no session is evicted: one too many is refused",
-    "`ShareGroupMetrics` DeadLetterQueue… (4.4)": "there are no dead letter queues yet",
 }
 
-SECTIONS: tuple[tuple[str, Iterable[Metric]], ...] = (
-    ("How far behind each share group is", lag.METRICS),
-    ("Delivery", delivery.METRICS),
-    ("Traffic", traffic.METRICS),
-    ("Quotas", quotas.METRICS),
-    ("Authentication", authentication.METRICS),
-    ("Coordinators", coordination.METRICS),
-    ("Transactions", transactions.METRICS),
-    ("Process and disk", node.METRICS),
+SECTIONS: tuple[tuple[str, Table], ...] = (
+    ("How far behind each share group is", LAG),
+    ("Delivery", DELIVERY),
+    ("Traffic", TRAFFIC),
+    ("Quotas", QUOTAS),
+    ("Authentication", AUTHENTICATION),
+    ("Coordinators", COORDINATION),
+    ("Transactions", TRANSACTIONS),
+    ("Process and disk", NODE),
 )
 
 
@@ -108,7 +107,7 @@ def page() -> str:
     rows = ["| Question | Expression |", "| --- | --- |"]
     rows += [f"| {question} | `{expression}` |" for question, expression in QUESTIONS.items()]
     parts = [INTRODUCTION.replace("{questions}", "\n".join(rows) + "\n")]
-    parts += [f"## {title}\n\n{_table(metrics)}" for title, metrics in SECTIONS]
+    parts += [f"## {title}\n\n{_table(table.metrics)}" for title, table in SECTIONS]
     rows = ["| Apache Kafka | Why |", "| --- | --- |"]
     rows += [f"| {name} | {why} |" for name, why in ABSENT.items()]
     parts.append("## Apache Kafka's that have no counterpart\n\n" + "\n".join(rows) + "\n")

@@ -37,7 +37,7 @@ def acknowledgement(topic_id: Any, count: int) -> bytes:
 
 
 def fetch(topic_id: Any, count: int) -> bytes:
-    batches = ranges(fetch_messages.AcknowledgementBatch, 10**9, count)
+    batches = ranges(ack_messages.AcknowledgementBatch, 10**9, count)
     topic = fetch_messages.FetchTopic(topic_id, [fetch_messages.FetchPartition(0, batches)])
     request = fetch_messages.ShareFetchRequest(GROUP, "m-1", 1, topics=[topic])
     return frame(apis.SHARE_FETCH, 1, request)

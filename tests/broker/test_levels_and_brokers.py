@@ -23,7 +23,8 @@ INVALID_REQUEST, INVALID_UPDATE_VERSION = 42, 95
     [
         ("group.version", 0, SAFE_DOWNGRADE, "Its level is fixed here: 1."),
         ("share.version", 1, UPGRADE, "start the broker with share.version=1."),
-        ("share.version", 2, UPGRADE, "Local controller 1 only supports versions 0-1"),
+        ("share.version", 2, UPGRADE, "start the broker with share.version=2."),
+        ("share.version", 3, UPGRADE, "Local controller 1 only supports versions 0-2"),
         ("share.version", 1, SAFE_DOWNGRADE, "Can't downgrade to a newer version."),
         ("share.version", 0, UPGRADE, None),
         ("share.record.states", 1, UPGRADE, None),

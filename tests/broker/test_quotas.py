@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from sharegroup.broker.metrics.quotas import read
+from sharegroup.broker.metrics.quotas import QUOTAS
+from sharegroup.broker.metrics.table import Scrape
 from sharegroup.broker.quotas import Timed
 from sharegroup.broker.server import Broker
 from sharegroup.client.network.connection import Connection
 from sharegroup.model.errors import ThrottlingQuotaExceeded
+from sharegroup.model.histogram import Histogram
 from sharegroup.sim import MemoryDisk
 from sharegroup.wire import apis
 from sharegroup.wire.batch import encode_batch
@@ -57,7 +59,7 @@ def records_of(answer: fetch.FetchResponse) -> int:
 def counts(broker: Broker) -> dict[tuple[str, ...], float]:
     """The metrics of quotas, by name and label."""
     found = {}
-    for sample in read(broker.parts):
+    for sample in QUOTAS.read(Scrape(broker.parts, Histogram(), {})):
         assert isinstance(sample.value, int | float)
         found[sample.metric.name, *sample.labels] = sample.value
     return found

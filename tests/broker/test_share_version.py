@@ -34,7 +34,9 @@ REQUESTS: list[tuple[apis.Api, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("level", "options"), [(1, []), (0, ["share.version=0"])])
+@pytest.mark.parametrize(
+    ("level", "options"), [(2, []), (1, ["share.version=1"]), (0, ["share.version=0"])]
+)
 def test_the_level_is_announced(tmp_path: Path, level: int, options: list[str]) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         connection = await connect(port)
@@ -42,7 +44,7 @@ def test_the_level_is_announced(tmp_path: Path, level: int, options: list[str]) 
             apis.API_VERSIONS, ApiVersionsRequest("tests", "1"), timeout_ms=TIMEOUT_MS
         )
         (supported,) = [f for f in response.supported_features if f.name == "share.version"]
-        assert (supported.min_version, supported.max_version) == (0, 1)
+        assert (supported.min_version, supported.max_version) == (0, 2)
         finalized = {f.name: f.max_version_level for f in response.finalized_features}
         assert finalized.get("share.version", 0) == level
 

@@ -110,7 +110,7 @@ def test_acls_are_not_there_without_a_file(run: Tool) -> None:
 def test_features_are_described(printed: Printed) -> None:
     lines = printed("kafka-features", "describe").splitlines()
     levels = {line.split()[1]: line.split("FinalizedVersionLevel: ")[1][0] for line in lines}
-    assert levels["group.version"] == levels["share.version"] == "1"
+    assert (levels["group.version"], levels["share.version"]) == ("1", "2")
     assert levels["transaction.version"] == "2"
 
 

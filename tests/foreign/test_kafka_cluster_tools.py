@@ -48,15 +48,15 @@ configs --alter --entity-type brokers --entity-name 1 --delete-config no.such
 
 EXPLAINED: Final = {
     "cluster cluster-id": r"Cluster ID: .*",
-    # Levels that are ours, and of what is not here: replicas, KRaft, streams, dead letters.
+    # Levels that are ours, and of what is not here: replicas, KRaft, streams.
     "features describe": r"Feature: (?!group|transaction).*",
     # flush.policy and range fetches are ours; min.insync.replicas: see config_differences.csv.
     "configs --describe --all --entity-type topics": (
         r" *(flush\.policy|(accept|reserve\.message\.value)\.range\.fetch|min\.insync\.replicas)=.*"
     ),
-    # No streams groups and no dead letters; order per key and wide windows are ours.
+    # No streams groups; order per key, wide windows and pauses are ours.
     "configs --describe --all --entity-type groups": (
-        r" *(streams|errors\.deadletterqueue|share\.ordering|share\.partition\.wide)[.=].*"
+        r" *(streams|share\.(ordering|partition\.wide|release))[.=].*"
     ),
     "configs --describe --all --entity-type brokers": r" *min\.insync\.replicas=.*",
 }

@@ -66,7 +66,7 @@ class Session:
         named = [
             fetch_messages.FetchPartition(
                 number,
-                [fetch_messages.AcknowledgementBatch(*batch) for batch in wanted.get(number, ())],
+                [ack_messages.AcknowledgementBatch(*batch) for batch in wanted.get(number, ())],
             )
             for number in (*partitions, *(number for number in wanted if number not in partitions))
         ]

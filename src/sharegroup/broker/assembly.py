@@ -16,18 +16,20 @@ from sharegroup.broker.coordination.runtime import Spawn
 from sharegroup.broker.coordination.security_store import SecurityStore
 from sharegroup.broker.coordination.share_state_log import ShareStateLog
 from sharegroup.broker.coordination.share_state_shard import StateSettings
-from sharegroup.broker.coordination.transaction_coordinator import TransactionsCoordinator
+from sharegroup.broker.coordination.transaction_coordinator import BrokerTransactions
 from sharegroup.broker.coordination.transaction_markers import TransactionMarkers
 from sharegroup.broker.coordination.transaction_writes import (
     OffsetAdmission,
     TransactionWrites,
 )
+from sharegroup.broker.dead_letters.writer import DeadLetterWriter
 from sharegroup.broker.delivery.cooperative_reading import CooperativeReading
 from sharegroup.broker.delivery.hash_index import HashIndex
 from sharegroup.broker.delivery.range_reading import RangeReading
 from sharegroup.broker.delivery.share_partitions import SharePartitions
 from sharegroup.broker.delivery.unpacking import Unpacking
 from sharegroup.broker.event_counters import Counters
+from sharegroup.broker.features import DEAD_LETTERS_VERSION
 from sharegroup.broker.fetch_sessions import FetchSessions
 from sharegroup.broker.hot_path_counters import Meters
 from sharegroup.broker.internal_topics import (
@@ -70,24 +72,21 @@ def assemble(
     Args:
         spawn: runs a coroutine in the background and reports its failure.
     """
-    clock, waiters, meters = environment.clock, FetchWaiters(), Meters()
+    clock, waiters, meters, unpacking = environment.clock, FetchWaiters(), Meters(), Unpacking()
     configs = LiveConfigs(config, store)
     topics = _topics(configs, store, waiters, environment, descriptors)
     state = _share_state(config, topics, clock)
     groups = group_coordinators(configs, topics, state, environment, spawn)
     leadership = OneNode(config.node_id, lambda: configs.broker.static.get("broker.rack"))
-    share_partitions = SharePartitions(
-        clock=clock,
-        leadership=leadership,
-        state=state,
-        waiters=waiters,
-        settings_of=configs.group,
-        meters=meters,
-        spawn=spawn,
+    version = config.integer("share.version")
+    share_partitions = _share_partitions(
+        configs, leadership, state, waiters, meters, clock, spawn, version
     )
+    letters = DeadLetterWriter(clock, topics, configs, state, unpacking, counters, spawn)
+    letters.buried, share_partitions.died = share_partitions.buried, letters.write_letters
     transactions = _transactions(configs, topics, store, clock, groups.offsets)
     security = SecurityStore(InternalTopic(SECURITY, 1, topics, clock), clock)
-    share_views = _share_group_views(topics, groups, state, share_partitions, clock)
+    shares = ShareGroupViews(clock, topics, groups.share.groups, state, share_partitions)
     parts = BrokerParts(
         clock=clock,
         store=store,
@@ -112,31 +111,38 @@ def assemble(
         group_registry=groups.registry,
         offsets=groups.offsets,
         ranges=groups.ranges,
-        unpacking=Unpacking(),
+        unpacking=unpacking,
+        dead_letters=letters,
         range_reading=_range_reading(configs),
         cooperative_reading=CooperativeReading(groups.offsets, groups.consumer.groups, clock),
         fetch_sessions=_fetch_sessions(config, environment),
         served_apis=served_apis(),
-        share_version=config.integer("share.version"),
+        share_version=version,
         connections=connections,
-        views=_views(topics, store, groups, share_views, transactions, security, connections),
+        views=_views(topics, store, groups, shares, transactions, security, connections),
     )
     return parts, groups.runtimes
 
 
-def _share_group_views(
-    topics: Topics,
-    groups: GroupCoordinators,
+def _share_partitions(
+    configs: LiveConfigs,
+    leadership: OneNode,
     state: ShareStateLog,
-    share_partitions: SharePartitions,
+    waiters: FetchWaiters,
+    meters: Meters,
     clock: Clock,
-) -> ShareGroupViews:
-    return ShareGroupViews(
+    spawn: Spawn,
+    share_version: int,
+) -> SharePartitions:
+    return SharePartitions(
         clock=clock,
-        topics=topics,
-        groups=groups.share.groups,
+        leadership=leadership,
         state=state,
-        share_partitions=share_partitions,
+        waiters=waiters,
+        settings_of=configs.group,
+        meters=meters,
+        spawn=spawn,
+        dead_letters=share_version >= DEAD_LETTERS_VERSION,
     )
 
 
@@ -145,7 +151,7 @@ def _views(
     store: Store,
     groups: GroupCoordinators,
     share_groups: ShareGroupViews,
-    transactions: TransactionsCoordinator,
+    transactions: BrokerTransactions,
     security: SecurityStore,
     connections: OpenConnections,
 ) -> ReadModel:
@@ -212,7 +218,7 @@ def _share_state(config: BrokerConfig, topics: Topics, clock: Clock) -> ShareSta
 
 def _transactions(
     configs: LiveConfigs, topics: Topics, store: Store, clock: Clock, offsets: OffsetCoordinator
-) -> TransactionsCoordinator:
+) -> BrokerTransactions:
     """The transaction coordinators."""
 
     def new_coordinator() -> TransactionCoordinator:
@@ -223,7 +229,7 @@ def _transactions(
         )
 
     partitions = configs.broker.integer("transaction.state.log.num.partitions")
-    transactions = TransactionsCoordinator(
+    transactions = BrokerTransactions(
         InternalTopic(TRANSACTION_STATE, partitions, topics, clock),
         new_coordinator,
         TransactionMarkers(

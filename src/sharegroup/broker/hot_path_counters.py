@@ -1,12 +1,14 @@
 """The counters of the hot path: plain numbers next to the work, read by ``broker.metrics``.
 
-Counting costs one addition. Nothing here knows a metric's name. Rare events are counted by name in
+Counting costs one addition. Nothing here knows a metric's name: the tables of ``broker.metrics``
+declare it, with the function that reads the number. Rare events are counted by name in
 ``event_counters``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
 from uuid import UUID
@@ -22,55 +24,39 @@ ACK_TYPES: Final = tuple(kind.name.lower() for kind in AckType)
 """Names by the acknowledgement type's number in the protocol."""
 
 
+@dataclass(slots=True, eq=False)
 class RequestMeter:
     """One API's requests."""
 
-    __slots__ = ("request_bytes", "response_bytes", "seconds")
-
-    def __init__(self) -> None:
-        self.seconds = Histogram()
-        """Time from the request frame to the ready answer, including the wait of a fetch."""
-        self.request_bytes = 0
-        self.response_bytes = 0
+    seconds: Histogram = field(default_factory=Histogram)
+    """Time from the request frame to the ready answer, including the wait of a fetch."""
+    request_bytes: int = 0
+    response_bytes: int = 0
 
 
+@dataclass(slots=True, eq=False)
 class TopicMeter:
     """One topic's traffic; a request counts once for each topic that it names."""
 
-    __slots__ = (
-        "fetch_bytes",
-        "fetch_requests",
-        "produce_bytes",
-        "produce_requests",
-        "share_acknowledge_failures",
-        "share_acknowledge_requests",
-        "share_fetch_bytes",
-        "share_fetch_failures",
-        "share_fetch_requests",
-    )
-
-    def __init__(self) -> None:
-        self.produce_bytes = 0
-        self.produce_requests = 0
-        self.fetch_bytes = 0
-        self.fetch_requests = 0
-        self.share_fetch_bytes = 0
-        self.share_fetch_requests = 0
-        self.share_fetch_failures = 0
-        self.share_acknowledge_requests = 0
-        self.share_acknowledge_failures = 0
+    produce_bytes: int = 0
+    produce_requests: int = 0
+    fetch_bytes: int = 0
+    fetch_requests: int = 0
+    share_fetch_bytes: int = 0
+    share_fetch_requests: int = 0
+    share_fetch_failures: int = 0
+    share_acknowledge_requests: int = 0
+    share_acknowledge_failures: int = 0
 
 
+@dataclass(slots=True, eq=False)
 class GroupMeter:
     """One share group's fetches."""
 
-    __slots__ = ("acquire_seconds", "fetch_percent")
-
-    def __init__(self) -> None:
-        self.fetch_percent = Histogram(PERCENT)
-        """Percentage of a fetch's partitions in which it acquired records."""
-        self.acquire_seconds = Histogram()
-        """Time from a fetch's arrival until it has records."""
+    fetch_percent: Histogram = field(default_factory=lambda: Histogram(PERCENT))
+    """Percentage of a fetch's partitions in which it acquired records."""
+    acquire_seconds: Histogram = field(default_factory=Histogram)
+    """Time from a fetch's arrival until it has records."""
 
 
 class RecordMeter:
@@ -105,28 +91,19 @@ class RecordMeter:
             self.acknowledged[kind] += kinds.count(kind)
 
 
+@dataclass(slots=True, eq=False)
 class SharePartitionMeter:
     """One share partition's deliveries since it was loaded; discarded with it."""
 
-    __slots__ = (
-        "acquired_batches",
-        "acquired_records",
-        "damaged",
-        "expired",
-        "lock_seconds",
-        "locks",
-    )
-
-    def __init__(self) -> None:
-        self.acquired_batches = 0
-        self.acquired_records = 0
-        self.damaged = 0
-        """Offsets archived because the log cannot be read there."""
-        self.expired = 0
-        """Records whose acquisition lock expired."""
-        self.locks = 0
-        """How often the fetch lock was taken; ``lock_seconds`` is the total time."""
-        self.lock_seconds = 0.0
+    acquired_batches: int = 0
+    acquired_records: int = 0
+    damaged: int = 0
+    """Offsets archived because the log cannot be read there."""
+    expired: int = 0
+    """Records whose acquisition lock expired."""
+    locks: int = 0
+    """How often the fetch lock was taken; ``lock_seconds`` is the total time."""
+    lock_seconds: float = 0.0
 
 
 class Meters:

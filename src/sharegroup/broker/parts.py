@@ -18,8 +18,9 @@ from sharegroup.broker.coordination.offset_coordinator import OffsetCoordinator
 from sharegroup.broker.coordination.range_commits import RangeCommits
 from sharegroup.broker.coordination.security_store import SecurityStore
 from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
-from sharegroup.broker.coordination.transaction_coordinator import TransactionsCoordinator
+from sharegroup.broker.coordination.transaction_coordinator import BrokerTransactions
 from sharegroup.broker.coordination.transaction_writes import TransactionWrites
+from sharegroup.broker.dead_letters.writer import DeadLetterWriter
 from sharegroup.broker.delivery.cooperative_reading import CooperativeReading
 from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.range_reading import RangeReading
@@ -36,10 +37,11 @@ class BrokerParts(DeliveryParts):
     """The parts of one broker, one of each kind."""
 
     configs: LiveConfigs
+    dead_letters: DeadLetterWriter
     groups: ShareGroupCoordinator
     classic_groups: ClassicGroupCoordinator
     consumer_groups: ConsumerGroupCoordinator
-    transactions: TransactionsCoordinator
+    transactions: BrokerTransactions
     transaction_writes: TransactionWrites
     security: SecurityStore
     quotas: Quotas

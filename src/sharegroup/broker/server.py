@@ -174,6 +174,7 @@ class Broker:
         endpoint.advertised = (told.host or named, told.port or bound) if told else (named, bound)
         if not self._servers:
             self.parts.state.start(self.spawn)
+            self.spawn(self.parts.dead_letters.resume())
             self._housekeep()
             self._forget_producers()
             if self.parts.access_rules.file:
@@ -202,6 +203,7 @@ class Broker:
         parts.transactions.close()
         parts.security.close()
         parts.share_partitions.close()
+        await parts.dead_letters.close()
         parts.state.close()
         for task in self._tasks:
             task.cancel()

@@ -94,7 +94,6 @@ def test_describe_says_where_each_value_comes_from() -> None:
     [
         ("compression.gzip.level", "0", "Value must be between 1 and 9 or equal to -1"),
         ("leader.replication.throttled.replicas", "0:1,1", r"Invalid value \[0:1, 1\] for"),
-        ("errors.deadletterqueue.group.enable", "true", "there are no dead letter queues here"),
         ("remote.storage.enable", "true", "Tiered Storage functionality is disabled"),
         ("max.decompressed.message.bytes", "0", "Value must be at least 1"),
     ],
@@ -108,7 +107,7 @@ def test_values_that_kafka_refuses_or_that_cannot_be_served(
 
 def test_a_setting_without_effect_says_why_and_is_accepted() -> None:
     idle = {name: each for name, each in TOPIC_CONFIGS.items() if each.no_effect}
-    assert len(idle) == 18
+    assert len(idle) == 17
     for name, definition in idle.items():
         check_topic_configs({name: format_value(definition.default)})
         assert definition.doc == f"No effect here: {definition.no_effect}."

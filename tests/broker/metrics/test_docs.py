@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from scripts import docs_metrics
-from sharegroup.broker.metrics.exposition import METRICS
+from sharegroup.broker.metrics.reader import METRICS
 
 
 def test_the_page_is_what_the_tables_say() -> None:

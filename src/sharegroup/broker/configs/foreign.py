@@ -25,7 +25,6 @@ _KAFKA: Final = """
     create.topic.policy.class.name delegation.token.expiry.check.interval.ms
     delegation.token.expiry.time.ms delegation.token.max.lifetime.ms delegation.token.secret.key
     delete.records.purgatory.purge.interval.requests early.start.listeners
-    errors.deadletterqueue.auto.create.topics.enable errors.deadletterqueue.topic.name.prefix
     fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable
     follower.replication.throttled.rate group.consumer.assignor.offload.enable
     group.coordinator.append.linger.ms group.coordinator.background.threads
@@ -156,7 +155,7 @@ _ONE_THREAD: Final = "coordinators work on the one event loop, and write at once
 _AT_THE_DEADLINE: Final = "transactions and transactional ids end at their deadline"
 _NO_TWO_PHASES: Final = "there is no two-phase commit"
 _OWN_COORDINATOR: Final = "the broker asks its own coordinator, at once"
-_NO_DEAD_LETTERS: Final = "there are no dead letter queues yet"
+_OWN_DEAD_LETTERS: Final = "the broker writes dead letters by itself"
 _OTHER_QUOTAS: Final = "there are quotas for clients only"
 _NO_TIERS: Final = "there is no tiered storage"
 
@@ -196,8 +195,7 @@ _REASONS: Final = (
     ("transaction.remove.", _AT_THE_DEADLINE),
     ("transaction.two.", _NO_TWO_PHASES),
     ("add.partitions.to.txn.", _OWN_COORDINATOR),
-    ("errors.deadletterqueue.", _NO_DEAD_LETTERS),
-    ("group.share.dlq.", _NO_DEAD_LETTERS),
+    ("group.share.dlq.", _OWN_DEAD_LETTERS),
     ("client.quota.", _OTHER_QUOTAS),
     ("replication.quota.", _OTHER_QUOTAS),
     ("leader.replication.", _OTHER_QUOTAS),

@@ -170,11 +170,12 @@ NODE_CONFIGS: Final = (
     ),
     integer(
         "share.version",
-        1,
+        2,
         0,
-        "The finalised level of the feature share.version; 0 switches share groups off: their "
-        "requests are answered UNSUPPORTED_VERSION. (Kafka: kafka-features)",
-        maximum=1,
+        "The finalised level of the feature share.version; 1: no dead letters are written. 0 "
+        "switches share groups off: their requests are answered UNSUPPORTED_VERSION. (Kafka: "
+        "kafka-features)",
+        maximum=2,
     ),
     text(
         "metrics.address",

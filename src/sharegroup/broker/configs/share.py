@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sharegroup.broker.configs.define import integer, short
+from sharegroup.broker.configs.define import flag, integer, short, text
 from sharegroup.broker.configs.groups import group_settings
 from sharegroup.model.config import ConfigDef, ConfigType, ConfigValue
 
@@ -39,6 +39,20 @@ SHARE_CONFIGS: Final = (
         default=("simple",),
         check=_only_simple,
         doc="The assignor of share groups.",
+    ),
+    flag(
+        "errors.deadletterqueue.auto.create.topics.enable",
+        False,
+        "Whether the broker makes the dead-letter topic that a group names, with num.partitions "
+        "partitions, when its first dead letter is written.",
+        dynamic=True,
+    ),
+    text(
+        "errors.deadletterqueue.topic.name.prefix",
+        "dlq.",
+        "How the name of every dead-letter topic begins. Dead letters of a group that names "
+        "another topic wait. Empty: any name will do.",
+        dynamic=True,
     ),
     integer(
         "share.coordinator.state.topic.num.partitions",

@@ -38,10 +38,10 @@ from sharegroup.wire.compression import GZIP, LZ4, LZ4_FAST, SNAPPY, ZSTD
 
 _NO_REPLICAS: Final = "there are no replicas"
 _NO_TIERS: Final = "there is no tiered storage"
-_NO_DEAD_LETTERS: Final = "there are no dead letter queues"
 _FLUSH_POLICY: Final = "write flush.policy"
 _DOWN_CONVERSION: Final = "message.downconversion.enable"
 
+DEAD_LETTERS_ENABLE: Final = "errors.deadletterqueue.group.enable"
 _CODECS: Final = {"uncompressed": 0, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
 
 TOPIC_CONFIGS: Final = ConfigTable(
@@ -194,9 +194,10 @@ TOPIC_CONFIGS: Final = ConfigTable(
             "after the cleaner met it.",
             synonyms=("log.cleaner.delete.retention.ms",),
         ),
-        idle(
-            flag("errors.deadletterqueue.group.enable", False, ""),
-            f"{_NO_DEAD_LETTERS}, and true is refused",
+        flag(
+            DEAD_LETTERS_ENABLE,
+            False,
+            "Whether share groups may write their dead letters to the topic.",
         ),
         idle(
             long("file.delete.delay.ms", 60_000, 0, "", synonyms=("log.segment.delete.delay.ms",)),
@@ -307,8 +308,6 @@ def check_topic_configs(overrides: Mapping[str, str]) -> None:
                 "Tiered Storage functionality is disabled in the broker. "
                 "Topic cannot be configured with remote log storage."
             )
-        if definition.parse(text) is True and name == "errors.deadletterqueue.group.enable":
-            raise InvalidConfig(f"{name} cannot be true: {_NO_DEAD_LETTERS} here")
 
 
 def topic_value(name: str, overrides: Mapping[str, str], broker: BrokerConfig) -> ConfigValue:

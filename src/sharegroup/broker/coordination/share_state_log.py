@@ -9,17 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from sharegroup.broker.coordination.log import CoordinatorTopic
 from sharegroup.broker.coordination.runtime import Spawn
-from sharegroup.broker.coordination.share_state_shard import Decide, StateSettings, StateShard
+from sharegroup.broker.coordination.share_state_shard import (
+    Decide,
+    StateSettings,
+    StateShard,
+    say_lost_letters,
+)
+from sharegroup.model.dead_records import DeadKey, DeadRecords
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
-from sharegroup.model.share_state import StateRow
+from sharegroup.model.share_state import DelayedRow, StateRow
 from sharegroup.share_state.coordinator import ReadResult, ShareCoordinator, StateSummary
 from sharegroup.share_state.partitioning import partition_for
 from sharegroup.share_state.records import KeyedRecord
@@ -42,6 +49,13 @@ class StateWrite(NamedTuple):
     lowers: bool = False
     """The batches replace the stored state of their offsets, even where a delivery count goes down.
     """
+    delayed: tuple[DelayedRow, ...] = ()
+    """Of ``batches``, those that must not be delivered again before a time, in milliseconds since
+    1970."""
+    dead: tuple[DeadRecords, ...] = ()
+    """Records that failed for good with this change, and must become dead letters."""
+    buried: tuple[DeadKey, ...] = ()
+    """Dead records whose dead letters are written."""
 
 
 class ShareStateLog:
@@ -132,10 +146,60 @@ class ShareStateLog:
             KafkaStorageError: the disk failed; no change may be assumed durable.
         """
         now_ms = self._clock.wall_ms()
-        await self._each(
-            changes,
-            lambda machine, one: [machine.write(*one[:-1], now_ms, lowers=one.lowers)],
-        )
+
+        def decide(machine: ShareCoordinator, one: StateWrite) -> list[KeyedRecord]:
+            record = machine.write(
+                *one[:6],
+                now_ms,
+                lowers=one.lowers,
+                delayed=one.delayed,
+                dead=one.dead,
+                buried=one.buried,
+            )
+            return [record]
+
+        await self._each(changes, decide)
+
+    async def keys_with_dead(self) -> list[SharePartitionKey]:
+        """The share partitions with dead records that have no dead letter yet.
+
+        Raises:
+            KafkaStorageError: the disk failed.
+        """
+        return [key for shard in self.shards for key in (await shard.machine()).keys_with_dead()]
+
+    def dead_counts(self) -> dict[str, int]:
+        """How many dead records each group has that have no dead letter yet, as far as the state is
+        loaded."""
+        counts: Counter[str] = Counter()
+        for shard in self.shards:
+            counts.update(shard.dead_counts())
+        return dict(counts)
+
+    def dead_weight(self, key: SharePartitionKey) -> int:
+        """About how many bytes the dead records of a share partition take in its durable state, if
+        that is loaded."""
+        return self._shard_of(key).dead_weight(key)
+
+    async def dead(self, key: SharePartitionKey) -> list[DeadRecords]:
+        """The dead records of a share partition that have no dead letter yet, ascending.
+
+        Raises:
+            KafkaStorageError: the disk failed.
+        """
+        return (await self._shard_of(key).machine()).dead(key)
+
+    async def bury(
+        self, key: SharePartitionKey, left: Mapping[DeadKey, Sequence[DeadRecords]]
+    ) -> None:
+        """Forget dead records whose dead letters are written, durably; see
+        :meth:`ShareCoordinator.bury`.
+
+        Raises:
+            KafkaStorageError: the disk failed.
+        """
+        now_ms = self._clock.wall_ms()
+        await self.commit(key, lambda machine: (None, machine.bury(key, left, now_ms)))
 
     async def delete(self, keys: Sequence[SharePartitionKey]) -> None:
         """Delete the state of share partitions, durably; unknown keys are ignored.
@@ -143,7 +207,12 @@ class ShareStateLog:
         Raises:
             KafkaStorageError: the disk failed.
         """
-        await self._each([(key,) for key in keys], lambda machine, one: machine.delete(*one))
+
+        def decide(machine: ShareCoordinator, one: tuple[SharePartitionKey]) -> list[KeyedRecord]:
+            say_lost_letters(machine, one)
+            return machine.delete(*one)
+
+        await self._each([(key,) for key in keys], decide)
 
     async def read_summary(self, key: SharePartitionKey) -> StateSummary:
         """Epochs, start offset and count; (0, 0, -1, -1) for an unknown key.

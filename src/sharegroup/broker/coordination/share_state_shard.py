@@ -5,7 +5,8 @@ All decisions are taken in log order, for share-partition leaders here and for o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
@@ -19,6 +20,8 @@ from sharegroup.model.ids import SharePartitionKey
 from sharegroup.share_state.coordinator import ShareCoordinator
 from sharegroup.share_state.records import KeyedRecord
 
+logger = logging.getLogger("sharegroup.broker")
+
 _Result = TypeVar("_Result")
 Decide: TypeAlias = Callable[[ShareCoordinator], tuple[_Result, Sequence[KeyedRecord]]]
 """Checks and applies a request; returns its result and its records. If it raises, it has changed
@@ -28,6 +31,20 @@ SNAPSHOTS_PER_BATCH: Final = 100
 """Cold snapshots in one write; other requests run between two writes."""
 RECORDS_PER_KEY: Final = 8
 """A log with at most this many records per live key is not worth shortening."""
+
+
+def say_lost_letters(machine: ShareCoordinator, keys: Iterable[SharePartitionKey]) -> None:
+    """Log which of these share partitions, about to be deleted, have dead records without a dead
+    letter."""
+    for key in keys:
+        lost = sum(one.size for one in machine.dead(key))
+        if lost:
+            logger.warning(
+                "the delivery state of %s is deleted: %d records had failed for good, and their "
+                "dead letters were not written yet and never will be",
+                key,
+                lost,
+            )
 
 
 class StateSettings(NamedTuple):
@@ -82,6 +99,20 @@ class StateShard:
         """The log start after the last deletion of records; None before the first deletion."""
         return self._runtime.deleted_before
 
+    def dead_counts(self) -> dict[str, int]:
+        """How many dead records without a dead letter each group has; nothing before the machine is
+        loaded."""
+        if not self._runtime.loaded:
+            return {}
+        return self._runtime.machine(ShareStateMachine).states.dead_counts()
+
+    def dead_weight(self, key: SharePartitionKey) -> int:
+        """About how many bytes the dead records of a key take in a snapshot; 0 before the machine
+        is loaded."""
+        if not self._runtime.loaded:
+            return 0
+        return self._runtime.machine(ShareStateMachine).states.dead_weight(key)
+
     async def machine(self) -> ShareCoordinator:
         """The machine, loaded if necessary. Do not keep it across an ``await``.
 
@@ -118,6 +149,7 @@ class StateShard:
             return 0
 
         def decide(machine: ShareCoordinator) -> tuple[int, list[KeyedRecord]]:
+            say_lost_letters(machine, keys)
             records = [record for key in keys for record in machine.delete(key)]
             return len(records), records
 

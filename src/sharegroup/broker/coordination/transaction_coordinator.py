@@ -54,8 +54,8 @@ GROWTH: Final = Growth(records=lambda: 10_000, per_live=2)
 """When the log is rewritten."""
 
 
-class TransactionsCoordinator:
-    """All transactional ids.
+class BrokerTransactions:
+    """All transactional ids: a coordinator of the core for each partition of the state topic.
 
     Args:
         new_coordinator: makes an empty coordinator of the core.

@@ -16,7 +16,7 @@ from uuid import UUID
 from sharegroup.broker.coordination.offset_coordinator import (
     OffsetTransaction,
 )
-from sharegroup.broker.coordination.transaction_coordinator import TransactionsCoordinator
+from sharegroup.broker.coordination.transaction_coordinator import BrokerTransactions
 from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
 from sharegroup.keyed_locks import KeyedLocks
 from sharegroup.model.errors import (
@@ -88,7 +88,7 @@ class TransactionalWrites:
 
     def __init__(
         self,
-        transactions: TransactionsCoordinator,
+        transactions: BrokerTransactions,
         transactional_id: str,
         version: int,
         *,
@@ -212,7 +212,7 @@ class TransactionWrites:
     """See the module. ``verifies``: ``transaction.partition.verification.enable``, asked at each
     use."""
 
-    def __init__(self, transactions: TransactionsCoordinator, verifies: Callable[[], bool]) -> None:
+    def __init__(self, transactions: BrokerTransactions, verifies: Callable[[], bool]) -> None:
         self._transactions = transactions
         self._verifies = verifies
         self._locks = KeyedLocks()
@@ -241,7 +241,7 @@ class OffsetAdmission:
 
     def __init__(
         self,
-        transactions: TransactionsCoordinator,
+        transactions: BrokerTransactions,
         states_of: Callable[[int], ProducerStates | None],
     ) -> None:
         self._transactions = transactions
@@ -279,7 +279,7 @@ class OffsetAdmission:
 
 
 def _check_epoch(
-    transactions: TransactionsCoordinator, states: ProducerStates, producer: IdAndEpoch
+    transactions: BrokerTransactions, states: ProducerStates, producer: IdAndEpoch
 ) -> None:
     """Before the transaction is checked, refuse a producer if the partition knows a later epoch of
     it (Kafka class UnifiedLog).

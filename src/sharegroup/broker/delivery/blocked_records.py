@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.delivery.parts import DeliveryParts
-from sharegroup.broker.delivery.share_acknowledging import AckBatchMessage
 from sharegroup.model.ack_type import AckType
 from sharegroup.model.errors import InvalidRequest, UnknownTopicId
 from sharegroup.model.ids import SharePartitionKey
+
+if TYPE_CHECKING:  # messages are loaded with the handlers that have them
+    from sharegroup.wire.messages.share_acknowledge import AcknowledgementBatch
 
 
 async def decide(
     parts: DeliveryParts,
     key: SharePartitionKey,
-    batches: Sequence[AckBatchMessage],
+    batches: Sequence[AcknowledgementBatch],
     access: Access,
 ) -> None:
     """Let the keys of these records go on, durably; each of ``batches`` is one record.

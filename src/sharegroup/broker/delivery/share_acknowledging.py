@@ -6,14 +6,15 @@ ShareFetch (piggybacked acknowledgements) and ShareAcknowledge both use this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.authorization.resources import Operation
+from sharegroup.broker.delivery.asked_pauses import checked_pauses
+from sharegroup.broker.delivery.death_reasons import with_reasons
 from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.share_partitions import LedSharePartition
 from sharegroup.model.errors import (
@@ -27,44 +28,12 @@ from sharegroup.model.offsets import OFFSET_MAX, OffsetRange
 from sharegroup.share.acknowledge import AckBatch, checked_answers
 from sharegroup.share.state_changes import StateChange
 
+if TYPE_CHECKING:  # messages are loaded with the handlers that have them
+    from sharegroup.wire.messages.share_acknowledge import AcknowledgePartition, AcknowledgeTopic
+    from sharegroup.wire.messages.share_fetch import FetchPartition, FetchTopic
 
-class AckBatchMessage(Protocol):
-    """AcknowledgementBatch of either request."""
-
-    @property
-    def first_offset(self) -> int: ...
-
-    @property
-    def last_offset(self) -> int: ...
-
-    @property
-    def acknowledge_types(self) -> Sequence[int]: ...
-
-
-class AckPartitionMessage(Protocol):
-    """A partition of either request."""
-
-    @property
-    def partition_index(self) -> int: ...
-
-    @property
-    def acknowledgement_batches(self) -> Sequence[AckBatchMessage]: ...
-
-
-class AckTopicMessage(Protocol):
-    """A topic of either request."""
-
-    @property
-    def topic_id(self) -> UUID: ...
-
-    @property
-    def partitions(self) -> Sequence[AckPartitionMessage]: ...
-
-
-_FIELDS = attrgetter("first_offset", "last_offset", "acknowledge_types")
-_AS_BATCH: Callable[[tuple[Any, ...]], AckBatch] = partial(tuple.__new__, AckBatch)
-"""Does the same as AckBatch._make, but without a Python call for each of very many batches."""
-
+_AS_ACK_BATCH: Final = attrgetter("first_offset", "last_offset", "acknowledge_types")
+"""The fields of a batch in the message, as an :data:`AckBatch`."""
 
 Outcome = dict[TopicIdPartition, KafkaError | None]
 GoneBack = dict[TopicIdPartition, Sequence[OffsetRange]]
@@ -99,7 +68,7 @@ class AckRound:
         self.outcome: Outcome = {}
         self.gone_back: GoneBack = {}
 
-    def apply(self, topics: Sequence[AckTopicMessage]) -> None:
+    def apply(self, topics: Sequence[AcknowledgeTopic | FetchTopic]) -> None:
         """Apply the acknowledgements. The ranges of a partition succeed together or not at all,
         unless the group has order per key (:mod:`sharegroup.share.order.key_order`)."""
         for topic in topics:
@@ -107,21 +76,26 @@ class AckRound:
         if self._asked:
             self.outcome.update(dict.fromkeys(self._empty))
 
-    def _apply_topic(self, topic_id: UUID, partitions: Sequence[AckPartitionMessage]) -> None:
+    def _apply_topic(
+        self, topic_id: UUID, partitions: Sequence[AcknowledgePartition | FetchPartition]
+    ) -> None:
         asked = any(partition.acknowledgement_batches for partition in partitions)
         if asked and self._parts.topics.name_of(topic_id) is not None:
             self._parts.meters.topic(topic_id).share_acknowledge_requests += 1
         for partition in partitions:
             key = TopicIdPartition(topic_id, partition.partition_index)
             try:
-                self._apply_one(key, partition.acknowledgement_batches)
+                self._apply_one(key, partition)
             except KafkaError as error:
                 self.outcome[key] = error
                 self._parts.counters.add("acknowledgements_refused", error.name)
                 if not isinstance(error, UnknownTopicId):
                     self._parts.meters.topic(topic_id).share_acknowledge_failures += 1
 
-    def _apply_one(self, key: TopicIdPartition, batches: Sequence[AckBatchMessage]) -> None:
+    def _apply_one(
+        self, key: TopicIdPartition, partition: FetchPartition | AcknowledgePartition
+    ) -> None:
+        batches = partition.acknowledgement_batches
         name = self._parts.topics.name_of(key.topic_id)
         if name is None:
             raise UnknownTopicId
@@ -129,7 +103,7 @@ class AckRound:
         if not batches:
             self._empty.append(key)
             return
-        acks = list(map(_AS_BATCH, map(_FIELDS, batches)))
+        acks: list[AckBatch] = list(map(_AS_ACK_BATCH, batches))
         settings = self._parts.share_partitions.delivery_settings(self._group_id)
         led = self._parts.share_partitions.find(SharePartitionKey(self._group_id, *key))
         if led is None:
@@ -143,11 +117,14 @@ class AckRound:
             now_ms=self._parts.clock.monotonic_ms(),
             settings=settings,
             renew_allowed=self._renew_allowed,
+            pauses=checked_pauses(partition.pauses) if partition.pauses else (),
         )
         self._parts.share_partitions.schedule(led)
         self.outcome[key] = None
         self._parts.meters.records_of(self._group_id, key.topic_id).acknowledge(acks)
         if change is not None:
+            if change.dead and partition.reasons:
+                change = change._replace(dead=tuple(with_reasons(change.dead, partition.reasons)))
             self._changes.append((led, change))
             if change.gone_back:
                 self.gone_back[key] = change.gone_back

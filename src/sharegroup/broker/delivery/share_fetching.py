@@ -224,7 +224,8 @@ class ShareFetching:
                 continue
             offset = led.core.next_fetch_offset(wish.member_id)
             end = led.log.last_stable_offset if committed else led.log.high_watermark
-            if offset < end and led.core.can_acquire(settings, wish.member_id):
+            room = not led.crowded and led.core.can_acquire(settings, wish.member_id)
+            if offset < end and room:
                 led.passed_by |= led.fetching
                 if not led.fetching:
                     ready.append(_Ready(key, led, offset, end, committed))

@@ -19,11 +19,13 @@ from uuid import UUID
 
 from sharegroup.broker.coordination.share_state_log import ShareStateLog, StateWrite
 from sharegroup.broker.deadline_timer import DeadlineTimer
+from sharegroup.broker.delivery.group_rules import delivery_settings
 from sharegroup.broker.hot_path_counters import Meters, SharePartitionMeter
 from sharegroup.broker.leadership import Leadership
 from sharegroup.broker.waiters import FetchWaiters
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.offset_reset import OffsetResetKind
+from sharegroup.model.dead_records import DeadRecords
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import (
     CoordinatorNotAvailable,
@@ -36,8 +38,10 @@ from sharegroup.model.errors import (
     UnknownServerError,
 )
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
+from sharegroup.model.limits import DEAD_WEIGHT_MAX
 from sharegroup.model.log import ReadableLog
 from sharegroup.model.offsets import UNKNOWN_OFFSET
+from sharegroup.model.share_state import DelayedRow
 from sharegroup.share.archived import Archived, Reason
 from sharegroup.share.order import KeyOrder, LogOrder
 from sharegroup.share.partition import SharePartition
@@ -49,10 +53,6 @@ from sharegroup.share_state.state import NO_EPOCH, UNKNOWN_COUNT
 logger = logging.getLogger("sharegroup.broker")
 
 READ_COMMITTED: Final = "read_committed"
-BY_KEY: Final = "key"
-"""The value of ``share.ordering`` for order per key."""
-BLOCK: Final = "block"
-"""The value of ``share.ordering.on.failure`` for records that wait for an operator."""
 
 
 class LedSharePartition:
@@ -62,6 +62,7 @@ class LedSharePartition:
         "bytes_per_batch",
         "bytes_per_offset",
         "core",
+        "crowded",
         "fenced",
         "fetching",
         "key",
@@ -87,6 +88,8 @@ class LedSharePartition:
         self.passed_by = False
         """A fetch found the lock taken: another look is due when it is free."""
         self.fenced = False
+        self.crowded = False
+        """Too many dead records wait for their letters: nothing is delivered."""
         self.meter = SharePartitionMeter()
         self.bytes_per_offset: float | None = None
         """Bytes per offset of the last read; None before the first read."""
@@ -104,6 +107,7 @@ class SharePartitions:
         meters: record load times and the fate of records.
         settings_of: a group's effective settings; called at every use, since they may change.
         spawn: runs a coroutine in the background and reports its failure.
+        dead_letters: whether ``share.version`` allows dead letters.
     """
 
     def __init__(
@@ -116,7 +120,11 @@ class SharePartitions:
         settings_of: Callable[[str], GroupSettings],
         meters: Meters,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
+        dead_letters: bool,
     ) -> None:
+        self._dead_letters = dead_letters
+        self.died: Callable[[SharePartitionKey], None] = lambda _: None
+        """Called when dead records of a share partition have become durable."""
         self._leadership = leadership
         self._clock = clock
         self._state = state
@@ -147,7 +155,8 @@ class SharePartitions:
         settings = self._settings_of(group_id)
         known = self._delivery_settings.get(group_id)
         if known is None or known[0] is not settings:
-            before, known = known, (settings, _delivery_settings(settings))
+            delivery = delivery_settings(settings, dead_letters=self._dead_letters)
+            before, known = known, (settings, delivery)
             self._delivery_settings[group_id] = known
             if before is not None and bool(before[1].key_max) != bool(known[1].key_max):
                 self._drop(lambda key: key.group_id == group_id, "share.ordering has changed")
@@ -207,6 +216,7 @@ class SharePartitions:
                 state_epoch=state.state_epoch,
                 leader_epoch=leader_epoch,
                 batches=state.batches,
+                delayed=self._shifted(state.delayed, -1),
                 archived=Archived(self._meters.records_of(key.group_id, key.topic_id).archived),
                 order=KeyOrder if by_key else LogOrder,
             )
@@ -222,6 +232,7 @@ class SharePartitions:
             led.fenced = True  # the durable state was changed while it was read
             return led
         self._led[key] = led
+        self._crowd(led)
         await self.follow_log_start(led)
         return led
 
@@ -271,6 +282,8 @@ class SharePartitions:
                         change.delivery_complete_count,
                         change.batches,
                         change.lowers,
+                        self._shifted(change.delayed, 1) if change.delayed else (),
+                        self._dated(change.dead) if change.dead else (),
                     )
                     for led, change in changes
                 ]
@@ -281,8 +294,35 @@ class SharePartitions:
             if isinstance(error, FencedStateEpoch | FencedLeaderEpoch):
                 raise NotLeaderOrFollower(str(error)) from error
             raise CoordinatorNotAvailable(str(error)) from error
-        for led, _ in changes:
+        for led, change in changes:
             self.wake(led)
+            if change.dead:
+                self._crowd(led)
+                self.died(led.key)
+
+    def buried(self, key: SharePartitionKey) -> None:
+        """Dead letters of a share partition were written."""
+        led = self._led.get(key)
+        if led is not None and led.crowded:
+            self._crowd(led)
+            self.wake(led)
+
+    def _crowd(self, led: LedSharePartition) -> None:
+        before, led.crowded = led.crowded, self._state.dead_weight(led.key) > DEAD_WEIGHT_MAX
+        if led.crowded and not before:
+            logger.warning(
+                "%s delivers no records until dead letters can be written: too many wait", led.key
+            )
+
+    def _shifted(self, delayed: Sequence[DelayedRow], sign: int) -> tuple[DelayedRow, ...]:
+        """The rows with times of the wall clock in place of the monotonic clock; with ``sign`` -1
+        the other way round."""
+        shift = sign * (self._clock.wall_ms() - self._clock.monotonic_ms())
+        return tuple(one._replace(due_ms=one.due_ms + shift) for one in delayed)
+
+    def _dated(self, dead: Sequence[DeadRecords]) -> tuple[DeadRecords, ...]:
+        now_ms = self._clock.wall_ms()
+        return tuple(one._replace(failed_ms=now_ms) for one in dead)
 
     def fence(self, led: LedSharePartition, reason: str) -> None:
         """Discard a share partition; its next use loads it from durable state."""
@@ -305,6 +345,8 @@ class SharePartitions:
 
     def offers(self, led: LedSharePartition) -> bool:
         """Whether some member of the group may acquire a record of this share partition now."""
+        if led.crowded:
+            return False
         committed = self.reads_committed(led.key.group_id)
         end = led.log.last_stable_offset if committed else led.log.high_watermark
         return led.core.offers(end, self.delivery_settings(led.key.group_id))
@@ -330,6 +372,7 @@ class SharePartitions:
         self.schedule(led)
         if change is not None:
             led.meter.expired += change.expired
+        self.wake(led)  # the pauses of records may be over, which changes nothing durable
         self.persist_soon(led, change)
 
     async def end_session(self, session: BrokerShareSession) -> None:
@@ -440,14 +483,3 @@ class SharePartitions:
 
     def _of_partition(self, topic_id: UUID, partition: int) -> list[LedSharePartition]:
         return [led for key, led in self._led.items() if key[1:] == (topic_id, partition)]
-
-
-def _delivery_settings(settings: GroupSettings) -> DeliverySettings:
-    return DeliverySettings(
-        lock_ms=settings.record_lock_duration_ms,
-        delivery_count_limit=settings.delivery_count_limit,
-        record_locks_max=settings.partition_max_record_locks,
-        renew_enabled=settings.renew_acknowledge_enable,
-        key_max=settings.ordering_key_max_in_flight if settings.ordering == BY_KEY else 0,
-        blocks=settings.ordering_on_failure == BLOCK,
-    )

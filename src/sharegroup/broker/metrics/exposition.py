@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Final
 
 from prometheus_client import ProcessCollector
 from prometheus_client.core import (
@@ -16,28 +15,8 @@ from prometheus_client.core import (
 from prometheus_client.core import Metric as Family
 from prometheus_client.exposition import choose_encoder
 
-from sharegroup.broker.metrics import (
-    authentication,
-    coordination,
-    delivery,
-    lag,
-    node,
-    quotas,
-    traffic,
-)
 from sharegroup.broker.metrics.metric import Metric, MetricKind, Sample, Summed
 from sharegroup.model.histogram import Histogram
-
-METRICS: Final = (
-    *lag.METRICS,
-    *delivery.METRICS,
-    *traffic.METRICS,
-    *quotas.METRICS,
-    *authentication.METRICS,
-    *coordination.METRICS,
-    *node.METRICS,
-)
-"""Every metric of ours, in the order of the page."""
 
 
 class Exposition:

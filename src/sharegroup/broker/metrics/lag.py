@@ -11,47 +11,58 @@ batch has only the largest: in place of the first timestamp it keeps its delete 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from sharegroup.broker.delivery.next_record import next_record
-from sharegroup.broker.metrics.metric import Sample, gauge
+from sharegroup.broker.metrics.metric import Sample
+from sharegroup.broker.metrics.table import Source, Table
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.log import ReadableLog
 from sharegroup.wire.batch import DELETE_HORIZON, LOG_APPEND_TIME
 
-_OF_PARTITION: Final = ("group", "topic", "partition")
 
-OLDEST_AGE: Final = gauge(
+class PartitionLag(NamedTuple):
+    """How far a group is behind in one partition."""
+
+    oldest_seconds: float
+    new_seconds: float
+    records: int
+    start_offset: int
+
+
+LAG: Final = Table()
+BY_PARTITION: Final[Source[PartitionLag]] = Source(LAG.metrics, ("group", "topic", "partition"))
+"""Read in steps, by :class:`LagReader`: it waits for the logs."""
+
+BY_PARTITION.gauge(
     "sharegroup_share_partition_oldest_unacknowledged_seconds",
     "Age of the oldest record that is not finished, delivered or not; 0 when there is none. Alert "
     "on it: it grows when records are stuck, even when nobody consumes.",
-    labels=_OF_PARTITION,
+    lambda lag: lag.oldest_seconds,
     unit="seconds",
 )
-TIME_LAG: Final = gauge(
+BY_PARTITION.gauge(
     "sharegroup_share_partition_lag_seconds",
     "Age of the next record that was never delivered; 0 when all have been.",
-    labels=_OF_PARTITION,
+    lambda lag: lag.new_seconds,
     unit="seconds",
 )
-LAG: Final = gauge(
+BY_PARTITION.gauge(
     "sharegroup_share_partition_lag_records",
     "Records not finished: end of the log − start offset − finished ones behind it (KIP-1226); "
     "markers and what compaction has left empty at the end of the log do not count.",
-    labels=_OF_PARTITION,
+    lambda lag: lag.records,
     unit="records",
     kafka="DescribeShareGroupOffsets, lag (KIP-1226)",
 )
-START: Final = gauge(
+BY_PARTITION.gauge(
     "sharegroup_share_partition_start_offset",
     "The lowest offset that is not finished.",
-    labels=_OF_PARTITION,
+    lambda lag: lag.start_offset,
     kafka="DescribeShareGroupOffsets, start offset",
 )
-
-METRICS: Final = (OLDEST_AGE, TIME_LAG, LAG, START)
 
 _NO_TIME: Final = -1
 
@@ -85,17 +96,15 @@ class LagReader:
             if not window.begun:
                 return []
             end = await self._parts.views.share_groups.records_end(key, log)
-            oldest = await self._age(key, log, window.start_offset, kept)
-            next_new = await self._age(key, log, window.end_offset, kept)
+            lag = PartitionLag(
+                oldest_seconds=await self._age(key, log, window.start_offset, kept),
+                new_seconds=await self._age(key, log, window.end_offset, kept),
+                records=window.lag(end),
+                start_offset=window.start_offset,
+            )
         except KafkaError:
             return []  # a log out of service has its own metric
-        labels = (key.group_id, topic, str(key.partition))
-        return [
-            OLDEST_AGE.of(oldest, *labels),
-            TIME_LAG.of(next_new, *labels),
-            LAG.of(window.lag(end), *labels),
-            START.of(window.start_offset, *labels),
-        ]
+        return [*BY_PARTITION.samples(lag, key.group_id, topic, str(key.partition))]
 
     async def _age(
         self,

@@ -6,103 +6,10 @@ import asyncio
 from collections.abc import Iterator
 from typing import Final
 
-from sharegroup.broker.metrics.metric import Sample, counter, gauge, histogram
-from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.metrics.table import Labels, Scrape, Table
 from sharegroup.model.histogram import Histogram
-
-FLUSH_SECONDS: Final = histogram(
-    "sharegroup_flush_seconds",
-    "Syncs of a log: what appends and acknowledgements wait for under flush.policy=durable.",
-    kafka="kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs",
-)
-LOOP_LAG: Final = histogram(
-    "sharegroup_event_loop_lag_seconds",
-    "By how much a timer of the event loop is late: what every request waits on top of its work.",
-    kafka="share-coordinator-metrics thread-idle-ratio, RequestHandlerAvgIdlePercent",
-)
-LOGS: Final = gauge(
-    "sharegroup_partitions",
-    "Partitions, internal ones included.",
-    kafka="kafka.server:type=ReplicaManager,name=PartitionCount",
-)
-FAILED_LOGS: Final = gauge(
-    "sharegroup_partitions_failed",
-    "Partitions out of service: their disk failed, or they could not be opened at the start.",
-    kafka="kafka.log:type=LogManager,name=OfflineLogDirectoryCount",
-)
-LOG_END: Final = gauge(
-    "sharegroup_log_end_offset",
-    "The offset of the next record of each partition.",
-    labels=("topic", "partition"),
-    kafka="kafka.log:type=Log,name=LogEndOffset,topic=…,partition=…",
-)
-
-LOG_DAMAGED: Final = gauge(
-    "sharegroup_log_damaged_offsets",
-    "Offsets of each partition that are damaged or missing on disk, as far as they are known.",
-    labels=("topic", "partition"),
-)
-DISK_REFUSALS: Final = counter(
-    "sharegroup_disk_refusals",
-    "What the disk was asked for and could not do for now, by what there was too little of: room, "
-    "descriptors, memory. Each was answered with a retriable error, or tried again.",
-    labels=("lack",),
-)
-
-CLEANER_RUNS: Final = counter(
-    "sharegroup_cleaner_runs",
-    "Runs of the log cleaner, each over one compacted partition.",
-)
-CLEANER_READ: Final = counter(
-    "sharegroup_cleaner_read_bytes",
-    "Bytes of log that the cleaner has gone through.",
-    unit="bytes",
-)
-CLEANER_WRITTEN: Final = counter(
-    "sharegroup_cleaner_written_bytes",
-    "Bytes of log that the cleaner has written anew; the others of what it read are gone.",
-    unit="bytes",
-    kafka="kafka.log:type=LogCleaner,name=cleaner-recopy-percent",
-)
-CLEANER_SECONDS: Final = gauge(
-    "sharegroup_cleaner_last_run_seconds",
-    "How long the last run of the log cleaner took.",
-    unit="seconds",
-    kafka="kafka.log:type=LogCleaner,name=max-clean-time-secs",
-)
-CLEANER_ENDED: Final = gauge(
-    "sharegroup_cleaner_last_run_timestamp_seconds",
-    "When the last run of the log cleaner ended, in seconds since 1970; 0: none since the start.",
-    unit="seconds",
-    kafka="kafka.log:type=LogCleanerManager,name=time-since-last-run-ms",
-)
-CLEANER_DIRTY: Final = gauge(
-    "sharegroup_cleaner_max_dirty_ratio",
-    "The largest share of a compacted partition's sealed bytes that is not cleaned yet, 0 to 1.",
-    kafka="kafka.log:type=LogCleanerManager,name=max-dirty-percent",
-)
-UNCLEANABLE: Final = gauge(
-    "sharegroup_cleaner_uncleanable_partitions",
-    "Compacted partitions that are out of service, or keep a damaged segment as it is.",
-    kafka="kafka.log:type=LogCleanerManager,name=uncleanable-partitions-count",
-)
-
-METRICS: Final = (
-    FLUSH_SECONDS,
-    LOOP_LAG,
-    LOGS,
-    FAILED_LOGS,
-    LOG_END,
-    LOG_DAMAGED,
-    DISK_REFUSALS,
-    CLEANER_RUNS,
-    CLEANER_READ,
-    CLEANER_WRITTEN,
-    CLEANER_SECONDS,
-    CLEANER_ENDED,
-    CLEANER_DIRTY,
-    UNCLEANABLE,
-)
+from sharegroup.model.log import PartitionLog
+from sharegroup.model.store import CleaningFacts
 
 SAMPLE_EVERY_S: Final = 0.1
 
@@ -134,29 +41,104 @@ class LoopLag:
         self._wait(loop)
 
 
-def read(parts: BrokerParts, lag: LoopLag) -> Iterator[Sample]:
-    """The samples of this table."""
-    yield FLUSH_SECONDS.of(parts.store.flush_seconds)
-    yield LOOP_LAG.of(lag.seconds)
-    logs = list(parts.store.logs)
-    yield LOGS.of(len(logs))
-    yield FAILED_LOGS.of(len(parts.store.out_of_service()))
-    for lack, count in parts.store.refusals().items():
-        yield DISK_REFUSALS.of(count, lack)
-    yield from _read_cleaner(parts)
-    for log in logs:
+def _cleaner(scrape: Scrape) -> Iterator[tuple[CleaningFacts, Labels]]:
+    yield scrape.parts.store.cleaning(scrape.parts.clock.wall_ms()), ()
+
+
+def _logs(scrape: Scrape) -> Iterator[tuple[PartitionLog, Labels]]:
+    for log in scrape.parts.store.logs:
         topic, partition = log.topic_partition
-        yield LOG_END.of(log.log_end_offset, topic, str(partition))
-        damaged = sum(damage.last - damage.first + 1 for damage in log.damages())
-        yield LOG_DAMAGED.of(damaged, topic, str(partition))
+        yield log, (topic, str(partition))
 
 
-def _read_cleaner(parts: BrokerParts) -> Iterator[Sample]:
-    facts = parts.store.cleaning(parts.clock.wall_ms())
-    yield CLEANER_RUNS.of(facts.runs)
-    yield CLEANER_READ.of(facts.read_bytes)
-    yield CLEANER_WRITTEN.of(facts.written_bytes)
-    yield CLEANER_SECONDS.of(facts.last_run_seconds)
-    yield CLEANER_ENDED.of(facts.last_run_wall_ms / 1000)
-    yield CLEANER_DIRTY.of(facts.dirty_ratio)
-    yield UNCLEANABLE.of(facts.uncleanable)
+NODE: Final = Table()
+STORE: Final = NODE.whole()
+CLEANER: Final = NODE.source((), _cleaner)
+BY_LOG: Final = NODE.source(("topic", "partition"), _logs)
+
+STORE.histogram(
+    "sharegroup_flush_seconds",
+    "Syncs of a log: what appends and acknowledgements wait for under flush.policy=durable.",
+    lambda scrape: scrape.parts.store.flush_seconds,
+    kafka="kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs",
+)
+STORE.histogram(
+    "sharegroup_event_loop_lag_seconds",
+    "By how much a timer of the event loop is late: what every request waits on top of its work.",
+    lambda scrape: scrape.loop_lag,
+    kafka="share-coordinator-metrics thread-idle-ratio, RequestHandlerAvgIdlePercent",
+)
+STORE.gauge(
+    "sharegroup_partitions",
+    "Partitions, internal ones included.",
+    lambda scrape: len(list(scrape.parts.store.logs)),
+    kafka="kafka.server:type=ReplicaManager,name=PartitionCount",
+)
+STORE.gauge(
+    "sharegroup_partitions_failed",
+    "Partitions out of service: their disk failed, or they could not be opened at the start.",
+    lambda scrape: len(scrape.parts.store.out_of_service()),
+    kafka="kafka.log:type=LogManager,name=OfflineLogDirectoryCount",
+)
+BY_LOG.gauge(
+    "sharegroup_log_end_offset",
+    "The offset of the next record of each partition.",
+    lambda log: log.log_end_offset,
+    kafka="kafka.log:type=Log,name=LogEndOffset,topic=…,partition=…",
+)
+LOG_DAMAGED: Final = BY_LOG.gauge(
+    "sharegroup_log_damaged_offsets",
+    "Offsets of each partition that are damaged or missing on disk, as far as they are known.",
+    lambda log: sum(damage.last - damage.first + 1 for damage in log.damages()),
+)
+STORE.counter(
+    "sharegroup_disk_refusals",
+    "What the disk was asked for and could not do for now, by what there was too little of: room, "
+    "descriptors, memory. Each was answered with a retriable error, or tried again.",
+    lambda scrape: scrape.parts.store.refusals(),
+    labels=("lack",),
+)
+CLEANER.counter(
+    "sharegroup_cleaner_runs",
+    "Runs of the log cleaner, each over one compacted partition.",
+    lambda facts: facts.runs,
+)
+CLEANER.counter(
+    "sharegroup_cleaner_read_bytes",
+    "Bytes of log that the cleaner has gone through.",
+    lambda facts: facts.read_bytes,
+    unit="bytes",
+)
+CLEANER.counter(
+    "sharegroup_cleaner_written_bytes",
+    "Bytes of log that the cleaner has written anew; the others of what it read are gone.",
+    lambda facts: facts.written_bytes,
+    unit="bytes",
+    kafka="kafka.log:type=LogCleaner,name=cleaner-recopy-percent",
+)
+CLEANER.gauge(
+    "sharegroup_cleaner_last_run_seconds",
+    "How long the last run of the log cleaner took.",
+    lambda facts: facts.last_run_seconds,
+    unit="seconds",
+    kafka="kafka.log:type=LogCleaner,name=max-clean-time-secs",
+)
+CLEANER.gauge(
+    "sharegroup_cleaner_last_run_timestamp_seconds",
+    "When the last run of the log cleaner ended, in seconds since 1970; 0: none since the start.",
+    lambda facts: facts.last_run_wall_ms / 1000,
+    unit="seconds",
+    kafka="kafka.log:type=LogCleanerManager,name=time-since-last-run-ms",
+)
+CLEANER.gauge(
+    "sharegroup_cleaner_max_dirty_ratio",
+    "The largest share of a compacted partition's sealed bytes that is not cleaned yet, 0 to 1.",
+    lambda facts: facts.dirty_ratio,
+    kafka="kafka.log:type=LogCleanerManager,name=max-dirty-percent",
+)
+CLEANER.gauge(
+    "sharegroup_cleaner_uncleanable_partitions",
+    "Compacted partitions that are out of service, or keep a damaged segment as it is.",
+    lambda facts: facts.uncleanable,
+    kafka="kafka.log:type=LogCleanerManager,name=uncleanable-partitions-count",
+)

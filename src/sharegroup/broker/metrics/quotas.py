@@ -5,33 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from sharegroup.broker.metrics.metric import Sample, counter, gauge
-from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.metrics.table import Labels, Scrape, Table
+from sharegroup.broker.quotas import ThrottleMeter
 
-THROTTLED: Final = counter(
+
+def _quotas(scrape: Scrape) -> Iterator[tuple[ThrottleMeter, Labels]]:
+    for name, meter in scrape.parts.quotas.meters.items():
+        yield meter, (name,)
+
+
+QUOTAS: Final = Table()
+BY_QUOTA: Final = QUOTAS.source(("quota",), _quotas)
+
+BY_QUOTA.counter(
     "sharegroup_throttled",
     "Requests whose connection was muted, and connections that had to wait, by quota.",
-    labels=("quota",),
+    lambda meter: meter.throttled,
     kafka="kafka.server:type=Produce (Fetch, Request) throttle-time, counted",
 )
-THROTTLE_SECONDS: Final = counter(
+BY_QUOTA.counter(
     "sharegroup_throttle_seconds",
     "The throttle time of all of them. Throttles of one connection may overlap.",
-    labels=("quota",),
+    lambda meter: meter.throttled_ms / 1000,
     unit="seconds",
     kafka="kafka.server:type=Produce (Fetch, Request) throttle-time",
 )
-FOLLOWED: Final = gauge(
+QUOTAS.whole().gauge(
     "sharegroup_quota_rates",
     "Clients and addresses whose rate is followed, because a quota applies to them.",
+    lambda scrape: scrape.parts.quotas.followed,
 )
-
-METRICS: Final = (THROTTLED, THROTTLE_SECONDS, FOLLOWED)
-
-
-def read(parts: BrokerParts) -> Iterator[Sample]:
-    """The samples of this table."""
-    for name, meter in parts.quotas.meters.items():
-        yield THROTTLED.of(meter.throttled, name)
-        yield THROTTLE_SECONDS.of(meter.throttled_ms / 1000, name)
-    yield FOLLOWED.of(parts.quotas.followed)

@@ -9,20 +9,31 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from sharegroup.broker.metrics import (
-    authentication,
-    coordination,
-    delivery,
-    node,
-    quotas,
-    traffic,
-    transactions,
-)
+from sharegroup.broker.metrics.authentication import AUTHENTICATION
+from sharegroup.broker.metrics.coordination import COORDINATION
+from sharegroup.broker.metrics.delivery import DELIVERY, read_partition
 from sharegroup.broker.metrics.exposition import Exposition
-from sharegroup.broker.metrics.lag import LagReader
+from sharegroup.broker.metrics.lag import LAG, LagReader
 from sharegroup.broker.metrics.metric import Sample
-from sharegroup.broker.metrics.node import LoopLag
+from sharegroup.broker.metrics.node import NODE, LoopLag
+from sharegroup.broker.metrics.quotas import QUOTAS
+from sharegroup.broker.metrics.table import Scrape
+from sharegroup.broker.metrics.traffic import TRAFFIC
+from sharegroup.broker.metrics.transactions import TRANSACTIONS
 from sharegroup.broker.parts import BrokerParts
+
+TABLES: Final = (
+    TRAFFIC,
+    QUOTAS,
+    DELIVERY,
+    COORDINATION,
+    TRANSACTIONS,
+    AUTHENTICATION,
+    NODE,
+    LAG,
+)
+"""All tables, in the order in which they are read."""
+METRICS: Final = tuple(metric for table in TABLES for metric in table.metrics)
 
 GROUPS_AT_ONCE: Final = 100
 """Groups or share partitions read in one step, before other requests run."""
@@ -45,17 +56,10 @@ class MetricsReader:
         """Every sample, now."""
         parts = self._parts
         parts.forget_meters()
-        samples = [
-            *traffic.read(parts),
-            *quotas.read(parts),
-            *delivery.read(parts),
-            *coordination.read(parts),
-            *transactions.read(parts),
-            *authentication.read(parts),
-            *node.read(parts, self._loop_lag),
-        ]
+        scrape = Scrape(parts, self._loop_lag.seconds, parts.counters.statistics())
+        samples = [sample for table in TABLES for sample in table.read(scrape)]
         for number, led in enumerate(parts.views.share_groups.led()):
-            samples += delivery.read_partition(led)
+            samples += read_partition(led)
             if number % GROUPS_AT_ONCE == GROUPS_AT_ONCE - 1:
                 await asyncio.sleep(0)
         number = 0

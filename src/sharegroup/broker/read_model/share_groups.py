@@ -17,6 +17,7 @@ from sharegroup.broker.delivery.share_partitions import SharePartitions
 from sharegroup.broker.hot_path_counters import SharePartitionMeter
 from sharegroup.broker.read_model.topics import TopicPartitionsView, named
 from sharegroup.broker.topics import Topics
+from sharegroup.model.dead_records import DeadRecords
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import KafkaError, UnknownServerError
 from sharegroup.model.ids import SharePartitionKey
@@ -77,6 +78,7 @@ class WindowView:
         finished: acknowledged and archived offsets after the start offset.
         in_flight: offsets that members hold now.
         available: offsets that were delivered before, and wait for another delivery.
+        delayed: available offsets that are not due yet.
     """
 
     start_offset: int
@@ -84,6 +86,7 @@ class WindowView:
     finished: int
     in_flight: int = 0
     available: int = 0
+    delayed: int = 0
     acknowledged: int = 0
     archived: int = 0
 
@@ -100,8 +103,9 @@ class WindowView:
 class RangeView(NamedTuple):
     """Offsets ``first`` … ``last`` with the same state, delivery count and lock.
 
-    ``member_id`` holds the offsets, for another ``lock_ms``; None and -1 without a lock. Offsets
-    that are ``blocked`` wait for an operator.
+    ``member_id`` holds the offsets, for another ``lock_ms``; None and -1 without a lock. Delayed
+    offsets are held by nobody, for another ``lock_ms``. Offsets that are ``blocked`` wait for an
+    operator.
     """
 
     first: int
@@ -114,11 +118,13 @@ class RangeView(NamedTuple):
 
 
 class RecordsView(NamedTuple):
-    """The records of a window, and the ranges that were archived lately, with the reason."""
+    """The records of a window, the ranges that were archived lately, with the reason, and the
+    records whose dead letters are still to be written."""
 
     ranges: list[RangeView]
     end_offset: int
     archived: list[ArchivedRange]
+    dead: list[DeadRecords]
 
 
 class LedView(NamedTuple):
@@ -139,7 +145,6 @@ class ShareGroupViews:
 
     def __init__(
         self,
-        *,
         clock: Clock,
         topics: Topics,
         groups: ShareGroupsView,
@@ -208,6 +213,7 @@ class ShareGroupViews:
                 finished=led.core.delivery_complete_count,
                 in_flight=now.acquired,
                 available=now.available,
+                delayed=now.delayed,
                 acknowledged=now.acknowledged,
                 archived=now.archived,
             )
@@ -249,7 +255,8 @@ class ShareGroupViews:
         settings = self._share_partitions.delivery_settings(key.group_id)
         spans = islice(core.spans(first), most)
         ranges = [_range(span, now_ms, settings) for span in spans]
-        return RecordsView(ranges, core.end_offset, core.archived.ranges())
+        dead = await self._state.dead(key)
+        return RecordsView(ranges, core.end_offset, core.archived.ranges(), dead[:most])
 
     def led(self) -> Iterator[LedView]:
         """The share partitions that are loaded; partitions of deleted topics are left out."""
@@ -286,4 +293,5 @@ def _range(span: Span, now_ms: int, settings: DeliverySettings) -> RangeView:
         failed = state is AVAILABLE and count >= settings.delivery_count_limit
         blocked = failed and settings.blocks and bool(settings.key_max)
         return RangeView(first, last, state, count, None, -1, blocked)
-    return RangeView(first, last, state, count, lock.member_id, max(0, lock.deadline_ms - now_ms))
+    left_ms = max(0, lock.deadline_ms - now_ms)
+    return RangeView(first, last, state, count, lock.member_id or None, left_ms)

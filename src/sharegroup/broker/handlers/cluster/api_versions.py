@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from sharegroup.broker.features import FEATURES, finalized
+from sharegroup.broker.features import finalized, supported
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import InvalidRequest, RebootstrapRequired
@@ -39,7 +39,8 @@ async def api_versions(
     return ApiVersionsResponse(
         api_keys=list(parts.served_apis),
         supported_features=[
-            SupportedFeatureKey(name, first, last) for name, (first, last) in FEATURES.items()
+            SupportedFeatureKey(name, first, last)
+            for name, (first, last) in supported(parts.share_version).items()
         ],
         finalized_features_epoch=0,
         finalized_features=[

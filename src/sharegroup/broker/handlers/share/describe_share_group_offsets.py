@@ -26,6 +26,7 @@ from sharegroup.share_state.state import UNKNOWN_COUNT
 from sharegroup.wire.messages.describe_share_group_offsets import (
     ArchivedOffsets,
     DamagedOffsets,
+    DeadOffsets,
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
     DescribeShareGroupOffsetsResponse,
@@ -112,6 +113,7 @@ async def _add_states(
             described.record_states = [RecordStates(*each) for each in records.ranges]
             described.end_offset = records.end_offset
             described.archived = [ArchivedOffsets(*each) for each in records.archived]
+            described.dead = [DeadOffsets(*each) for each in records.dead]
 
 
 def _denied(name: str, partitions: Sequence[int]) -> DescribeShareGroupOffsetsResponseTopic:

@@ -1,0 +1,43 @@
+"""The settings of a group, as delivery obeys them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sharegroup.groups.config import GroupSettings
+from sharegroup.share.pauses import BackOff
+from sharegroup.share.settings import DeliverySettings
+
+BY_KEY: Final = "key"
+"""The value of ``share.ordering`` for order per key."""
+BLOCK: Final = "block"
+"""The value of ``share.ordering.on.failure`` for records that wait for an operator."""
+
+
+def delivery_settings(settings: GroupSettings, *, dead_letters: bool) -> DeliverySettings:
+    """What delivery obeys of a group's settings.
+
+    Args:
+        dead_letters: whether ``share.version`` allows dead letters.
+    """
+    return DeliverySettings(
+        lock_ms=settings.record_lock_duration_ms,
+        delivery_count_limit=settings.delivery_count_limit,
+        record_locks_max=settings.partition_max_record_locks,
+        renew_enabled=settings.renew_acknowledge_enable,
+        key_max=settings.ordering_key_max_in_flight if settings.ordering == BY_KEY else 0,
+        blocks=settings.ordering_on_failure == BLOCK,
+        back_off=_back_off(settings),
+        dead_letters=dead_letters and bool(settings.errors_deadletterqueue_topic_name),
+    )
+
+
+def _back_off(settings: GroupSettings) -> BackOff | None:
+    if not settings.release_backoff_ms:
+        return None
+    return BackOff(
+        first_ms=settings.release_backoff_ms,
+        max_ms=settings.release_backoff_max_ms,
+        multiplier=settings.release_backoff_multiplier,
+        jitter=settings.release_backoff_jitter,
+    )
