@@ -29,7 +29,7 @@ from sharegroup.client.share.calls import share_calls
 from sharegroup.client.share.commit_callback import AckCallback
 from sharegroup.client.share.loops import ArrowLoop, BatchLoop, RecordLoop, asking_task
 from sharegroup.client.share.metrics import Metrics
-from sharegroup.client.share.settings import ShareConsumerSettings, ShareSettings
+from sharegroup.client.share.settings import CheckedShareConsumerSettings, ShareConsumerSettings
 from sharegroup.client.worker.settings import SIGNALS, WorkerSettings
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
@@ -58,7 +58,7 @@ class ShareConsumer(Generic[K, V]):
         TypeError: there is no setting of a name.
     """
 
-    @shows(ShareSettings)
+    @shows(CheckedShareConsumerSettings)
     def __init__(
         self,
         *topics: str,
@@ -241,9 +241,11 @@ class ShareConsumer(Generic[K, V]):
         retry: Backoff | None = None,
         dead_letter: str | None = None,
         create_dead_letter: bool = False,
+        dead_letter_traceback: bool = False,
         fatal: Sequence[type[Exception]] = (),
         timeout_s: float | None = None,
         drain_s: float = 30.0,
+        cancel_when_lost: bool | None = None,
         signals: Sequence[signal.Signals] = SIGNALS,
     ) -> None:
         """Call ``handler`` with each record, up to ``concurrency`` at once, until SIGTERM, SIGINT,
@@ -252,22 +254,26 @@ class ShareConsumer(Generic[K, V]):
         If the handler returns, the record is accepted. If it raises, the record is released after a
         pause and delivered again, to any member. If it raises in the last attempt, or raises
         :class:`Reject`, the record goes to the dead-letter topic and is rejected. The lock is
-        renewed while the handler runs; if the lock is lost, the handler is cancelled.
-        ``docs/worker.md`` has all cases.
+        renewed while the handler runs; if it expires all the same, the handler is cancelled. When
+        the broker goes away, handlers go on, and their results are kept for records that come back
+        to this worker. ``docs/worker.md`` has all cases.
 
         Args:
             handler: a coroutine function of one :class:`Record`.
             concurrency: how many handlers run at once.
-            prefetch: how many more records to hold, waiting for a slot; None: as many as there are
-                slots.
+            prefetch: how many more records to hold, waiting for a slot; None: one for each slot.
             retry: the pauses, and the number of failed deliveries after which the worker gives up
                 on a record; None: ``Backoff()``.
             dead_letter: the topic for records that the worker gives up on; None: they are only
-                rejected and logged.
+                rejected and logged. If the group has ``errors.deadletterqueue.topic.name``, the
+                broker writes the dead letters, and this may be left out.
             create_dead_letter: create the dead-letter topic if it is missing.
+            dead_letter_traceback: the broker's dead letters say the traceback of the exception, not
+                only its type and text.
             fatal: exceptions that end the attempts at once, as :class:`Reject` does.
             timeout_s: a handler that takes longer has failed; None: no limit.
             drain_s: how long handlers may continue after the worker is stopped.
+            cancel_when_lost: cancel handlers when the broker goes away; None: with order per key.
             signals: signals that stop the worker, if this runs in the main thread. A second signal
                 ends it at once.
 
@@ -284,9 +290,11 @@ class ShareConsumer(Generic[K, V]):
             retry=retry,
             dead_letter=dead_letter,
             create_dead_letter=create_dead_letter,
+            dead_letter_traceback=dead_letter_traceback,
             fatal=fatal,
             timeout_s=timeout_s,
             drain_s=drain_s,
+            cancel_when_lost=cancel_when_lost,
             signals=signals,
         )
         # The module loads the producer, which most consumers do not need.
@@ -323,17 +331,32 @@ class ShareConsumer(Generic[K, V]):
         """
         self._decisions.decide(records, AckType.ACCEPT)
 
-    def release(self, *records: Record[Any, Any] | ArrowRows) -> None:
+    def release(
+        self,
+        *records: Record[Any, Any] | ArrowRows,
+        delay_ms: int | None = None,
+        reason: str | None = None,
+    ) -> None:
         """Explicit mode: the records were not processed; deliver them again, if the delivery count
         allows. Raises as :meth:`accept`.
-        """
-        self._decisions.decide(records, AckType.RELEASE)
 
-    def reject(self, *records: Record[Any, Any] | ArrowRows) -> None:
+        Args:
+            delay_ms: not before so many milliseconds, whatever happens to this consumer meanwhile;
+                None: as the group's ``share.release.backoff.ms`` says; 0: at once. Up to a week.
+                Apache Kafka ignores it.
+            reason: why, for the dead letter of a record that has reached the delivery limit.
+        """
+        self._decisions.decide(records, AckType.RELEASE, reason, delay_ms)
+
+    def reject(self, *records: Record[Any, Any] | ArrowRows, reason: str | None = None) -> None:
         """Explicit mode: the records cannot be processed and are not delivered again. Raises as
         :meth:`accept`.
+
+        Args:
+            reason: why, for the dead letter: the header ``__dlq.errors.message``. Up to 8,192
+                characters are kept. A broker without dead letters, and Apache Kafka, ignore it.
         """
-        self._decisions.decide(records, AckType.REJECT)
+        self._decisions.decide(records, AckType.REJECT, reason)
 
     def renew(self, *records: Record[Any, Any] | ArrowRows) -> None:
         """Explicit mode: processing goes on; the next :meth:`poll` or :meth:`commit` renews the

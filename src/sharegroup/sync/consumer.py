@@ -24,10 +24,10 @@ from sharegroup.client.group.polling import Polling
 from sharegroup.client.group.rebalancing import RebalanceCallback
 from sharegroup.client.group.settings import CheckedConsumerSettings, ConsumerSettings
 from sharegroup.client.metrics import Metrics
+from sharegroup.client.worker.handling import PlainHandler
 from sharegroup.client.worker.key_pool import KeyPool as AsyncKeyPool
 from sharegroup.client.worker.key_pool import PoolSettings
 from sharegroup.client.worker.retry import Backoff
-from sharegroup.client.worker.slots import PlainHandler
 from sharegroup.model.ids import TopicPartition
 from sharegroup.sync.front import Front, Waiting
 from sharegroup.sync.key_pool import Failed, KeyPool, on_a_thread

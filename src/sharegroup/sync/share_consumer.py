@@ -15,7 +15,7 @@ from sharegroup.client.errors import IllegalState
 from sharegroup.client.share.calls import share_calls
 from sharegroup.client.share.commit_callback import AckCallback
 from sharegroup.client.share.metrics import Metrics
-from sharegroup.client.share.settings import ShareConsumerSettings, ShareSettings
+from sharegroup.client.share.settings import CheckedShareConsumerSettings, ShareConsumerSettings
 from sharegroup.client.worker.settings import SIGNALS, WorkerSettings
 from sharegroup.client.worker.worker import Worker
 from sharegroup.model.errors import KafkaError
@@ -36,7 +36,7 @@ class ShareConsumer(Front, Generic[K, V]):
     :meth:`close`; deserializers run on the background thread.
     """
 
-    @shows(ShareSettings)
+    @shows(CheckedShareConsumerSettings)
     def __init__(
         self,
         *topics: str,
@@ -154,9 +154,11 @@ class ShareConsumer(Front, Generic[K, V]):
         retry: Backoff | None = None,
         dead_letter: str | None = None,
         create_dead_letter: bool = False,
+        dead_letter_traceback: bool = False,
         fatal: Sequence[type[Exception]] = (),
         timeout_s: float | None = None,
         drain_s: float = 30.0,
+        cancel_when_lost: bool | None = None,
         signals: Sequence[signal.Signals] = SIGNALS,
     ) -> None:
         """Call ``handler`` with each record, in up to ``concurrency`` threads, until SIGTERM,
@@ -174,9 +176,11 @@ class ShareConsumer(Front, Generic[K, V]):
             retry=retry,
             dead_letter=dead_letter,
             create_dead_letter=create_dead_letter,
+            dead_letter_traceback=dead_letter_traceback,
             fatal=fatal,
             timeout_s=timeout_s,
             drain_s=drain_s,
+            cancel_when_lost=cancel_when_lost,
             signals=(),  # handled here, on the main thread
         )
         if self._thread is None:
@@ -230,13 +234,20 @@ class ShareConsumer(Front, Generic[K, V]):
         """Explicit mode: the records were processed."""
         self._decisions.decide(records, AckType.ACCEPT)
 
-    def release(self, *records: Record[Any, Any] | ArrowRows) -> None:
-        """Explicit mode: deliver the records again."""
-        self._decisions.decide(records, AckType.RELEASE)
+    def release(
+        self,
+        *records: Record[Any, Any] | ArrowRows,
+        delay_ms: int | None = None,
+        reason: str | None = None,
+    ) -> None:
+        """Explicit mode: deliver the records again, not before ``delay_ms``. ``reason``: why, for a
+        dead letter."""
+        self._decisions.decide(records, AckType.RELEASE, reason, delay_ms)
 
-    def reject(self, *records: Record[Any, Any] | ArrowRows) -> None:
-        """Explicit mode: the records cannot be processed."""
-        self._decisions.decide(records, AckType.REJECT)
+    def reject(self, *records: Record[Any, Any] | ArrowRows, reason: str | None = None) -> None:
+        """Explicit mode: the records cannot be processed. ``reason``: why, for their dead
+        letters."""
+        self._decisions.decide(records, AckType.REJECT, reason)
 
     def renew(self, *records: Record[Any, Any] | ArrowRows) -> None:
         """Explicit mode: processing goes on; renew the acquisition locks."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from sharegroup.client.core.acknowledgements import AcknowledgedRange
+from sharegroup.client.core.offset_notes import OffsetNotes
 from sharegroup.client.core.share_session import FetchLimits, ShareSession
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.wire.messages.share_fetch import ShareFetchRequest
@@ -29,14 +30,14 @@ def forgotten(request: ShareFetchRequest) -> list[int]:
 
 
 def opened() -> ShareSession:
-    session = ShareSession("g", "m")
+    session = ShareSession("g", "m", OffsetNotes(), OffsetNotes())
     session.fetch_request([P0, P1], {}, LIMITS)
     session.answered()
     return session
 
 
 def test_it_begins_with_all_partitions_at_epoch_0() -> None:
-    session = ShareSession("g", "m")
+    session = ShareSession("g", "m", OffsetNotes(), OffsetNotes())
     request = session.fetch_request([P1, P0], {}, LIMITS)
     assert request.share_session_epoch == 0
     assert told(request) == {0: 0, 1: 0}

@@ -16,8 +16,11 @@ from typing import Final
 from uuid import UUID
 
 from sharegroup.client.core.acknowledgements import AcknowledgedRange, AckType
+from sharegroup.client.core.offset_notes import OffsetNotes
 from sharegroup.model.ids import TopicIdPartition
+from sharegroup.model.limits import DEATH_REASON_LENGTH_MAX
 from sharegroup.wire.messages import share_acknowledge, share_fetch
+from sharegroup.wire.messages.acknowledgement_notes import Pause, Reason
 from sharegroup.wire.messages.share_acknowledge import ShareAcknowledgeRequest
 from sharegroup.wire.messages.share_fetch import ShareFetchRequest
 
@@ -49,9 +52,17 @@ class FetchLimits:
 class ShareSession:
     """See the module. ``partitions`` is what the broker has in the session."""
 
-    def __init__(self, group_id: str, member_id: str) -> None:
+    def __init__(
+        self,
+        group_id: str,
+        member_id: str,
+        reasons: OffsetNotes[str],
+        pauses: OffsetNotes[int],
+    ) -> None:
         self._group_id = group_id
         self._member_id = member_id
+        self._reasons = reasons
+        self._pauses = pauses
         self._epoch = INITIAL_EPOCH
         self._partitions: frozenset[TopicIdPartition] = frozenset()
         self._next_partitions: frozenset[TopicIdPartition] = frozenset()
@@ -85,7 +96,7 @@ class ShareSession:
             max_records=limits.max_records,
             batch_size=limits.batch_size or limits.max_records,
             share_acquire_mode=1 if limits.strict else 0,
-            topics=_fetch_topics(batches),
+            topics=self._fetch_topics(batches),
             forgotten_topics_data=_forgotten(self._partitions - self._next_partitions),
             without_records=limits.without_records,
         )
@@ -107,7 +118,7 @@ class ShareSession:
             member_id=self._member_id,
             share_session_epoch=FINAL_EPOCH if final else self._epoch,
             is_renew_ack=renews,
-            topics=_acknowledge_topics(acknowledgements),
+            topics=self._acknowledge_topics(acknowledgements),
         )
 
     def answered(self) -> None:
@@ -120,50 +131,57 @@ class ShareSession:
         self._epoch = INITIAL_EPOCH
         self._partitions = frozenset()
 
+    # -- what a request says of the records of its partitions -------------------------------
+
+    def _said(
+        self, batches: Acknowledgements, topic_id: UUID, index: int
+    ) -> tuple[list[share_acknowledge.AcknowledgementBatch], list[Reason], list[Pause]]:
+        """What is said of the records of one partition, why, and for how long they are to rest."""
+        partition = TopicIdPartition(topic_id, index)
+        ranges = batches[partition]
+        return (
+            [share_acknowledge.AcknowledgementBatch(*one) for one in ranges],
+            [
+                Reason(first, last, text[:DEATH_REASON_LENGTH_MAX])
+                for first, last, text in self._reasons.of(partition, ranges)
+            ],
+            [Pause(*one) for one in self._pauses.of(partition, ranges)],
+        )
+
+    def _fetch_topics(self, batches: Acknowledgements) -> list[share_fetch.FetchTopic]:
+        return [
+            share_fetch.FetchTopic(
+                topic_id,
+                [
+                    share_fetch.FetchPartition(index, *self._said(batches, topic_id, index))
+                    for index in indexes
+                ],
+            )
+            for topic_id, indexes in _by_topic(batches.keys()).items()
+        ]
+
+    def _acknowledge_topics(
+        self, batches: Acknowledgements
+    ) -> list[share_acknowledge.AcknowledgeTopic]:
+        return [
+            share_acknowledge.AcknowledgeTopic(
+                topic_id,
+                [
+                    share_acknowledge.AcknowledgePartition(
+                        index, *self._said(batches, topic_id, index)
+                    )
+                    for index in indexes
+                ],
+            )
+            for topic_id, indexes in _by_topic(batches.keys()).items()
+        ]
+
 
 def _by_topic(partitions: Collection[TopicIdPartition]) -> dict[UUID, list[int]]:
     topics: dict[UUID, list[int]] = {}
     for partition in sorted(partitions):
         topics.setdefault(partition.topic_id, []).append(partition.partition)
     return topics
-
-
-def _fetch_topics(batches: Acknowledgements) -> list[share_fetch.FetchTopic]:
-    return [
-        share_fetch.FetchTopic(
-            topic_id,
-            [
-                share_fetch.FetchPartition(
-                    index,
-                    [
-                        share_fetch.AcknowledgementBatch(one.first, one.last, one.types)
-                        for one in batches[TopicIdPartition(topic_id, index)]
-                    ],
-                )
-                for index in indexes
-            ],
-        )
-        for topic_id, indexes in _by_topic(batches.keys()).items()
-    ]
-
-
-def _acknowledge_topics(batches: Acknowledgements) -> list[share_acknowledge.AcknowledgeTopic]:
-    return [
-        share_acknowledge.AcknowledgeTopic(
-            topic_id,
-            [
-                share_acknowledge.AcknowledgePartition(
-                    index,
-                    [
-                        share_acknowledge.AcknowledgementBatch(one.first, one.last, one.types)
-                        for one in batches[TopicIdPartition(topic_id, index)]
-                    ],
-                )
-                for index in indexes
-            ],
-        )
-        for topic_id, indexes in _by_topic(batches.keys()).items()
-    ]
 
 
 def _forgotten(partitions: Collection[TopicIdPartition]) -> list[share_fetch.ForgottenTopic]:

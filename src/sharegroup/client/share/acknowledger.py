@@ -13,6 +13,7 @@ from sharegroup.client.core.acknowledgements import (
     AckType,
 )
 from sharegroup.client.core.fetched import Acknowledged
+from sharegroup.client.core.offset_notes import OffsetNotes
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import pause
 from sharegroup.client.share.metrics import ShareConsumerMetrics
@@ -55,6 +56,7 @@ class Acknowledger:
     Args:
         wanted: the partitions to put into a session that is opened only to acknowledge.
         on_acknowledged: called with every outcome.
+        notes: what is said beside the acknowledgements, and forgotten with their outcome.
     """
 
     def __init__(
@@ -64,10 +66,12 @@ class Acknowledger:
         wanted: Callable[[], Collection[TopicIdPartition]],
         on_acknowledged: Callable[[Acknowledged], None] | None,
         metrics: ShareConsumerMetrics,
+        notes: Sequence[OffsetNotes[Any]],
     ) -> None:
         self._cluster = cluster
         self._sessions = sessions
         self._metrics = metrics
+        self._notes = notes
         self._wanted = wanted
         self._on_acknowledged = on_acknowledged
         self._queues: dict[TopicIdPartition, AcknowledgementQueue] = {}
@@ -227,6 +231,8 @@ class Acknowledger:
 
     def complete(self, outcome: Acknowledged) -> None:
         """Report an outcome."""
+        for notes in self._notes:
+            notes.forget(outcome.partition, outcome.ranges)
         if outcome.error is not None:
             log.info("acknowledgement of %s failed: %s", outcome.partition, outcome.error)
             self._metrics.acknowledgements_failed(outcome.ranges)

@@ -27,7 +27,7 @@ from sharegroup.client.records.arrow_decode import ArrowDecoding, RecordBatch, d
 from sharegroup.client.records.decode import Decoding
 from sharegroup.client.share.fetcher import ShareFetchSettings
 from sharegroup.model.errors import ConfigError
-from sharegroup.model.ids import TopicPartition
+from sharegroup.model.ids import TopicIdPartition, TopicPartition
 
 ArrowRows: TypeAlias = Any
 """Rows with the columns topic, partition and offset: a ``pyarrow.RecordBatch`` or ``Table``, or an
@@ -91,9 +91,11 @@ class ArrowForm:
         return pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
 
 
-def answer_rows(holdings: Holdings, table: Any, answers: Any) -> None:
+def answer_rows(
+    holdings: Holdings, table: Any, answers: Any
+) -> list[tuple[TopicIdPartition, Ints]]:
     """Acknowledge the records that ``table`` names, with ``answers``. If one record cannot be
-    acknowledged, no record is.
+    acknowledged, no record is. Returns the offsets that were acknowledged.
 
     Args:
         table: as :func:`sharegroup.arrow.record_places.places_in` takes it.
@@ -115,6 +117,7 @@ def answer_rows(holdings: Holdings, table: Any, answers: Any) -> None:
     ]
     for delivery, indices, types in changes:
         np.frombuffer(delivery.types, np.uint8)[indices] = types
+    return [(one.delivery.partition, one.indices + one.delivery.first) for one in changes]
 
 
 class _Change(NamedTuple):

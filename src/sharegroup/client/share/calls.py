@@ -12,7 +12,7 @@ from sharegroup.client.share.decisions import ConsumerDecisions
 from sharegroup.client.share.life import ShareLife
 from sharegroup.client.share.parts import ShareParts, share_parts
 from sharegroup.client.share.polling import SharePolling
-from sharegroup.client.share.settings import ShareConsumerSettings, share_settings
+from sharegroup.client.share.settings import ShareConsumerSettings, checked_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def share_calls(
         ConfigError: a topic's name or a setting is invalid.
         TypeError: there is no setting of a name.
     """
-    parts = share_parts(topics, share_settings(group_id, settings), cluster)
+    parts = share_parts(topics, checked_settings(group_id, settings), cluster)
     life = ShareLife(parts)
     return ShareCalls(
         parts,

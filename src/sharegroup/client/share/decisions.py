@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from sharegroup.client.core.acknowledgements import AckType
-from sharegroup.client.core.record import Record
+from sharegroup.client.core.record import Record, delivery_of
 from sharegroup.client.records.arrow_modules import arrow
 from sharegroup.client.share.life import ShareLife
 from sharegroup.client.share.parts import ShareParts
 from sharegroup.model.ids import TopicPartition
+from sharegroup.model.limits import PAUSE_MS_MAX
 
 if TYPE_CHECKING:
     from sharegroup.client.share.arrow_batches import Answers, ArrowRows
@@ -24,18 +25,41 @@ class ConsumerDecisions:
 
     def __init__(self, parts: ShareParts, life: ShareLife) -> None:
         self._holdings = parts.holdings
+        self._reasons = parts.member.reasons
+        self._pauses = parts.member.pauses
         self._life = life
 
-    def decide(self, records: Sequence[Record[Any, Any] | ArrowRows], kind: AckType) -> None:
-        """One answer for all these records."""
+    def decide(
+        self,
+        records: Sequence[Record[Any, Any] | ArrowRows],
+        kind: AckType,
+        reason: str | None = None,
+        delay_ms: int | None = None,
+    ) -> None:
+        """One answer for all these records, why, and how long they are to rest.
+
+        Raises:
+            ValueError: ``delay_ms`` is below 0, or over PAUSE_MS_MAX.
+        """
         self._life.check_usable()
+        if delay_ms is not None and not 0 <= delay_ms <= PAUSE_MS_MAX:
+            raise ValueError(f"delay_ms is {delay_ms}: 0 to {PAUSE_MS_MAX} is possible")
+        single = [one for one in records if isinstance(one, Record)]
         tables = [one for one in records if not isinstance(one, Record)]
-        if not tables:
-            self._holdings.decide(records, kind)
-            return
-        self._holdings.decide((one for one in records if isinstance(one, Record)), kind)
-        for one in tables:
-            arrow(ARROW_BATCHES).answer_rows(self._holdings, one, kind)
+        self._holdings.decide(single, kind)
+        answered = [
+            (delivery_of(one).partition, one.offset)
+            for one in (single if reason is not None or delay_ms is not None else ())
+        ]
+        for table in tables:
+            for partition, offsets in arrow(ARROW_BATCHES).answer_rows(self._holdings, table, kind):
+                if reason is not None or delay_ms is not None:
+                    answered += [(partition, offset) for offset in offsets.tolist()]
+        for partition, offset in answered:
+            if reason is not None:
+                self._reasons.note(partition, offset, reason)
+            if delay_ms is not None:
+                self._pauses.note(partition, offset, delay_ms)
 
     def acknowledge(self, record: Record[Any, Any] | ArrowRows, kind: AckType | Answers) -> None:
         """The answer for a record, or the answers for Arrow rows."""

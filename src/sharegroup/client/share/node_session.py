@@ -14,6 +14,7 @@ from typing import Any, Final
 from sharegroup.client.core.access_errors import error_on
 from sharegroup.client.core.acknowledgements import AcknowledgedRange
 from sharegroup.client.core.fetched import Acknowledged, FetchedPartition, Lease, LockedRange
+from sharegroup.client.core.offset_notes import OffsetNotes
 from sharegroup.client.core.share_session import Acknowledgements, FetchLimits, ShareSession
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.share.metrics import ShareConsumerMetrics
@@ -60,11 +61,13 @@ class NodeSession:
         member_id: str,
         metrics: ShareConsumerMetrics,
         displaced: Callable[[], None],
+        reasons: OffsetNotes[str],
+        pauses: OffsetNotes[int],
     ) -> None:
         self.node_id = node_id
         self.lock_timeout_ms: int | None = None
         self._cluster = cluster
-        self._session = ShareSession(group_id, member_id)
+        self._session = ShareSession(group_id, member_id, reasons, pauses)
         self._metrics = metrics
         self._lease = Lease(node_id)
         self._turn = asyncio.Lock()

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 
+from sharegroup.client.core.offset_notes import OffsetNotes
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.share.metrics import ShareConsumerMetrics
 from sharegroup.client.share.node_session import NodeSession
@@ -30,12 +31,16 @@ class NodeSessions:
         member_id: str,
         metrics: ShareConsumerMetrics,
         displaced: Callable[[], None],
+        reasons: OffsetNotes[str],
+        pauses: OffsetNotes[int],
     ) -> None:
         self._cluster = cluster
         self._group_id = group_id
         self._member_id = member_id
         self._metrics = metrics
         self._displaced = displaced
+        self._reasons = reasons
+        self._pauses = pauses
         self._sessions: dict[int, NodeSession] = {}
 
     def __iter__(self) -> Iterator[NodeSession]:
@@ -51,6 +56,8 @@ class NodeSessions:
                 self._member_id,
                 self._metrics,
                 self._displaced,
+                self._reasons,
+                self._pauses,
             )
         return session
 
@@ -69,6 +76,10 @@ class NodeSessions:
     def leader(self, partition: TopicIdPartition) -> int | None:
         """The node that leads a partition, as far as known."""
         return self._cluster.metadata.leader(partition)
+
+    def is_open(self, node_id: int | None) -> bool:
+        """Whether the session with this node is open; None: there is no such node."""
+        return node_id is not None and node_id in self._sessions and self._sessions[node_id].open
 
     async def by_node(
         self, partitions: Iterable[TopicIdPartition], *, wait_s: float | None = None

@@ -20,7 +20,7 @@ from sharegroup.client.share.committer import AcknowledgementCommitter
 from sharegroup.client.share.fetcher import ShareFetcher, ShareFetchSettings
 from sharegroup.client.share.loop_exits import LoopExits
 from sharegroup.client.share.receiver import Receiver
-from sharegroup.client.share.settings import ShareSettings
+from sharegroup.client.share.settings import CheckedShareConsumerSettings
 from sharegroup.client.share.share_member import ShareMember
 from sharegroup.client.wakeup import WakeupCall
 
@@ -29,7 +29,7 @@ from sharegroup.client.wakeup import WakeupCall
 class ShareParts:
     """The parts of one share consumer, one of each kind."""
 
-    settings: ShareSettings
+    settings: CheckedShareConsumerSettings
     cluster: Cluster
     owns_cluster: bool
     """The cluster was made for this consumer, and ends with it."""
@@ -46,7 +46,7 @@ class ShareParts:
 
 
 def share_parts(
-    topics: Iterable[str], settings: ShareSettings, cluster: Cluster | None = None
+    topics: Iterable[str], settings: CheckedShareConsumerSettings, cluster: Cluster | None = None
 ) -> ShareParts:
     """Make the parts of a share consumer. Nothing connects yet.
 

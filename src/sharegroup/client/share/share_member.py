@@ -18,6 +18,7 @@ from sharegroup.client.core.acknowledgements import (
 )
 from sharegroup.client.core.fetched import Acknowledged, FetchedPartition
 from sharegroup.client.core.membership import MemberState, ShareMembership
+from sharegroup.client.core.offset_notes import OffsetNotes
 from sharegroup.client.core.retry import PausesByKey
 from sharegroup.client.core.share_session import FetchLimits
 from sharegroup.client.network.cluster import Cluster
@@ -84,11 +85,26 @@ class ShareMember:
         self.metrics = ShareConsumerMetrics(lambda: asyncio.get_running_loop().time())
         """The metrics of this member."""
         self._heartbeats = Heartbeats(cluster, self._membership, self.metrics)
+        self.reasons = OffsetNotes[str]()
+        """Why records are given back."""
+        self.pauses = OffsetNotes[int]()
+        """How long released records are to rest, in milliseconds."""
         self._sessions = NodeSessions(
-            cluster, group_id, self.member_id, self.metrics, self._displaced
+            cluster,
+            group_id,
+            self.member_id,
+            self.metrics,
+            self._displaced,
+            self.reasons,
+            self.pauses,
         )
         self._acknowledger = Acknowledger(
-            cluster, self._sessions, lambda: self.assignment, on_acknowledged, self.metrics
+            cluster,
+            self._sessions,
+            lambda: self.assignment,
+            on_acknowledged,
+            self.metrics,
+            (self.reasons, self.pauses),
         )
         self._checking: asyncio.Task[None] | None = None
         self._strict_node = -1
@@ -417,6 +433,10 @@ class ShareMember:
         """Whether another node leads the partition now: the locks from ``node_id`` are gone."""
         leader = self._sessions.leader(partition)
         return leader is not None and leader != node_id
+
+    def is_served(self, partition: TopicIdPartition) -> bool:
+        """Whether the partition's leader is known and has answered this member's last request."""
+        return self._sessions.is_open(self._sessions.leader(partition))
 
     async def commit(self, wait_s: float | None = None) -> AckOutcomes:
         """Send queued acknowledgements and await all outcomes, also of requests under way. None is
