@@ -15,11 +15,11 @@ from sharegroup.testing import broker
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "worker.md").read_text()
-PROGRAMS = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.DOTALL)
+PROGRAMS = re.findall(r"```python\n((?:(?!```).)*)```\n\n```text\n(.*?)```", PAGE, re.DOTALL)
 
 
 def test_every_program_is_found() -> None:
-    assert len(PROGRAMS) == PAGE.count("```python") == 2
+    assert len(PROGRAMS) == PAGE.count("```python") - PAGE.count("<!-- file: ") == 3
 
 
 @pytest.mark.parametrize("number", range(len(PROGRAMS)))
@@ -42,10 +42,12 @@ def test_a_program(number: int, tmp_path: Path) -> None:
 def test_every_figure_is_on_the_page() -> None:
     names = {
         name
-        for _, name in WorkerMetrics(lambda: 0.0).read(slots=1, running=0, waiting=0, resting=0)
+        for _, name in WorkerMetrics(lambda: 0.0).read(
+            slots=1, running=0, waiting=0, resting=0, kept=0
+        )
     }
     rows = PAGE.partition("## Figures")[2]
     assert (
-        set(re.findall(r"`([a-z-]+-(?:total|slots|flight|avg|max)|waiting|resting)`", rows))
+        set(re.findall(r"`([a-z-]+-(?:total|slots|flight|avg|max)|waiting|resting|kept)`", rows))
         == names
     )

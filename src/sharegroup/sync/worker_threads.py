@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from sharegroup.client.core.record import ReadRecord
-from sharegroup.client.worker.slots import PlainHandler
+from sharegroup.client.worker.handling import PlainHandler
 
 Handler = Callable[[Any], object]
 _Job = tuple[ReadRecord[Any, Any, Any], "asyncio.Future[None]"]

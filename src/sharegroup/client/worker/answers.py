@@ -13,12 +13,16 @@ from sharegroup.client.core.held_deliveries import Holdings
 from sharegroup.client.core.record import Record, delivery_of
 from sharegroup.client.share.committer import AcknowledgementCommitter
 from sharegroup.client.share.share_member import ShareMember
-from sharegroup.model.errors import InvalidRecordState
+from sharegroup.model.errors import InvalidRecordState, RetriableError
+from sharegroup.model.ids import TopicIdPartition
 
 log = logging.getLogger("sharegroup.worker")
 
 _GATHER_S: Final = 0.02
 """Answers that are given within this time, in seconds, are sent together, or ride on a fetch."""
+
+_Given = tuple[Record, AckType, str | None]
+"""A record, its answer, and the reason."""
 
 
 class WorkerAnswers:
@@ -37,6 +41,8 @@ class WorkerAnswers:
     Attributes:
         ordered: the group has order per key.
         on_answered: called with each outcome.
+        on_unconfirmed: called with each answer that the broker has not confirmed, because the
+            connection or session was lost: its record, its kind and its reason.
     """
 
     def __init__(
@@ -52,15 +58,22 @@ class WorkerAnswers:
         self._on_late = on_late
         self.ordered = False
         self.on_answered: Callable[[Iterable[Acknowledged]], None] = lambda _outcomes: None
+        self.on_unconfirmed: Callable[[Record, AckType, str | None], None] = _ignore
+        self._given: dict[TopicIdPartition, dict[int, _Given]] = {}
+        """The answers without an outcome."""
         self._timer: asyncio.TimerHandle | None = None
         self._again: set[asyncio.Task[None]] = set()
 
-    def give(self, record: Record, kind: AckType) -> bool:
-        """Acknowledge the record. Returns False if its lock is gone with its session; then nothing
-        is sent."""
-        if delivery_of(record).lease.lost:
+    def give(self, record: Record, kind: AckType, reason: str | None = None) -> bool:
+        """Acknowledge the record, and say why. Returns False if its lock is gone with its session;
+        then nothing is sent."""
+        delivery = delivery_of(record)
+        if delivery.lease.lost:
             return False
-        delivery_of(record).decide(record.offset, kind)
+        delivery.decide(record.offset, kind)
+        self._given.setdefault(delivery.partition, {})[record.offset] = (record, kind, reason)
+        if reason is not None:
+            self._member.reasons.note(delivery.partition, record.offset, reason)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_GATHER_S, self._send)
         return True
@@ -77,6 +90,7 @@ class WorkerAnswers:
     def outcome(self, outcome: Acknowledged) -> None:
         """Take the broker's outcome of some answers."""
         self.on_answered([outcome])
+        given = self._settled(outcome)
         if outcome.error is None:
             return
         said = _each(outcome)
@@ -88,7 +102,23 @@ class WorkerAnswers:
             task.add_done_callback(self._again.discard)
         elif said:
             log.info("%d acknowledgements came too late: %s", len(said), outcome.error)
+            if isinstance(outcome.error, RetriableError):
+                for one in given:
+                    self.on_unconfirmed(*one)
             self._on_late(len(said))
+
+    def _settled(self, outcome: Acknowledged) -> list[_Given]:
+        """The answers that this is the outcome of; they wait for none any more."""
+        waiting = self._given.get(outcome.partition, {})
+        found = [
+            waiting.pop(offset)
+            for one in outcome.ranges
+            for offset in range(one.first, one.last + 1)
+            if offset in waiting
+        ]
+        if not waiting:
+            self._given.pop(outcome.partition, None)
+        return found
 
     async def _say_again(self, outcome: Acknowledged, said: list[tuple[int, int]]) -> None:
         for offset, kind in said:
@@ -104,6 +134,10 @@ class WorkerAnswers:
         await self._member.commit()
         while self._again:
             await asyncio.wait(self._again)
+
+
+def _ignore(_record: Record, _kind: AckType, _reason: str | None) -> None:
+    """Nobody keeps it."""
 
 
 def _each(outcome: Acknowledged) -> list[tuple[int, int]]:

@@ -5,13 +5,30 @@ failures than somebody can read.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Sequence
 from typing import Final
 
 log = logging.getLogger("sharegroup.worker")
 
 WINDOW_S: Final = 10.0
 PER_WINDOW_MAX: Final = 20
+NAMES_MAX: Final = 5
+"""How many records one log line names."""
+
+
+def said_of(error: BaseException, *, with_traceback: bool = False) -> str:
+    """What a dead letter says of an exception: its type and text, or its traceback."""
+    if with_traceback:
+        return "".join(traceback.format_exception(error)).rstrip()
+    text = str(error)
+    return f"{type(error).__qualname__}: {text}" if text else type(error).__qualname__
+
+
+def named(names: Sequence[str]) -> str:
+    """Some of these names, and how many more there are."""
+    more = f" and {len(names) - NAMES_MAX} more" if len(names) > NAMES_MAX else ""
+    return ", ".join(names[:NAMES_MAX]) + more
 
 
 class FailureLog:

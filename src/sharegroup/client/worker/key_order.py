@@ -56,6 +56,10 @@ class Lines:
         self.behind_count += len(line) > 1
         return len(line) == 1
 
+    def is_free(self, record: Record) -> bool:
+        """Whether the worker holds no record of this record's line."""
+        return self._key(record) not in self._lines
+
     def behind(self, record: Record) -> list[Work]:
         """The records of this record's line that come after it. The record itself need not be in
         the line."""

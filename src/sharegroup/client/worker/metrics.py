@@ -27,6 +27,8 @@ class WorkerMetrics:
         released: records that were given back untried or unfinished when the worker ended.
         lost: records whose lock was lost before their answer reached the broker.
         damaged: record batches that could not be read.
+        kept_answered: kept results that have answered for a record that came back.
+        kept_dropped: kept results whose record did not come back in time.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -41,6 +43,8 @@ class WorkerMetrics:
         self.released = 0
         self.lost = 0
         self.damaged = 0
+        self.kept_answered = 0
+        self.kept_dropped = 0
         self._times = Sensor()
         self._longest_s = 0.0
 
@@ -49,7 +53,7 @@ class WorkerMetrics:
         self._times.record(seconds * 1000, self._now())
         self._longest_s = max(self._longest_s, seconds)
 
-    def read(self, *, slots: int, running: int, waiting: int, resting: int) -> Metrics:
+    def read(self, *, slots: int, running: int, waiting: int, resting: int, kept: int) -> Metrics:
         """All values by (group, name)."""
         now = self._now()
         values = {
@@ -62,10 +66,13 @@ class WorkerMetrics:
             "released-total": self.released,
             "lost-locks-total": self.lost,
             "damaged-batches-total": self.damaged,
+            "kept-answered-total": self.kept_answered,
+            "kept-dropped-total": self.kept_dropped,
             "in-flight": running,
             "idle-slots": max(0, slots - running),
             "waiting": waiting,
             "resting": resting,
+            "kept": kept,
             "handler-time-avg": self._times.average(now),
             "handler-time-max": self._times.maximum(now),
         }
@@ -78,6 +85,7 @@ class WorkerMetrics:
         return (
             f"{seconds:.1f} s: handled {self.handled}, failed {self.failed}, "
             f"retried {self.retried}, dead-lettered {self.dead_lettered}, "
-            f"rejected {self.rejected}, released {self.released}, locks lost {self.lost}; "
+            f"rejected {self.rejected}, released {self.released}, locks lost {self.lost}, "
+            f"kept results used {self.kept_answered}, dropped {self.kept_dropped}; "
             f"a handler took {average:.0f} ms on average, {self._longest_s * 1000:.0f} ms at most"
         )

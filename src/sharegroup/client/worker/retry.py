@@ -17,6 +17,9 @@ log = logging.getLogger("sharegroup.worker")
 _LIMIT_DEFAULT: Final = 5
 _KNOWS_ORDER: Final = "share.blocked.records"
 """The feature of a broker whose groups may have order per key."""
+WRITES_LETTERS: Final = "share.dead.letters"
+"""The feature of a broker that writes dead letters and loses none."""
+_LETTERS_TOPIC: Final = "errors.deadletterqueue.topic.name"
 
 
 class Reject(Exception):
@@ -72,28 +75,47 @@ class Deliveries(NamedTuple):
     ``attempts``: the worker gives up on a record that fails at this delivery count.
     ``renewable``: locks may be renewed.
     ``ordered``: the records of a key are to be handled in order (``share.ordering=key``).
+    ``letters_topic``: where the broker writes dead letters, with what the worker says; None: it
+    writes none.
     """
 
     limit: int
     attempts: int
     renewable: bool
     ordered: bool = False
+    letters_topic: str | None = None
 
 
 async def deliveries_of(
-    cluster: Cluster, group_id: str, retry: Backoff, *, dead_letters: bool
+    cluster: Cluster, group_id: str, retry: Backoff, *, dead_letter: str | None
 ) -> Deliveries:
     """Read the group's settings.
 
-    With dead letters, one delivery is reserved: if the last delivery ends without an
-    acknowledgement, for instance because the worker is killed, the broker archives the record
-    silently.
+    If the worker writes dead letters itself, one delivery is reserved: if the last delivery ends
+    without an acknowledgement, for instance because the worker is killed, the broker archives the
+    record silently. A broker that writes the dead letters needs no such reserve.
+
+    Args:
+        dead_letter: the topic for the worker's own dead letters.
+
+    Raises:
+        ConfigError: the broker writes the group's dead letters to another topic.
     """
-    limit, renewable, ordered = await _group_settings(cluster, group_id)
-    usable = max(1, limit - 1) if dead_letters else limit
+    limit, renewable, ordered, topic = await _group_settings(cluster, group_id)
+    if topic is not None and WRITES_LETTERS not in cluster.features:
+        if dead_letter is not None and _KNOWS_ORDER not in cluster.features:
+            log.warning("Apache Kafka writes dead letters of %s to %s, too", group_id, topic)
+        topic = None
+    if topic is not None and dead_letter not in (None, topic):
+        raise ConfigError(
+            f"dead_letter is {dead_letter!r}, but the broker writes the dead letters of {group_id} "
+            f"to {topic!r}: leave dead_letter out, or clear the group's {_LETTERS_TOPIC}"
+        )
+    reserves = dead_letter is not None and topic is None
+    usable = max(1, limit - 1) if reserves else limit
     attempts = usable if retry.attempts is None else retry.attempts
     if attempts > usable:
-        reserve = ", and keeps the last for the dead letter" if dead_letters else ""
+        reserve = ", and keeps the last for the dead letter" if reserves else ""
         log.warning(
             "attempts is %d, but the group %s delivers a record %d times%s: a record is given up "
             "after %d; raise share.delivery.count.limit for more",
@@ -103,11 +125,12 @@ async def deliveries_of(
             reserve,
             usable,
         )
-    return Deliveries(limit, min(attempts, usable), renewable, ordered)
+    return Deliveries(limit, min(attempts, usable), renewable, ordered, topic)
 
 
-async def _group_settings(cluster: Cluster, group_id: str) -> tuple[int, bool, bool]:
-    """The delivery limit, whether locks may be renewed, and whether there is order per key.
+async def _group_settings(cluster: Cluster, group_id: str) -> tuple[int, bool, bool, str | None]:
+    """The delivery limit, whether locks may be renewed, whether there is order per key, and the
+    topic of the group's dead letters.
 
     If the client may not read the group's settings, it keeps the order, provided that the broker
     knows order per key. That is never wrong, and costs only that records of one key are not handled
@@ -130,9 +153,11 @@ async def _group_settings(cluster: Cluster, group_id: str) -> tuple[int, bool, b
             _LIMIT_DEFAULT,
             ", and handling the records of a key in order" if ordered else "",
         )
-        return _LIMIT_DEFAULT, True, ordered
+        return _LIMIT_DEFAULT, True, ordered, None
     renew = group.get("share.renew.acknowledge.enable")
     count = int(limit.value) if limit is not None and limit.value else _LIMIT_DEFAULT
     ordering = group.get("share.ordering")
     ordered = ordering is not None and ordering.value == "key"
-    return count, renew is None or renew.value != "false", ordered
+    letters = group.get(_LETTERS_TOPIC)
+    topic = letters.value or None if letters is not None else None
+    return count, renew is None or renew.value != "false", ordered, topic

@@ -30,9 +30,11 @@ class WorkerSettings:
     retry: Backoff | None = None
     dead_letter: str | None = None
     create_dead_letter: bool = False
+    dead_letter_traceback: bool = False
     fatal: Sequence[type[Exception]] = ()
     timeout_s: float | None = None
     drain_s: float = 30.0
+    cancel_when_lost: bool | None = None
     signals: Sequence[signal.Signals] = SIGNALS
     given_up_at_once: tuple[type[Exception], ...] = field(init=False)
 
@@ -47,6 +49,13 @@ class WorkerSettings:
         if self.create_dead_letter and self.dead_letter is None:
             raise ConfigError("create_dead_letter needs dead_letter, the name of the topic")
         object.__setattr__(self, "given_up_at_once", (Reject, *self.fatal))
+
+    def keeps_results(self, *, ordered: bool) -> bool:
+        """Whether handlers go on when the locks are gone with the connection. With order per key
+        they do not unless that is asked for: what ends late could undo a later record of the key,
+        which another member has handled meanwhile.
+        """
+        return not (ordered if self.cancel_when_lost is None else self.cancel_when_lost)
 
     @property
     def ahead(self) -> int:

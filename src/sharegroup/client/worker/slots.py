@@ -6,13 +6,14 @@
                                    ├─ raised ─▶ resting, its pause is over ─▶ RELEASE
                                    └─ raised for the last time ─▶ dead letter ─▶ REJECT
 
-All of them keep their locks. Each gets one answer; a record whose lock is lost gets none.
+All of them keep their locks. Each gets one answer; a record whose lock is lost gets none. If the
+lock is lost with the connection or session, the handler goes on, and its result is kept for the
+record's return (:mod:`~sharegroup.client.worker.kept`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import random
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -21,30 +22,24 @@ from typing import Final
 
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.client.core.record import Record, delivery_of
-from sharegroup.client.records.decode import Decoding, deserialized
+from sharegroup.client.records.decode import Decoding
 from sharegroup.client.worker.answers import WorkerAnswers
 from sharegroup.client.worker.dead_letters import DeadLetters
-from sharegroup.client.worker.failures import FailureLog
+from sharegroup.client.worker.failures import FailureLog, named, said_of
+from sharegroup.client.worker.handling import Handling
+from sharegroup.client.worker.kept import Kept, KeptResults
 from sharegroup.client.worker.key_order import BEHIND_MAX, Lines
 from sharegroup.client.worker.metrics import WorkerMetrics
 from sharegroup.client.worker.retry import Backoff, Deliveries
 from sharegroup.client.worker.settings import Handler, WorkerSettings
 from sharegroup.client.worker.work import Work
-from sharegroup.model.errors import ConfigError, SharegroupError
+from sharegroup.model.errors import SharegroupError
 from sharegroup.model.ids import TopicIdPartition
 
 RESTING_MAX: Final = 500
 """With this many records resting, fetching stops: if all records fail, more would fail too."""
-NAMES_MAX: Final = 5
-"""How many records one log line names."""
 _BEFORE_LOCK_ENDS_S: Final = 1.0
 """If locks cannot be renewed, a record's rest ends this many seconds before its lock expires."""
-
-
-class PlainHandler(ConfigError):
-    """The handler is of the wrong kind: a plain function for asyncio, or a coroutine function for
-    threads.
-    """
 
 
 class DeliveriesUsedUp(Exception):
@@ -60,10 +55,11 @@ class Slots:
         handler: awaited with each record.
         decoding: the consumer's deserializers.
         answers: sends the answers.
-        letters: produces dead letters; None: there is no dead-letter topic.
+        letters: produces dead letters; None: there are none, or the broker writes them.
         deliveries: the deliveries that the group allows.
         chance: the jitter of pauses.
         renewing: whether locks are being renewed.
+        is_served: whether the leader of a partition answers.
         interruptible: cancelling the handler's task ends the handler.
 
     Attributes:
@@ -84,15 +80,15 @@ class Slots:
         metrics: WorkerMetrics,
         chance: random.Random,
         renewing: Callable[[], bool],
+        is_served: Callable[[TopicIdPartition], bool],
         interruptible: bool,
     ) -> None:
         self.changed = asyncio.Event()
         self.failure: BaseException | None = None
         self.overdue: Callable[[], int] = lambda: 0
-        self._handler = handler
+        self._handling = Handling(handler, settings.timeout_s, decoding, metrics)
         self._settings = settings
         self._retry = settings.retry or Backoff()
-        self._decoding = decoding
         self._answers = answers
         self._letters = letters
         self._deliveries = deliveries
@@ -109,6 +105,16 @@ class Slots:
         self.lines = Lines(ordered=deliveries.ordered)
         self._running: set[Work] = set()
         self._resting: set[Work] = set()
+        self._kept = KeptResults(
+            wanted=settings.keeps_results(ordered=deliveries.ordered),
+            ordered=deliveries.ordered,
+            metrics=metrics,
+            failures=self._failures,
+            now=self._now,
+            is_served=is_served,
+            cancel=self._cancel,
+        )
+        answers.on_unconfirmed = self._kept.keep_answer
 
     # --- records come -----------------------------------------------------------------------------
 
@@ -127,22 +133,29 @@ class Slots:
         """Records that failed and are not yet given back."""
         return len(self._resting)
 
+    @property
+    def kept(self) -> int:
+        """Records whose locks are gone, and whose handlers run or have left a result."""
+        return len(self._kept)
+
     def room(self) -> int:
         """How many records to fetch now. 0 until half of the waiting records have a slot, so that
         a fetch brings several records. Records that wait for an earlier one of their key do not
-        count here, so that a key whose record rests holds up no other key.
+        count here, so that a key whose record rests holds up no other key. Nor do handlers without
+        a lock: a fetch may bring their records back.
         """
         settings = self._settings
         if len(self._resting) >= RESTING_MAX or len(self._waiting) > settings.ahead // 2:
             return 0
         if self.lines.behind_count >= BEHIND_MAX:
             return 0
-        return max(0, settings.concurrency + settings.ahead - self.busy - len(self._waiting))
+        locked = self.busy - self._kept.running + len(self._waiting)
+        return max(0, settings.concurrency + settings.ahead - locked)
 
     def take(self, records: Iterable[Record]) -> None:
         """Take records that were fetched."""
         for record in records:
-            work, place = Work(record), _place(record)
+            place = _place(record)
             if place in self._works:
                 # Its lock is gone, otherwise the record would not have come again.
                 self._lose(self._works[place])
@@ -151,10 +164,30 @@ class Slots:
                 continue
             for later in self.lines.behind(record):
                 self._lose(later)  # had it kept its lock, this one would not have come
+            kept = self._kept.take(record, first=self.lines.is_free(record))
+            if kept is not None and kept.work is not None:
+                work = kept.work  # its handler runs for this delivery from now on
+                work.record, work.lost = record, False
+            else:
+                work = Work(record)
             self._works[place] = work
-            if self.lines.add(work):
+            if self.lines.add(work) and kept is None:
                 self._waiting.append(work)
+            elif kept is not None and kept.work is None:
+                self._settle(work, kept)
         self.fill()
+
+    def _settle(self, work: Work, kept: Kept) -> None:
+        """The record has come back, and its handler has already ended."""
+        work.error = kept.error
+        if kept.answer is not None:
+            self._answer(work, kept.answer, kept.reason)
+        elif kept.final:
+            work.giving_up = True
+            self._waiting.append(work)  # a dead letter may be due, which takes a slot
+        else:
+            work.again = True
+            self._rest(work, max(0.0, kept.due - self._now()))
 
     def fill(self) -> None:
         """Start handlers while there are slots and records."""
@@ -184,13 +217,14 @@ class Slots:
     # --- handlers ---------------------------------------------------------------------------------
 
     async def _run(self, work: Work) -> None:
-        if self._is_last(work):
+        if work.giving_up or self._is_last(work):
             error = work.error or DeliveriesUsedUp(
                 f"{work.record.delivery_count - 1} deliveries ended without an acknowledgement"
             )
             await self._give_up(work, error)
             return
-        failure = await self._failure_of(work)
+        work.again, work.error = False, None
+        failure = await self._handling.failure_of(work)
         if failure is None:
             if self._answer(work, AckType.ACCEPT):
                 self._metrics.handled += 1
@@ -204,49 +238,31 @@ class Slots:
         limit = self._deliveries.limit
         return self._letters is not None and work.record.delivery_count >= limit > 1
 
-    async def _failure_of(self, work: Work) -> Exception | None:
-        """Run the handler. Returns what it raised; None: it returned."""
-        limit_s = self._settings.timeout_s
-        began = self._now()
-        try:
-            async with asyncio.timeout(limit_s) as limit:
-                awaited = self._handler(deserialized(work.record, self._decoding))
-                if not inspect.isawaitable(awaited):
-                    raise PlainHandler(
-                        "the handler of ShareConsumer.run must be a coroutine function (async "
-                        "def); sharegroup.sync runs plain functions, in threads"
-                    )
-                await awaited
-        except PlainHandler:
-            raise
-        except asyncio.CancelledError:
-            if work.cancelled:
-                raise
-            return RuntimeError("the handler cancelled itself")
-        except Exception as error:  # noqa: BLE001  # the application's code may raise anything
-            if isinstance(error, TimeoutError) and limit.expired():
-                return TimeoutError(f"the handler took longer than {limit_s} s")
-            return error
-        finally:
-            self._metrics.handler_took(self._now() - began)
-        return None
-
     async def _failed(self, work: Work, error: Exception) -> None:
         self._metrics.failed += 1
         count, attempts = work.record.delivery_count, self._deliveries.attempts
         what = f"{work.name} failed, delivery {count} of {attempts}"
         if isinstance(error, self._settings.given_up_at_once) or count >= attempts:
-            letters = self._letters
-            end = "it is rejected" if letters is None else f"it is sent to {letters.topic}"
-            self._failures.note(f"{what}: {end}", error)
+            work.giving_up = True
+            self._failures.note(f"{what}: {self._end()}", error)
             await self._give_up(work, error)
             return
         pause_s = self._retry.pause_s(count, self._chance)
         self._failures.note(f"{what}: it is released in {pause_s:.1f} s", error)
+        work.error = error
         self._rest(work, pause_s)
 
+    def _end(self) -> str:
+        """What becomes of a record that is given up."""
+        if self._letters is not None:
+            return f"it is sent to {self._letters.topic}"
+        topic = self._deliveries.letters_topic
+        return f"it is rejected, and the broker sends it to {topic}" if topic else "it is rejected"
+
     async def _give_up(self, work: Work, error: Exception) -> None:
+        work.error = error
         if work.lost:
+            self._kept.failed(work, final=True)
             return
         if self._letters is None:
             if self._answer(work, AckType.REJECT):
@@ -280,6 +296,7 @@ class Slots:
 
     def _rest(self, work: Work, pause_s: float) -> None:
         if work.lost:
+            self._kept.failed(work, final=work.giving_up, due=self._now() + pause_s)
             return
         if not self._renewing():
             lock_s = delivery_of(work.record).deadline - self._now()
@@ -294,8 +311,10 @@ class Slots:
         self._resting.discard(work)
         if self._draining:
             self._give_back(work)
-        elif self._is_last(work):
-            self._waiting.append(work)  # for its dead letter: a release would archive the record
+        elif work.again or self._is_last(work):
+            # Either its pause began in an earlier delivery, or it is for its dead letter: a release
+            # would archive the record.
+            self._waiting.append(work)
         elif self._answer(work, AckType.RELEASE):
             self._metrics.retried += 1
         self.fill()
@@ -310,17 +329,25 @@ class Slots:
 
     # --- answers and locks ------------------------------------------------------------------------
 
-    def _answer(self, work: Work, kind: AckType) -> bool:
+    def _answer(self, work: Work, kind: AckType, reason: str | None = None) -> bool:
+        """Give the answer. If the lock is lost, returns whether the answer is kept."""
+        reason = reason or self._reason(work, kind)
+        if not work.lost and not self._answers.give(work.record, kind, reason):
+            self._lose(work, with_session=True)
         if work.lost:
-            return False
-        if not self._answers.give(work.record, kind):
-            self._lose(work)
-            return False
+            return self._kept.ended(work, kind, reason)
         if kind is AckType.RELEASE:
             self.lines.released(work.record)
             self._drop_behind(work)
         self._forget(work)
         return True
+
+    def _reason(self, work: Work, kind: AckType) -> str | None:
+        """What the broker's dead letter says of the record; None: nothing failed, or there is no
+        such letter."""
+        if kind is AckType.ACCEPT or work.error is None or not self._deliveries.letters_topic:
+            return None
+        return said_of(work.error, with_traceback=self._settings.dead_letter_traceback)
 
     def _drop_behind(self, work: Work) -> None:
         """Drop the later records of this record's line: the broker takes them back with it, and
@@ -340,15 +367,19 @@ class Slots:
 
     def look_for_lost(self) -> None:
         """Lose the records that were locked in sessions that are gone."""
+        self._kept.expire()
         gone = [one for one in self._works.values() if delivery_of(one.record).lease.lost]
-        for work in gone:
-            self._lose(work)
+        kept = [work.name for work in gone if self._lose(work, with_session=True)]
         if gone:
-            names = ", ".join(work.name for work in gone[:NAMES_MAX])
-            more = f" and {len(gone) - NAMES_MAX} more" if len(gone) > NAMES_MAX else ""
+            names = named([work.name for work in gone])
+            end = "these records are redelivered"
+            if kept:
+                end += (
+                    f"; the results of {named(kept)} are kept, and answer for their records if "
+                    "these come back to this worker"
+                )
             self._failures.note(
-                f"the connection or session was lost, and the locks of {names}{more} with it: "
-                "these records are redelivered"
+                f"the connection or session was lost, and the locks of {names} with it: {end}"
             )
 
     def lose(self, partition: TopicIdPartition, offset: int) -> None:
@@ -358,24 +389,43 @@ class Slots:
             self._lose(work)
             self._failures.note(f"the lock of {work.name} was lost: the record is redelivered")
 
-    def _lose(self, work: Work) -> None:
-        """Cancel the handler: another member has the record, or will get it."""
+    def _lose(self, work: Work, *, with_session: bool = False) -> bool:
+        """Another member has the record, or will get it. Its handler is cancelled. If the lock is
+        gone because the session is, its handler goes on, or the result stays. Returns whether it
+        does.
+        """
         if work.lost:
-            return
+            return False
         work.lost = True
         self._metrics.lost += 1
         self._answers.forget(work.record)
         self._drop_behind(work)
         self._forget(work)
+        kept = with_session and self._keep(work)
         if work in self._waiting:
             self._waiting.remove(work)
         if work.timer is not None:
             work.timer.cancel()
             self._resting.discard(work)
+        if not kept:
+            self._cancel(work)
+        self.changed.set()
+        return kept
+
+    def _keep(self, work: Work) -> bool:
+        if work.task is not None:
+            return not work.cancelled and self._kept.keep_running(work)
+        if work.giving_up:
+            return self._kept.keep_failed(work, final=True, due=0.0)
+        if work in self._resting and work.timer is not None:
+            return self._kept.keep_failed(work, final=False, due=work.timer.when())
+        return False
+
+    def _cancel(self, work: Work) -> None:
+        work.lost = True
         if work.task is not None and self._interruptible and not work.burying:
             work.cancelled = True
             work.task.cancel()
-        self.changed.set()
 
     # --- the end ----------------------------------------------------------------------------------
 
@@ -393,7 +443,7 @@ class Slots:
         staying = deque[Work]()
         while self._waiting:
             work = self._waiting.popleft()
-            if work.record.delivery_count >= self._deliveries.limit:
+            if work.giving_up or work.record.delivery_count >= self._deliveries.limit:
                 staying.append(work)
             else:
                 self._give_back(work)
@@ -433,6 +483,10 @@ class Slots:
         """The consumer is about to release all records that are left."""
         self._metrics.released += len(self._works)
         self._works.clear()
+
+    def say_kept(self) -> None:
+        """The worker has ended: say which results are lost."""
+        self._kept.end()
 
 
 def _place(record: Record) -> tuple[TopicIdPartition, int]:

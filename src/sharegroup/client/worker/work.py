@@ -15,10 +15,12 @@ class Work:
     Attributes:
         task: handles it, while it runs.
         timer: ends its rest.
-        error: why the worker gave up on it, if its dead letter could not be produced.
+        error: why its handler failed, or why the worker gave up on it.
         burying: its dead letter is under way, which a lost lock should not interrupt.
         cancelled: the worker has cancelled the task.
         lost: its lock is gone.
+        giving_up: its handler has failed for the last time.
+        again: its handler runs again after the rest, in the same delivery.
     """
 
     record: Record
@@ -28,6 +30,8 @@ class Work:
     burying: bool = False
     cancelled: bool = False
     lost: bool = False
+    giving_up: bool = False
+    again: bool = False
 
     @property
     def name(self) -> str:

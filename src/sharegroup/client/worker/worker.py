@@ -108,6 +108,7 @@ class Worker:
             running=0 if slots is None else slots.busy,
             waiting=0 if slots is None else slots.waiting,
             resting=0 if slots is None else slots.resting,
+            kept=0 if slots is None else slots.kept,
         )
 
     async def run(self) -> None:
@@ -151,15 +152,12 @@ class Worker:
         parts.holdings.leave_to_worker()
         await self._life.start()
         self._life.stop_keeping_locks()  # the worker does it, and reports lost locks
-        if topic is not None:
+        deliveries = await deliveries_of(
+            parts.cluster, self._group_id, settings.retry or Backoff(), dead_letter=topic
+        )
+        if topic is not None and deliveries.letters_topic is None:
             self._letters = DeadLetters(parts.cluster, topic, self._group_id)
             await self._letters.start(create=settings.create_dead_letter)
-        deliveries = await deliveries_of(
-            parts.cluster,
-            self._group_id,
-            settings.retry or Backoff(),
-            dead_letters=topic is not None,
-        )
         log.info(
             "a worker in %s with %d slots: a record is given up after %d failed deliveries",
             self._group_id,
@@ -188,6 +186,7 @@ class Worker:
             metrics=self._metrics,
             chance=parts.cluster.random,
             renewing=lambda: keeper.renewing,
+            is_served=parts.member.is_served,
             interruptible=self._interruptible,
         )
         self._slots.overdue = self._overdue
@@ -313,6 +312,7 @@ class Worker:
                 await self._answered(limit_ms / 1000)
         self._parts.callback.watcher = None
         if self._slots is not None:
+            self._slots.say_kept()
             log.info("the worker in %s ended after %s", self._group_id, self._metrics.summary())
 
     async def _answered(self, limit_s: float) -> None:

@@ -1,0 +1,120 @@
+"""A worker in a group whose dead letters the broker writes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from sharegroup.client import Admin, Backoff, Consumer, Record, Reject
+from sharegroup.model.errors import ConfigError
+from sharegroup.testing import broker
+from sharegroup.testing.local_broker import LocalBroker
+from tests.client.worker_jobs import jobs, member, nothing, work
+from tests.client.working import WAIT_S, fresh, run
+
+AT_ONCE = Backoff(first_s=0.0)
+TOPIC_NAME = "errors.deadletterqueue.topic.name"
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[LocalBroker]:
+    with broker(configs={"auto.create.topics.enable": False}) as running:
+        yield running
+
+
+async def with_letters(kafka: LocalBroker, group: str) -> str:
+    """A dead-letter topic, with copies, for the group."""
+    topic = fresh("dlq.dead")
+    async with Admin(kafka.bootstrap) as admin:
+        await admin.create_topics(topic, configs={"errors.deadletterqueue.group.enable": "true"})
+        copies = {"errors.deadletterqueue.copy.record.enable": "true"}
+        await admin.alter_configs("group", group, {TOPIC_NAME: topic, **copies})
+    return topic
+
+
+async def letters(kafka: LocalBroker, topic: str, count: int) -> list[tuple[bytes, dict[str, str]]]:
+    """The values and added headers of the first letters."""
+    found: list[Record] = []
+    async with Consumer(
+        bootstrap_servers=kafka.bootstrap, auto_offset_reset="earliest"
+    ) as consumer:
+        consumer.assign([(topic, 0)])
+        async with asyncio.timeout(WAIT_S):
+            while len(found) < count:
+                found += await consumer.poll()
+    return [
+        (
+            one.value,
+            {
+                name.removeprefix("__dlq.errors."): (value or b"").decode()
+                for name, value in one.headers
+            },
+        )
+        for one in found
+    ]
+
+
+def test_the_letter_has_the_exception(kafka: LocalBroker, caplog: pytest.LogCaptureFixture) -> None:
+    topic, group = jobs(kafka, 3)
+
+    async def handler(record: Record) -> None:
+        if record.value == b"0":
+            raise Reject("no such customer")
+        if record.value == b"1":
+            raise KeyError("address")
+
+    async def scenario() -> None:
+        dead = await with_letters(kafka, group)
+        await work(
+            member(kafka, topic, group),
+            handler,
+            lambda m: m["rejected-total"] == 2 and m["handled-total"] == 1,
+            retry=AT_ONCE,
+            concurrency=1,
+            dead_letter=dead,
+        )
+        found = sorted(await letters(kafka, dead, 2))
+        assert [(value, said["message"], said["cause"]) for value, said in found] == [
+            (b"0", "Reject: no such customer", "rejected"),
+            (b"1", "KeyError: 'address'", "rejected"),
+        ]
+        assert [said["delivery.count"] for _, said in found] == ["1", "5"], "none is reserved"
+        assert f"it is rejected, and the broker sends it to {dead}" in caplog.text
+
+    run(scenario)
+
+
+def test_the_traceback_if_it_is_asked_for(kafka: LocalBroker) -> None:
+    topic, group = jobs(kafka, 1)
+
+    async def handler(record: Record) -> None:
+        raise Reject("no")
+
+    async def scenario() -> None:
+        dead = await with_letters(kafka, group)
+        await work(
+            member(kafka, topic, group),
+            handler,
+            lambda m: m["rejected-total"] == 1,
+            dead_letter_traceback=True,
+        )
+        ((_, said),) = await letters(kafka, dead, 1)
+        assert said["message"].startswith("Traceback (most recent call last):")
+        assert said["message"].endswith("Reject: no")
+        assert 'raise Reject("no")' in said["message"]
+
+    run(scenario)
+
+
+def test_another_topic_is_refused(kafka: LocalBroker) -> None:
+    topic, group = jobs(kafka, 1)
+
+    async def scenario() -> None:
+        dead = await with_letters(kafka, group)
+        consumer = member(kafka, topic, group)
+        with pytest.raises(ConfigError, match=f"writes the dead letters of {group} to '{dead}'"):
+            await consumer.run(nothing, dead_letter="dlq.others")
+
+    run(scenario)
