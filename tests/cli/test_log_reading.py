@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from sharegroup.cli.log_reading import LogReading, Spans
 from sharegroup.client import Admin, Consumer
+from sharegroup.client.log_reading import LogReading, Spans
 from sharegroup.model.errors import OffsetOutOfRange
 from sharegroup.model.ids import TopicPartition
 from sharegroup.testing import LocalBroker

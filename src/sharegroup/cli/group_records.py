@@ -35,7 +35,9 @@ DAMAGED: Final = "damaged"
 """Not a state of share groups: the log has lost the record, so it cannot be delivered."""
 BLOCKED: Final = "blocked"
 """Available, but waiting for an operator."""
-STATES: Final = (*(state.name.lower() for state in RecordState), DAMAGED, BLOCKED)
+ARCHIVING: Final = "archiving"
+"""Archived, but its dead letter is not written yet."""
+STATES: Final = (*(state.name.lower() for state in RecordState), DAMAGED, BLOCKED, ARCHIVING)
 
 
 def records(
@@ -65,8 +67,9 @@ def records(
 
     A line is a range of records in one state, with the member that holds them and the time left on
     its lock (lock ms). All records before the first line of a partition are finished; the last line
-    ends at the end of the log. The command is read-only. Apache Kafka does not report acquired
-    records: there they show as available.
+    ends at the end of the log. Apache Kafka shows acquired records as available.
+
+    Delayed: comes again in lock ms.
 
     Damaged: the log has lost these records on disk, and the group skips them; those that it has
     skipped already show too.
@@ -74,11 +77,12 @@ def records(
     Blocked: failed at the delivery limit, in a group with share.ordering.on.failure=block. The
     record's key waits until somebody says release or archive.
 
+    Archiving: archived, but the record's dead letter is not written yet. The reason is what its
+    consumer said, or else how it failed. The broker's log says what the letters wait for.
+
     Archived: not delivered any more. The reason is delivery-limit, rejected, damaged, or deleted
-    (by retention or DeleteRecords). The broker remembers the last 200 ranges of each partition with
-    their reasons, also before the start offset. After a restart, archived records show without a
-    reason, and those before the start offset do not show. The metric
-    sharegroup_archived_records_total counts all of them.
+    (by retention or DeleteRecords). The broker remembers the last 200 ranges of each partition
+    until it restarts, also before the start offset; sharegroup_archived_records_total counts all.
     """
 
     async def command() -> ExitCode:
@@ -146,6 +150,14 @@ def _rows(at: TopicPartition, records: PartitionRecords, log_end: int) -> list[d
     return sorted(rows, key=lambda row: int(row["first"]))
 
 
+def _state(one: RecordRange | None) -> str:
+    if one is None:
+        return DAMAGED
+    if one.blocked:
+        return BLOCKED
+    return ARCHIVING if one.archiving else one.state.name.lower()
+
+
 def _row(at: TopicPartition, first: int, last: int, one: RecordRange | None) -> dict[str, Any]:
     """A line of the table; the records are damaged if ``one`` is None."""
     return {
@@ -154,7 +166,7 @@ def _row(at: TopicPartition, first: int, last: int, one: RecordRange | None) -> 
         "first": first,
         "last": last,
         "records": last - first + 1,
-        "state": DAMAGED if one is None else BLOCKED if one.blocked else one.state.name.lower(),
+        "state": _state(one),
         "delivery_count": 0 if one is None else one.delivery_count,
         "member": None if one is None else one.member_id,
         "lock_ms": None if one is None else one.lock_ms,

@@ -1,5 +1,5 @@
-"""``sharegroup groups``: list, describe, records, release, archive, reset-offsets, delete-offsets,
-delete, set."""
+"""``sharegroup groups``: list, describe, records, release, archive, redrive, reset-offsets,
+delete-offsets, delete, set."""
 
 from __future__ import annotations
 
@@ -32,6 +32,9 @@ from sharegroup.cli.options import (
     verbs,
 )
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
+from sharegroup.cli.redrive import EPILOG as REDRIVE_EXAMPLES
+from sharegroup.cli.redrive import HELP as REDRIVE_HELP
+from sharegroup.cli.redrive import redrive
 from sharegroup.cli.settings import own_settings, parse_settings
 from sharegroup.cli.tables import print_json, print_line, print_rows, print_table
 from sharegroup.client.admin.admin import Admin
@@ -115,6 +118,7 @@ groups.command("describe", epilog=EXAMPLES)(describe)
 groups.command("records", epilog=EXAMPLES)(records)
 groups.command("release", epilog=DECISION_EXAMPLES)(release)
 groups.command("archive", epilog=DECISION_EXAMPLES)(archive)
+groups.command("redrive", help=REDRIVE_HELP, epilog=REDRIVE_EXAMPLES)(redrive)
 groups.command("reset-offsets", epilog=RESET_EXAMPLES)(reset_offsets)
 
 

@@ -11,7 +11,6 @@ from typing import Final
 from sharegroup.cli.broker_check import reach
 from sharegroup.cli.connecting import BrokerAddress
 from sharegroup.cli.log_places import LogPlace, parse_place, resolved
-from sharegroup.cli.log_reading import LogReading, LogRecord
 from sharegroup.cli.outcome import ExitCode, UsageError, complain
 from sharegroup.cli.output import Output
 from sharegroup.cli.record_format import Render, renderer
@@ -20,6 +19,7 @@ from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import ListedOffset, OffsetSpec
 from sharegroup.client.consumer import Consumer
 from sharegroup.client.core.key_ranges import KeyRanges
+from sharegroup.client.log_reading import LogReading, LogRecord
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.ids import TopicPartition
 

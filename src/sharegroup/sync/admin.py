@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -30,6 +30,7 @@ from sharegroup.client.admin.descriptions import (
 )
 from sharegroup.client.admin.scram_user_requests import ITERATIONS_DEFAULT
 from sharegroup.client.core.committed_offsets import OffsetAndMetadata
+from sharegroup.client.core.dead_letter import DeadLetter, LettersHandled, LettersProgress
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.model.errors import KafkaError
@@ -223,6 +224,67 @@ class Admin(Front):
     def delete_groups(self, *groups: str) -> None:
         """Delete groups that have no members."""
         self._run(self._inner.delete_groups(*groups))
+
+    def list_dead_letters(
+        self,
+        group_id: str,
+        *,
+        where: str | None = None,
+        letters_max: int = 10_000,
+        dead_letters: str | None = None,
+    ) -> list[DeadLetter]:
+        """The dead letters of a group that are neither redriven nor purged, at most so many."""
+        return self._run(
+            self._inner.list_dead_letters(
+                group_id, where=where, letters_max=letters_max, dead_letters=dead_letters
+            )
+        )
+
+    def redrive_dead_letters(
+        self,
+        group_id: str,
+        *,
+        to: str | None = None,
+        where: str | None = None,
+        rate: float | None = None,
+        letters_max: int | None = None,
+        dry_run: bool = False,
+        dead_letters: str | None = None,
+        told: Callable[[LettersProgress], None] | None = None,
+    ) -> LettersHandled:
+        """Send the records of dead letters again, each once: to the topic and partition that it is
+        from, or to the topic ``to`` by its key.
+        """
+        return self._run(
+            self._inner.redrive_dead_letters(
+                group_id,
+                to=to,
+                where=where,
+                rate=rate,
+                letters_max=letters_max,
+                dry_run=dry_run,
+                dead_letters=dead_letters,
+                told=told,
+            )
+        )
+
+    def purge_dead_letters(
+        self,
+        group_id: str,
+        *,
+        where: str | None = None,
+        dry_run: bool = False,
+        dead_letters: str | None = None,
+        told: Callable[[LettersProgress], None] | None = None,
+    ) -> LettersHandled:
+        """Mark dead letters as done: they are not shown or redriven any more, and stay in the topic
+        until its retention deletes them.
+        """
+        return self._run(
+            self._inner.purge_dead_letters(
+                group_id, where=where, dry_run=dry_run, dead_letters=dead_letters, told=told
+            )
+        )
 
     def describe_consumer_groups(
         self, groups: Iterable[str]

@@ -56,6 +56,7 @@ from sharegroup.client.admin.descriptions import (
 from sharegroup.client.admin.each import of_each, or_first_error
 from sharegroup.client.admin.scram_user_requests import ITERATIONS_DEFAULT, salted_password
 from sharegroup.client.core.committed_offsets import OffsetAndMetadata
+from sharegroup.client.core.dead_letter import DeadLetter, LettersHandled, LettersProgress
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
@@ -369,6 +370,77 @@ class Admin:
             NonEmptyGroup, GroupIdNotFound: the error of the first group that failed.
         """
         or_first_error(await self.delete_share_groups(*groups))
+
+    # --- dead letters of share groups -------------------------------------------------------------
+
+    async def list_dead_letters(
+        self,
+        group_id: str,
+        *,
+        where: str | None = None,
+        letters_max: int = 10_000,
+        dead_letters: str | None = None,
+    ) -> list[DeadLetter]:
+        """The dead letters of a group that are neither redriven nor purged, at most so many.
+
+        Args:
+            where: an expression, as in ``sharegroup groups redrive --help``; None: all.
+            dead_letters: the topic that has them; None: the one that the group's config names.
+
+        Raises:
+            ConfigError: the expression is wrong, or the group names no dead-letter topic.
+        """
+        from sharegroup.client.dead_letters.verbs import list_letters
+
+        return await list_letters(self._cluster, group_id, dead_letters, where, letters_max)
+
+    async def redrive_dead_letters(
+        self,
+        group_id: str,
+        *,
+        to: str | None = None,
+        where: str | None = None,
+        rate: float | None = None,
+        letters_max: int | None = None,
+        dry_run: bool = False,
+        dead_letters: str | None = None,
+        told: Callable[[LettersProgress], None] | None = None,
+    ) -> LettersHandled:
+        """Send the records of dead letters again, each once: to the topic and partition that it is
+        from, or to the topic ``to`` by its key. Goes on where an interrupted call has ended.
+
+        Args:
+            where, dead_letters: as in :meth:`list_dead_letters`.
+            rate: letters in a second, at most.
+            letters_max: so many letters, at most.
+            dry_run: only count.
+            told: called with the progress, at the begin and with each transaction.
+
+        Raises:
+            ConfigError: as :meth:`list_dead_letters`.
+            ProducerFenced: another call has begun to handle these letters.
+        """
+        from sharegroup.client.dead_letters.verbs import redrive_letters
+
+        return await redrive_letters(
+            self._cluster, group_id, dead_letters, to, where, rate, letters_max, told, dry_run
+        )
+
+    async def purge_dead_letters(
+        self,
+        group_id: str,
+        *,
+        where: str | None = None,
+        dry_run: bool = False,
+        dead_letters: str | None = None,
+        told: Callable[[LettersProgress], None] | None = None,
+    ) -> LettersHandled:
+        """Mark dead letters as done: they are not shown or redriven any more, and stay in the topic
+        until its retention deletes them. Arguments and errors as :meth:`redrive_dead_letters`.
+        """
+        from sharegroup.client.dead_letters.verbs import purge_letters
+
+        return await purge_letters(self._cluster, group_id, dead_letters, where, told, dry_run)
 
     # --- consumer groups --------------------------------------------------------------------------
 

@@ -199,12 +199,14 @@ class RecordRange:
         delivery_count: how often they were delivered; 0 if no longer known: our broker keeps the
             count of a finished record only together with its ``reason``.
         member_id: the member that holds them; None unless they are acquired.
-        lock_ms: the time left on their lock when the broker answered; None unless they are
-            acquired.
+        lock_ms: the time left on their lock when the broker answered, or until they are due; None
+            unless they are acquired or delayed.
         blocked: whether they are available, but wait for an operator
             (``share.ordering.on.failure=block``).
-        reason: why they were archived: delivery-limit, rejected, damaged, deleted; None for other
-            states, and if the broker does not know (any more).
+        archiving: whether they are archived, but their dead letter is not written yet.
+        reason: why they were archived: delivery-limit, rejected, damaged, deleted; what their
+            consumer said of them, while they are archiving; None for other states, and if the
+            broker does not know (any more).
     """
 
     first: int
@@ -215,6 +217,7 @@ class RecordRange:
     lock_ms: int | None = None
     reason: str | None = None
     blocked: bool = False
+    archiving: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

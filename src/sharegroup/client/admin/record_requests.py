@@ -19,10 +19,13 @@ from sharegroup.client.admin.descriptions import PartitionRecords, RecordRange
 from sharegroup.client.admin.group_requests import answer_error, check_group, damaged_of
 from sharegroup.client.admin.topic_requests import by_topic
 from sharegroup.client.network.cluster import Cluster
+from sharegroup.cooperative.intervals import minus
+from sharegroup.model.dead_records import Cause
 from sharegroup.model.errors import error_from_code
 from sharegroup.model.ids import SharePartitionKey, TopicPartition
 from sharegroup.share.archived import Reason
 from sharegroup.share.record_state import RecordState
+from sharegroup.share_state.state import ARCHIVING
 from sharegroup.wire import apis
 from sharegroup.wire.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
@@ -68,7 +71,7 @@ async def describe_record_states(
             page = await _describe(cluster, group_id, [where], rest)
             found[where] = _joined(found[where], _told(page[where].partition), rest)
     return {
-        where: with_reasons(one, _archived(described[where].partition))
+        where: with_reasons(one, _given_up(described[where].partition))
         for where, one in found.items()
     }
 
@@ -115,6 +118,40 @@ def _told(partition: DescribeShareGroupOffsetsResponsePartition) -> PartitionRec
         error=answer_error(partition),
         damaged=damaged_of(partition),
     )
+
+
+def _given_up(partition: DescribeShareGroupOffsetsResponsePartition) -> list[RecordRange]:
+    """The records that were archived, as far as the broker remembers why, and those whose dead
+    letters are still to be written; ascending and without overlaps."""
+    dead = _dead(partition)
+    taken = [(one.first, one.last) for one in dead]
+    archived = [
+        replace(one, first=first, last=last)
+        for one in _archived(partition)
+        for first, last in minus([(one.first, one.last)], taken)
+    ]
+    return sorted(dead + archived, key=lambda one: one.first)
+
+
+def _dead(partition: DescribeShareGroupOffsetsResponsePartition) -> list[RecordRange]:
+    """Of records that failed twice, since the group's offsets were reset, the first failure."""
+    known = {int(cause): cause.word for cause in Cause}
+    found: list[RecordRange] = []
+    for one in partition.dead:
+        first = max(one.first_offset, found[-1].last + 1 if found else 0)
+        if first <= one.last_offset:
+            found.append(
+                RecordRange(
+                    first=first,
+                    last=one.last_offset,
+                    state=RecordState.ARCHIVED,
+                    delivery_count=one.delivery_count,
+                    member_id=one.member_id or None,
+                    reason=one.reason or known.get(one.cause),
+                    archiving=True,
+                )
+            )
+    return found
 
 
 def _archived(partition: DescribeShareGroupOffsetsResponsePartition) -> list[RecordRange]:
@@ -244,13 +281,15 @@ def _durable(result: PartitionResult) -> PartitionRecords:
         first = max(batch.first_offset, end)
         if first > end:
             ranges.append(_available(end, first - 1))
-        state = RecordState(batch.delivery_state)
+        archiving = batch.delivery_state == ARCHIVING
+        state = RecordState.ARCHIVED if archiving else RecordState(batch.delivery_state)
         ranges.append(
             RecordRange(
                 first=first,
                 last=batch.last_offset,
                 state=state,
                 delivery_count=batch.delivery_count,
+                archiving=archiving,
             )
         )
         end = batch.last_offset + 1

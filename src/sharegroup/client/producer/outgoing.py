@@ -98,6 +98,11 @@ def _checked_headers(headers: object) -> Headers:
         raise TypeError(f"headers is {_shown(headers)}: {example}")
     pairs: Headers = []
     for pair in headers:
+        if type(pair) is tuple and len(pair) == 2:  # nearly all: the checks below take longer
+            name, value = pair
+            if type(name) is str and (value is None or type(value) is bytes):
+                pairs.append(pair)
+                continue
         if not isinstance(pair, Sequence) or isinstance(pair, str | bytes) or len(pair) != 2:
             raise TypeError(f"{_shown(pair)} is among the headers: {example}")
         name, value = pair

@@ -44,6 +44,13 @@ class LogRecord(NamedTuple):
     """No group delivered the record."""
 
 
+def as_log_record(one: ConsumerRecord[bytes, bytes]) -> LogRecord:
+    """A record as a consumer gives it, apart from the consumer."""
+    return LogRecord(
+        *one.topic_partition, one.offset, one.timestamp, one.key, one.value, one.headers
+    )
+
+
 class LogReading:
     """Reads ``spans``. Several partitions are read at once; the records of one ascend in offset.
 
@@ -72,6 +79,11 @@ class LogReading:
         Raises:
             KafkaError: a partition cannot be read.
         """
+        async for found in self.consumed():
+            yield [as_log_record(one) for one in found]
+
+    async def consumed(self) -> AsyncIterator[list[ConsumerRecord[bytes, bytes]]]:
+        """As :meth:`records`, but as the consumer gives them: that costs less."""
         clock = asyncio.get_running_loop().time
         heard_s = clock()
         while self._ends:
@@ -95,15 +107,15 @@ class LogReading:
 
     # --- one step ---------------------------------------------------------------------------------
 
-    def _taken(self, found: Sequence[ConsumerRecord[bytes, bytes]]) -> list[LogRecord]:
+    def _taken(
+        self, found: Sequence[ConsumerRecord[bytes, bytes]]
+    ) -> list[ConsumerRecord[bytes, bytes]]:
         """The wanted ones of these records."""
         over = {one.topic_partition for one in found} if found else set(self._lost)
         for where in over & self._lost.keys():
             self._say_lost(where)
         return [
-            LogRecord(
-                *one.topic_partition, one.offset, one.timestamp, one.key, one.value, one.headers
-            )
+            one
             for one in found
             if (end := self._ends[one.topic_partition]) is None or one.offset < end
         ]
