@@ -42,8 +42,9 @@ after five seconds, or ten if nothing is heard of the address.
 | 3 | no broker was reached, or it went away; `fsck`: the folder cannot be checked |
 | 130, 143 | Ctrl-C, SIGTERM: work in progress was finished first (a second Ctrl-C ends at once) |
 
-With `--json`, stdout holds one JSON document (`consume`: one for each record) and nothing else;
-messages to the user go to stderr. For `groups` there is [an operator's page](groups.md).
+With `--json`, stdout holds one JSON document and nothing else (`consume`: one for each record;
+`groups redrive`, `dead purge`: one for each transaction, and one at the end); messages to the user
+go to stderr. For `groups` there is [an operator's page](groups.md).
 
 `sharegroup --install-completion` lets the shell's Tab key complete commands, options, and the names
 of topics and groups. It offers no names if the broker does not answer within a second, and none

@@ -61,6 +61,9 @@ def test_tab_completes_topics_and_groups(commands: Commands, topic: str) -> None
         f"sharegroup topics describe {part}",
         f"sharegroup produce {part}",
         f"sharegroup consume t --group {part}",
+        f"sharegroup work jobs:handle --topic {part}",
+        f"sharegroup work jobs:handle --topic t --group {part}",
+        f"sharegroup work jobs:handle --topic t --group g --dead-letter {part}",
         f"sharegroup groups describe {part}",
     ):
         assert topic in completed(commands.bootstrap, line), line

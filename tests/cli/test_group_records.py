@@ -91,5 +91,5 @@ def test_an_invalid_state_is_refused(commands: Commands) -> None:
     assert refused.status == 2
     assert refused.stderr == (
         "sharegroup: --state lost: the states of a record are available, acquired, "
-        "acknowledged, archived, damaged, blocked\n"
+        "acknowledged, archived, delayed, damaged, blocked, archiving\n"
     )

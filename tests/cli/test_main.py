@@ -19,6 +19,7 @@ from tests.servers.sharegroup_server import SharegroupServer
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "cli.md").read_text()
+WORK = ("work", "json:loads", "-t", "t", "-g", "g")
 HEAVY = {"aiokafka", "click", "pydantic", "pythonjsonlogger", "rich", "sharegroup.client", "typer"}
 PRINT_LOADED = """
 import sys
@@ -62,7 +63,9 @@ def test_help_names_every_command(offline: Commands) -> None:
         "topics",
         "produce",
         "consume",
+        "work",
         "groups",
+        "dead",
         "transactions",
         "spark-report",
     ):
@@ -78,6 +81,7 @@ def test_no_broker(offline: Commands) -> None:
         offline.start("groups", "list", "--json"),
         offline.start("topics", "list"),
         offline.start("consume", "t", "-g", "g"),
+        offline.start(*WORK),
         offline.start("produce", "t"),
     ]
     for process in started:
@@ -89,7 +93,7 @@ def test_no_broker(offline: Commands) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize(
-    "words", [("topics", "list"), ("consume", "t", "-g", "g"), ("produce", "t")]
+    "words", [("topics", "list"), ("consume", "t", "-g", "g"), ("produce", "t"), WORK]
 )
 def test_ctrl_c_while_the_broker_does_not_answer(words: tuple[str, ...]) -> None:
     with socket.create_server((HOST, 0)) as listener:

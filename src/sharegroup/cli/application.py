@@ -21,6 +21,7 @@ sharegroup serve --data jobs-data
 sharegroup topics create jobs --partitions 4
 seq 1 1000 | sharegroup produce jobs
 sharegroup consume jobs --group workers --from-beginning --max 10
+sharegroup work photos:resize --topic photos --group resizers
 sharegroup groups describe workers --watch
 
 Exit status: 0 done, 1 refused by the broker, 2 wrong usage, 3 no broker reached, 130 Ctrl-C.
@@ -30,7 +31,9 @@ COMMANDS: Final = (
     "topics",
     "produce",
     "consume",
+    "work",
     "groups",
+    "dead",
     "transactions",
     "users",
     "quotas",
