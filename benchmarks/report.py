@@ -14,7 +14,7 @@ import confluent_kafka
 from rich.table import Table
 
 from benchmarks.benchmark import Benchmark, Row
-from benchmarks.reasons import reason
+from benchmarks.reasons import NOISE, NOT_KNOWN, reason
 from benchmarks.runner import Results
 from benchmarks.spark_jars import SPARK
 from benchmarks.systems import EARLIER_PEERS, OURS, PEER
@@ -122,11 +122,20 @@ def ratio_text(row: Row, results: Results, system: str) -> str:
 def why(row: Row, results: Results, ours: Sequence[str]) -> str:
     """The reasons for what is worse in this row, in the order of the columns."""
     reasons = [
-        reason(row.key, durable=system == OURS)
+        _why_here(row, results, system)
         for system in ours
         if WORSE in ratio_text(row, results, system)
     ]
     return "; ".join(dict.fromkeys(reasons))
+
+
+def _why_here(row: Row, results: Results, system: str) -> str:
+    known = reason(row.key, durable=system == OURS)
+    samples = results.samples[row.key]
+    mine, peers = samples[system], samples[peer_of(samples)]
+    apart = abs(statistics.median(mine) - statistics.median(peers))
+    spread = sum((max(one) - min(one)) / 2 for one in (mine, peers))
+    return NOISE if known == NOT_KNOWN and apart <= spread else known
 
 
 def once_only(

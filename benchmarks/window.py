@@ -105,11 +105,11 @@ class Spans:
         assert given.records
 
     def acknowledge(self, first: int, last: int, kind: AckType) -> None:
-        self._say(AckBatch(first, last, bytes([kind])))
+        self._say((first, last, bytes([kind])))
 
     def accept_each(self, step: int, last: int) -> None:
         kinds = [AckType.RENEW] * (step - 1) + [AckType.ACCEPT]
-        self._say(AckBatch(0, last, bytes(kinds) * ((last + 1) // step)))
+        self._say((0, last, bytes(kinds) * ((last + 1) // step)))
 
     def _say(self, batch: AckBatch) -> None:
         self._partition.acknowledge("m", [batch], now_ms=0, settings=self._settings)
