@@ -19,8 +19,8 @@ import yaml
 from sharegroup import sync
 from sharegroup.broker.configs.broker import BROKER_CONFIGS, load
 from sharegroup.broker.configs.topic import TOPIC_CONFIGS
-from sharegroup.broker.metrics.exposition import METRICS
 from sharegroup.broker.metrics.metric import MetricKind
+from sharegroup.broker.metrics.reader import METRICS
 from sharegroup.groups.config import GROUP_CONFIGS
 from sharegroup.model.ids import TopicPartition
 from sharegroup.sasl.users_file import user_lines
