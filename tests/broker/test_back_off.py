@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -48,10 +48,10 @@ async def polled(consumer: ShareConsumer, count: int) -> list[Record]:
     return found
 
 
-def run_with(kafka: LocalBroker, scenario: object) -> None:
+def run_with(kafka: LocalBroker, scenario: Callable[[LocalBroker], Awaitable[None]]) -> None:
     async def limited() -> None:
         async with asyncio.timeout(60):
-            await scenario(kafka)  # type: ignore[operator]
+            await scenario(kafka)
 
     with kafka:
         asyncio.run(limited())

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -259,10 +260,10 @@ def test_a_letter_that_was_written_before_a_kill_comes_twice_and_says_so(
         bury = broker.parts.state.bury
         failures = iter([KafkaStorageError("as if killed here")])
 
-        async def failing(*arguments: object) -> None:
+        async def failing(*arguments: Any) -> None:
             if failure := next(failures, None):
                 raise failure
-            await bury(*arguments)  # type: ignore[arg-type]
+            await bury(*arguments)
 
         monkeypatch.setattr(broker.parts.state, "bury", failing)
         async with prepared(port, records=1) as consumer:

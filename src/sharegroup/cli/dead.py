@@ -16,6 +16,7 @@ from sharegroup.cli.letter_options import (
     EXPRESSIONS,
     DeadLetters,
     DryRun,
+    JsonSteps,
     Where,
     expression_of,
     kind_of,
@@ -313,9 +314,7 @@ def purge(
     dry_run: DryRun = False,
     yes: Yes = False,
     dead_letters: DeadLetters = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print a line of JSON for each transaction, and the end.")
-    ] = False,
+    as_json: JsonSteps = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
 ) -> None:

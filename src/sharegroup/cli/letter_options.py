@@ -45,6 +45,9 @@ DeadLetters = Annotated[
         autocompletion=complete_topics,
     ),
 ]
+JsonSteps = Annotated[
+    bool, typer.Option("--json", help="Print a line of JSON for each transaction, and the end.")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing, and count the letters.")]
 
 _MESSAGE_MAX: Final = 160

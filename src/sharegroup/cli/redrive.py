@@ -18,6 +18,7 @@ from sharegroup.cli.letter_options import (
     EXPRESSIONS,
     DeadLetters,
     DryRun,
+    JsonSteps,
     Where,
     expression_of,
     queue_of,
@@ -90,9 +91,7 @@ def redrive(
     ] = None,
     dry_run: DryRun = False,
     dead_letters: DeadLetters = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print a line of JSON for each transaction, and the end.")
-    ] = False,
+    as_json: JsonSteps = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
 ) -> None:
@@ -204,7 +203,7 @@ def _report(found: LettersHandled, deed: str, *, dry_run: bool, as_json: bool) -
     if as_json:
         print(json.dumps({"step": "dry-run" if dry_run else "end", **asdict(found)}), flush=True)
     else:
-        others = f", {found.passed} others were left" if found.passed else ""
+        others = f", {count(found.passed, 'other')} left" if found.passed else ""
         twins = f", {found.twins} written twice" if found.twins else ""
         print_line(f"{count(found.done, 'letter')} {'would be ' * dry_run}{deed}{twins}{others}")
     for why, number in left.items():

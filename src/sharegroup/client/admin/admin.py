@@ -420,11 +420,19 @@ class Admin:
             ConfigError: as :meth:`list_dead_letters`.
             ProducerFenced: another call has begun to handle these letters.
         """
-        from sharegroup.client.dead_letters.verbs import redrive_letters
+        from sharegroup.client.dead_letters.handling import Handling
+        from sharegroup.client.dead_letters.verbs import expression, handle_letters
 
-        return await redrive_letters(
-            self._cluster, group_id, dead_letters, to, where, rate, letters_max, told, dry_run
+        wanted = Handling(
+            redrive=True,
+            to=to,
+            where=expression(where),
+            rate=rate,
+            letters_max=letters_max,
+            dry_run=dry_run,
+            told=told,
         )
+        return await handle_letters(self._cluster, group_id, dead_letters, wanted)
 
     async def purge_dead_letters(
         self,
@@ -438,9 +446,11 @@ class Admin:
         """Mark dead letters as done: they are not shown or redriven any more, and stay in the topic
         until its retention deletes them. Arguments and errors as :meth:`redrive_dead_letters`.
         """
-        from sharegroup.client.dead_letters.verbs import purge_letters
+        from sharegroup.client.dead_letters.handling import Handling
+        from sharegroup.client.dead_letters.verbs import expression, handle_letters
 
-        return await purge_letters(self._cluster, group_id, dead_letters, where, told, dry_run)
+        wanted = Handling(redrive=False, where=expression(where), dry_run=dry_run, told=told)
+        return await handle_letters(self._cluster, group_id, dead_letters, wanted)
 
     # --- consumer groups --------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 from sharegroup.client.core.dead_letter import DeadLetter, LettersHandled
 from sharegroup.client.core.letter_expression import LetterExpression
-from sharegroup.client.dead_letters.handling import Handling, Told, handle
+from sharegroup.client.dead_letters.handling import Handling, handle
 from sharegroup.client.dead_letters.queue import dead_letter_queue
 from sharegroup.client.network.cluster import Cluster
 
@@ -28,41 +28,10 @@ async def list_letters(
     return found[:letters_max]
 
 
-async def redrive_letters(
-    cluster: Cluster,
-    group: str,
-    topic: str | None,
-    to: str | None,
-    where: str | None,
-    rate: float | None,
-    letters_max: int | None,
-    told: Told | None,
-    dry_run: bool,
+async def handle_letters(
+    cluster: Cluster, group: str, topic: str | None, wanted: Handling
 ) -> LettersHandled:
-    """As ``Admin.redrive_dead_letters``."""
-    wanted = Handling(
-        redrive=True,
-        to=to,
-        where=expression(where),
-        rate=rate,
-        letters_max=letters_max,
-        dry_run=dry_run,
-        told=told,
-    )
-    async with dead_letter_queue(cluster, group, topic) as queue:
-        return await handle(queue, wanted)
-
-
-async def purge_letters(
-    cluster: Cluster,
-    group: str,
-    topic: str | None,
-    where: str | None,
-    told: Told | None,
-    dry_run: bool,
-) -> LettersHandled:
-    """As ``Admin.purge_dead_letters``."""
-    wanted = Handling(redrive=False, where=expression(where), dry_run=dry_run, told=told)
+    """As ``Admin.redrive_dead_letters`` and ``Admin.purge_dead_letters``."""
     async with dead_letter_queue(cluster, group, topic) as queue:
         return await handle(queue, wanted)
 
