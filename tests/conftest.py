@@ -136,3 +136,26 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     report = yield
     no_skip(report)
     return report
+
+
+class FailuresAtOnce:
+    """Names a failed test when it fails: a run that is cut off never comes to its summary."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._plugins = config.pluginmanager
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        terminal = self._plugins.get_plugin("terminalreporter")  # none in a worker
+        if terminal is None or not report.failed:
+            return
+        crash = getattr(report.longrepr, "reprcrash", None)
+        said = str(crash.message if crash else report.longrepr).partition("\n")[0][:300]
+        terminal.write_line(
+            f"\nFAILED {report.nodeid} ({report.when}, {report.duration:.0f} s): {said}"
+        )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell of failures at once."""
+    config.pluginmanager.register(FailuresAtOnce(config))
