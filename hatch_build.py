@@ -1,4 +1,5 @@
-"""Compiles the walk over records (``src/sharegroup/records/*.c``) when the package is built.
+"""Compiles the walk over records and the record codec when the package is built
+(``src/sharegroup/records/*.c``).
 
 With the machine's C compiler, else with the one of the package ``ziglang``. Nothing depends on it:
 where neither is there or the compiling fails, the build says so in a sentence, and the package does
@@ -21,7 +22,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.tags import platform_tags
 
 FOLDER = "src/sharegroup/records"
-SOURCES = ("walk.c", "key_hashes.c", "syncs.c")
+SOURCES = ("walk.c", "key_hashes.c", "record_codec.c", "syncs.c")
 LIBRARY = "sharegroup/records/libwalk.so"
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-std=c99", "-O2", "-shared", "-fPIC", "-fvisibility=hidden")

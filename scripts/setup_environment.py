@@ -33,6 +33,7 @@ INPUTS = (
     "hatch_build.py",
     "src/sharegroup/records/key_hashes.c",
     "src/sharegroup/records/reader.h",
+    "src/sharegroup/records/record_codec.c",
     "src/sharegroup/records/syncs.c",
     "src/sharegroup/records/walk.c",
     "scripts/setup_environment.py",

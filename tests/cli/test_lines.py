@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sharegroup.cli.input_records import LineSplitter, NewRecord, parser
 from sharegroup.cli.outcome import UsageError
 from sharegroup.cli.record_json import record_json
-from sharegroup.client.core.record import HeldDelivery, PlainFields, Record
+from sharegroup.client.core.record import HeldDelivery, Record
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.limits import INPUT_LINE_BYTES_MAX
 from sharegroup.model.offsets import OffsetRange
@@ -90,7 +90,7 @@ def test_two_options_for_the_key_are_refused() -> None:
 
 
 def test_a_record_as_json() -> None:
-    record = Record(PlainFields(7, 1234, b"k", b"\xff\x00", [("h", None)]), delivery())
+    record = Record((7, 1234, b"k", b"\xff\x00", [("h", None)]), delivery())
     assert json.loads(json.dumps(record_json(record))) == {
         "topic": "t",
         "partition": 1,

@@ -13,7 +13,8 @@ import pytest
 from sharegroup import sync
 from sharegroup.client import CorruptRecordBatch, ShareConsumer
 from sharegroup.client.core.acknowledgements import AckType
-from sharegroup.records import pure, walk
+from sharegroup.records import pure, record_codec, walk
+from sharegroup.records.pure_codec import PURE
 from sharegroup.wire.batch import encode_batch, stamp
 from sharegroup.wire.messages.share_fetch import (
     AcquiredRecords,
@@ -155,10 +156,11 @@ def check(group: DamagingGroup, errors: list[CorruptRecordBatch], log: str, tota
 
 @pytest.fixture(params=["compiled", "pure"], autouse=True)
 def in_use(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The walk that is installed, and Python's."""
+    """The walk and the codec that are installed, and Python's."""
     if request.param == "pure":
         monkeypatch.setattr(walk, "LIBRARY", None)
         monkeypatch.setattr(walk, "walk", pure.walk)
+        monkeypatch.setattr(record_codec, "IN_USE", PURE)
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)

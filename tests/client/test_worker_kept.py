@@ -9,7 +9,7 @@ import pytest
 
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.client.core.fetched import Lease
-from sharegroup.client.core.record import HeldDelivery, PlainFields, Record
+from sharegroup.client.core.record import HeldDelivery, Record
 from sharegroup.client.worker.failures import FailureLog
 from sharegroup.client.worker.kept import KEPT_S, KeptResults
 from sharegroup.client.worker.metrics import WorkerMetrics
@@ -23,7 +23,7 @@ PARTITION = TopicIdPartition(UUID(int=7), 0)
 def record(offset: int, *, count: int = 1, key: bytes | None = None) -> Record:
     where, only = TopicPartition("jobs", 0), OffsetRange(offset, offset)
     delivery = HeldDelivery(PARTITION, where, only, count, Lease(), 0.0)
-    return Record(PlainFields(offset, 0, key, b"", []), delivery)
+    return Record((offset, 0, key, b"", []), delivery)
 
 
 class Bench:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import mmap
 import os
 from collections.abc import Callable
 
@@ -12,19 +11,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sharegroup.records import compiled, pure
-from sharegroup.records import walk as walk_in_use
 from sharegroup.records.walk_result import TIMELESS, Verdict, Walked
-from tests.records.bad import ZSTD, lies, of, packed
+from tests.records.guarded import guarded
 from tests.records.making import (
     TIME_MS,
     Record,
-    batch_of,
     record,
     records,
     sized,
     written,
     zigzag,
 )
+from tests.records.strategies import damaged, one_record
 
 LIBRARY = compiled.load()
 Walk = Callable[..., Walked]
@@ -54,11 +52,6 @@ def test_the_library_is_compiled_unless_disabled() -> None:
     if machine_compiler() is None or os.environ.get(compiled.PURE_VARIABLE) == "1":
         pytest.skip("there is no compiler, or no library is wanted")
     assert LIBRARY is not None
-
-
-field = st.none() | st.binary(max_size=12) | st.integers(60, 9000).map(lambda n: b"x" * n)
-header = st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=5))
-one_record = st.tuples(field, field, st.integers(0, 2**41), st.lists(header, max_size=3))
 
 
 @given(st.lists(one_record, min_size=1, max_size=8))
@@ -149,18 +142,6 @@ def test_times(walk: Walk) -> None:
     assert found.earliest_ms == -(2**63) + 2  # as a long of Java
 
 
-@st.composite
-def damaged(draw: st.DrawFn) -> tuple[bytes, int]:
-    """Records by a producer, then changed, cut and put together wrongly; or any bytes."""
-    made = draw(st.lists(one_record, min_size=1, max_size=4))
-    data = bytearray(written(made)[61:])
-    for _ in range(draw(st.integers(0, 4))):
-        at = draw(st.integers(0, len(data) - 1))
-        data[at] = draw(st.sampled_from([0, 1, 2, 0x7F, 0x80, 0xFF]) | st.integers(0, 255))
-    data = data[: len(data) - draw(st.integers(0, 3))]
-    return bytes(data) + draw(st.binary(max_size=3)), len(made) + draw(st.integers(-2, 2))
-
-
 @needs_library
 @given(
     damaged() | st.tuples(st.binary(max_size=60), st.integers(-3, 9)),
@@ -194,36 +175,6 @@ def test_nothing_is_read_past_the_end(body_and_count: tuple[bytes, int], dense: 
             address, start, end, count, 2**31 - 1, dense, 0, facts, None, None, None
         )
         assert start <= facts[1] <= end
-
-
-class guarded:  # noqa: N801  # a context manager, used like a function
-    """``body`` just before a page without access, in memory that is given back."""
-
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-        pages = -(-len(body) // mmap.PAGESIZE) + 1
-        self._end = (pages - 1) * mmap.PAGESIZE
-        self._memory = mmap.mmap(-1, pages * mmap.PAGESIZE)
-
-    def __enter__(self) -> tuple[int, int, int]:
-        start = self._end - len(self._body)
-        self._memory[start : self._end] = self._body
-        self._anchor = ctypes.c_char.from_buffer(self._memory)
-        address = ctypes.addressof(self._anchor)
-        assert not self._protect(address + self._end, 0)
-        return address, start, self._end
-
-    def __exit__(self, *_: object) -> None:
-        address = ctypes.addressof(self._anchor)
-        self._protect(address + self._end, mmap.PROT_READ | mmap.PROT_WRITE)
-        del self._anchor
-        self._memory.close()
-
-    @staticmethod
-    def _protect(address: int, mode: int) -> int:
-        protect = ctypes.CDLL(None).mprotect
-        protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-        return int(protect(address, mmap.PAGESIZE, mode))
 
 
 @needs_library
@@ -262,43 +213,3 @@ def test_any_buffer_is_walked(kind: Callable[[bytes], bytes]) -> None:
     found = WALKS["compiled"](kind(body), 0, len(body), 3, 2, dense=True, base_timestamp=0)
     assert (found.verdict, found.records) == (Verdict.GOOD, 3)
     assert WALKS["compiled"](kind(b""), 0, 0, 0, 0, dense=False, base_timestamp=0).records == 0
-
-
-@needs_library
-def test_a_run_is_plain_only_when_every_batch_is_good() -> None:
-    """What is called plain goes to a reader that believes everything."""
-    good, after = batch_of(records(3), 3), batch_of(records(3), 3, base_offset=3)
-    for run in (b"", good, good + after, good + after[:-1], good + after[:70], good[:60]):
-        assert walk_in_use.run_is_plain(run)
-    for name, (bad, _) in lies().items():
-        assert not walk_in_use.run_is_plain(bad), name
-        assert not walk_in_use.run_is_plain(good + bad + after), name
-    for run in (
-        after + good,
-        good + good,
-        of(ZSTD, packed(ZSTD, records(3)), 3),
-        batch_of(records(1), 1, base_offset=-1),
-        batch_of(records(1), 1, base_offset=2**63 - 1),
-        batch_of(b"", -1, last_delta=3),
-        batch_of(b"", 0, last_delta=-1),
-        good[:16] + b"\1" + good[17:],
-        good[:8] + b"\xff\xff\xff\xff" + good[12:],
-        good[:8] + b"\0\0\0\x30" + good[12:],
-    ):
-        assert not walk_in_use.run_is_plain(run)
-
-
-@needs_library
-@given(damaged(), st.integers(0, 200), st.binary(max_size=3))
-def test_no_byte_past_a_run_is_read(
-    body_and_count: tuple[bytes, int], cut: int, change: bytes
-) -> None:
-    body, count = body_and_count
-    run = bytearray(batch_of(records(2), 2) + batch_of(body, count, base_offset=2))
-    for at in change:
-        run[at % len(run)] ^= 0x81
-    run = run[: len(run) - cut]
-    with guarded(bytes(run)) as (address, start, end):
-        assert LIBRARY is not None
-        found = LIBRARY.sharegroup_run_is_plain(address + start, end - start)
-    assert found == walk_in_use.run_is_plain(bytes(run))

@@ -89,7 +89,7 @@ def walk_plain(header: BatchHeader, data: Buffer, start: int = 0, *, dense: bool
         base_timestamp=header.base_timestamp,
     )
     if walked.verdict is not Verdict.GOOD:
-        _refuse(header, walked)
+        refuse(header, walked.records, walked.verdict)
     return walked
 
 
@@ -128,8 +128,13 @@ def check_counts(header: BatchHeader, *, dense: bool) -> None:
         raise InvalidRecord(f"a batch of {offsets} offsets cannot have {count} records")
 
 
-def _refuse(header: BatchHeader, walked: Walked) -> NoReturn:
-    text = f"record {walked.records + 1} of {header.record_count}: {walked.verdict.words}"
-    if walked.verdict.is_about_counts:
+def refuse(header: BatchHeader, good: int, verdict: Verdict) -> NoReturn:
+    """Refuse a batch: ``verdict`` is about the record after the ``good`` ones.
+
+    Raises:
+        InvalidRecord, CorruptMessage: as :func:`check_records`.
+    """
+    text = f"record {good + 1} of {header.record_count}: {verdict.words}"
+    if verdict.is_about_counts:
         raise InvalidRecord(text)
     raise CorruptMessage(text)

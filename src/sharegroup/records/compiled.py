@@ -59,7 +59,6 @@ def load(path: Path = LIBRARY) -> ctypes.CDLL | None:
     library.sharegroup_walk.argtypes = _WALK_ARGUMENTS
     library.sharegroup_walk_batches.argtypes = [_POINTER, _INT64, *[_POINTER] * 5]
     library.sharegroup_walk_batches.restype = _INT64
-    library.sharegroup_run_is_plain.argtypes = [_POINTER, _INT64]
     library.sharegroup_hash.argtypes = [_POINTER, _POINTER, _INT64, _POINTER]
     library.sharegroup_keys_move.argtypes = [_POINTER, _INT64, _POINTER, _INT64]
     library.sharegroup_keys_note.argtypes = [_POINTER, _INT64, *[_POINTER] * 2, *[_INT64] * 5]

@@ -1,4 +1,4 @@
-/* What the C files of this folder share: verdicts, and the reader of the numbers in records. */
+/* What the C files of this folder share: verdicts, and the numbers and fields in records. */
 #ifndef SHAREGROUP_READER_H
 #define SHAREGROUP_READER_H
 
@@ -10,7 +10,7 @@
 #define EXPORT __attribute__((visibility("default")))
 #endif
 
-/* Verdicts; records/verdict.py names them. */
+/* Verdicts; records/walk_result.py names them. */
 enum { GOOD, CUT, NUMBER, LENGTH, END, DELTA, FEWER, MORE };
 
 typedef struct {
@@ -58,6 +58,44 @@ static inline int64_t number(Reader *reader, int width)
         }
     }
     return long_number(reader, width);
+}
+
+/* Step over a field, which begins with its length. Returns the length, -1 for null. */
+static inline int64_t field(Reader *reader, int64_t shortest)
+{
+    const int64_t length = number(reader, 5);
+    if (reader->verdict)
+        return 0;
+    if (length < shortest)
+        reader->verdict = LENGTH;
+    else if (length > reader->end - reader->at)
+        reader->verdict = CUT;
+    else if (length > 0)
+        reader->at += length;
+    return length;
+}
+
+static inline uint64_t zigzag(int64_t number)
+{
+    return (uint64_t)number << 1 ^ (uint64_t)-(int64_t)((uint64_t)number >> 63);
+}
+
+static inline uint8_t *put_number(uint8_t *out, int64_t number)
+{
+    uint64_t value = zigzag(number);
+    for (; value > 0x7F; value >>= 7)
+        *out++ = (uint8_t)(value | 0x80);
+    *out++ = (uint8_t)value;
+    return out;
+}
+
+static inline int bytes_of_number(int64_t number)
+{
+    uint64_t value = zigzag(number);
+    int bytes = 1;
+    while (value >>= 7)
+        bytes++;
+    return bytes;
 }
 
 #endif

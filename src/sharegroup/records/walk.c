@@ -7,25 +7,10 @@
  */
 #include "reader.h"
 
-enum { VERSION = 4 };
+enum { VERSION = 6 };
 
 /* What sharegroup_walk writes into facts. */
 enum { WALKED, POSITION, EARLIEST, LATEST, KEYLESS };
-
-/* Step over a field, which begins with its length. Returns the length, -1 for null. */
-static inline int64_t field(Reader *reader, int64_t shortest)
-{
-    const int64_t length = number(reader, 5);
-    if (reader->verdict)
-        return 0;
-    if (length < shortest)
-        reader->verdict = LENGTH;
-    else if (length > reader->end - reader->at)
-        reader->verdict = CUT;
-    else if (length > 0)
-        reader->at += length;
-    return length;
-}
 
 static void headers(Reader *reader)
 {
@@ -159,43 +144,6 @@ EXPORT int64_t sharegroup_walk_batches(
     return GOOD;
 }
 
-static uint64_t big_endian(const uint8_t *at, int bytes)
-{
-    uint64_t value = 0;
-    for (int i = 0; i < bytes; i++)
-        value = value << 8 | at[i];
-    return value;
-}
-
-/* Whether data[0 .. size) is a run of good batches that are not compressed and whose offsets
- * ascend. A batch that is cut off at the end is ignored, and checksums are not checked. 1: it is
- * such a run; 0: the caller must look closer. */
-EXPORT int32_t sharegroup_run_is_plain(const uint8_t *data, int64_t size)
-{
-    const int64_t header = 61, length_end = 12;
-    int64_t facts[5], position = 0, offset = 0;
-    while (size - position >= header) {
-        const uint8_t *const batch = data + position;
-        const int64_t base = (int64_t)big_endian(batch, 8);
-        const int64_t length = (int32_t)big_endian(batch + 8, 4);
-        const int64_t last_delta = (int32_t)big_endian(batch + 23, 4);
-        const int64_t count = (int32_t)big_endian(batch + 57, 4);
-        if (length < header - length_end)
-            return 0;
-        const int64_t end = position + length_end + length;
-        if (end > size)
-            return 1;
-        if (batch[16] != 2 || batch[22] & 7 || base < offset || last_delta < 0
-            || base > INT64_MAX - last_delta - 1 || count < 0 || count > last_delta + 1)
-            return 0;
-        if (sharegroup_walk(data, position + header, end, count, last_delta, 0, 0, facts, 0, 0, 0))
-            return 0;
-        position = end;
-        offset = base + last_delta + 1;
-    }
-    return 1;
-}
-
 /* The last offset of each key, for the log cleaner (records/keys.py).
  *
  * A table of `size` slots, a power of two, all zero at first; open addressing. Keys are known by
@@ -326,21 +274,6 @@ EXPORT int64_t sharegroup_keys_note(
         slot->end = base_offset + record.delta + 1;
     }
     return added;
-}
-
-static uint8_t *put_number(uint8_t *out, int64_t number)
-{
-    uint64_t value = (uint64_t)number << 1 ^ (uint64_t)-(int64_t)((uint64_t)number >> 63);
-    for (; value > 0x7F; value >>= 7)
-        *out++ = (uint8_t)(value | 0x80);
-    *out++ = (uint8_t)value;
-    return out;
-}
-
-static int bytes_of_number(int64_t number)
-{
-    uint8_t room[10];
-    return (int)(put_number(room, number) - room);
 }
 
 static uint8_t *put_record(uint8_t *out, const Record *record, int64_t shift)

@@ -16,12 +16,3 @@ NAME: Final = "compiled" if IS_COMPILED else "pure Python"
 
 walk: Callable[..., Walked] = pure.walk if LIBRARY is None else compiled.walk_with(LIBRARY)
 """See :func:`sharegroup.records.pure.walk`."""
-
-
-def run_is_plain(data: bytes) -> bool:
-    """Whether ``data`` is known to be a run of good, uncompressed batches in offset order.
-
-    The compiled walk checks this in one pass; without it the answer is always False. Checksums are
-    not checked, and a batch that is cut off at the end is ignored.
-    """
-    return LIBRARY is not None and bool(LIBRARY.sharegroup_run_is_plain(data, len(data)))

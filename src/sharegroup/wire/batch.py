@@ -361,6 +361,21 @@ def with_records(header: BatchHeader, records: Buffer) -> bytes:
     return b"".join((head, after_crc, records))
 
 
+def batch_of_records(
+    records: Buffer, count: int, base_timestamp: int, max_timestamp: int, attributes: int
+) -> bytearray:
+    """A producer's batch of ``count`` records, compressed if ``attributes`` say so. Base offset 0;
+    leader epoch, producer id, epoch and sequence are -1."""
+    length = HEADER_BYTES + len(records) - _LENGTH_END
+    times = (base_timestamp, max_timestamp)
+    batch = bytearray(
+        _HEADER.pack(0, length, -1, MAGIC, 0, attributes, count - 1, *times, -1, -1, -1, count)
+    )
+    batch += records
+    _CRC.pack_into(batch, CRC_START - 4, crc_of(batch))
+    return batch
+
+
 def decode_batch(data: Buffer) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
     """(offset, timestamp in ms, key, value) of each record of one or more batches; headers of
     records are skipped.

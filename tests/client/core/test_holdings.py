@@ -9,7 +9,7 @@ import pytest
 from sharegroup.client.core.acknowledgements import UNDECIDED, AcknowledgedRange, AckType
 from sharegroup.client.core.fetched import Acknowledged, Lease
 from sharegroup.client.core.held_deliveries import AcknowledgementMode, Decided, Holdings, Iteration
-from sharegroup.client.core.record import HeldDelivery, PlainFields, Record
+from sharegroup.client.core.record import HeldDelivery, Record
 from sharegroup.client.errors import CorruptRecordBatch, IllegalState
 from sharegroup.model.errors import InvalidRecordState
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
@@ -24,9 +24,7 @@ LATE_S = 100.0
 def delivery(first: int, last: int, lease: Lease | None = None) -> HeldDelivery:
     one = HeldDelivery(WHERE, NAME, OffsetRange(first, last), 1, lease or Lease(), deadline=30.0)
     one.mark(first, last, UNDECIDED)
-    one.records = [
-        Record(PlainFields(offset, 0, None, b"", []), one) for offset in range(first, last + 1)
-    ]
+    one.records = [Record((offset, 0, None, b"", []), one) for offset in range(first, last + 1)]
     return one
 
 

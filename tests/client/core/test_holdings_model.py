@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sharegroup.client.core.acknowledgements import UNDECIDED, AckType
 from sharegroup.client.core.fetched import Lease
 from sharegroup.client.core.held_deliveries import AcknowledgementMode, Decided, Holdings
-from sharegroup.client.core.record import HeldDelivery, PlainFields, Record
+from sharegroup.client.core.record import HeldDelivery, Record
 from sharegroup.client.errors import IllegalState
 from sharegroup.model.errors import InvalidRecordState
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
@@ -51,7 +51,7 @@ class Driver:
         one = HeldDelivery(WHERE, NAME, OffsetRange(self.end, self.end + 11), 1, Lease(), 30.0)
         for at in sorted(present):
             one.mark(self.end + at, self.end + at, UNDECIDED)
-            one.records.append(Record(PlainFields(self.end + at, 0, None, b"", []), one))
+            one.records.append(Record((self.end + at, 0, None, b"", []), one))
         self.end += 12
         self.take(self.holdings.buffer([one]))
 

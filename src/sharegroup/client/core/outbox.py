@@ -27,8 +27,10 @@ from typing import Any, Final, NamedTuple
 
 from crc32c import crc32c
 
-from sharegroup.client.core.compiled_batches import batches_in, new_builder
+from sharegroup.client.core.record import Fields, Headers
 from sharegroup.model.ids import TopicPartition
+from sharegroup.records.record_codec import BatchBuilder, records_in
+from sharegroup.wire.batch import parse_header
 
 IN_FLIGHT_MAX: Final = 5
 SEQUENCE_MASK: Final = 0x7FFFFFFF
@@ -38,8 +40,6 @@ _CRC_FROM: Final = 21
 _PRODUCER_AT: Final = 43
 _PRODUCER = struct.Struct(">qhi")
 _CRC = struct.Struct(">I")
-
-Headers = list[tuple[str, bytes | None]]
 
 
 class ProducerIdentity(NamedTuple):
@@ -80,7 +80,12 @@ class OutgoingBatch:
     )
 
     def __init__(
-        self, where: TopicPartition, builder: Any, outcome: Any, made_s: float, deadline_s: float
+        self,
+        where: TopicPartition,
+        builder: BatchBuilder | None,
+        outcome: Any,
+        made_s: float,
+        deadline_s: float,
     ) -> None:
         self.where = where
         self.outcome = outcome
@@ -100,7 +105,8 @@ class OutgoingBatch:
         self, timestamp_ms: int, key: bytes | None, value: bytes | None, headers: Headers
     ) -> bool:
         """Add a record; False when it does not fit any more."""
-        if self._builder.append(self.count, timestamp_ms, key, value, headers) is None:
+        assert self._builder is not None, "it was encoded"
+        if not self._builder.append(timestamp_ms, key, value, headers):
             return False
         self.count += 1
         return True
@@ -118,10 +124,10 @@ class OutgoingBatch:
         at = bisect_right(ends, index)
         return self.parts[at], index - (ends[at - 1] if at else 0)
 
-    def records(self) -> list[Any]:
+    def records(self) -> Sequence[Fields]:
         """The records of a batch that was encoded."""
         assert self._data is not None, "it was not sent"
-        return [record for batch in batches_in(bytes(self._data)) for record in batch]
+        return records_in(parse_header(self._data), self._data)
 
     def release(self) -> None:
         """Drop the bytes, because the outcome is known: a kept delivery must not keep them."""
@@ -130,7 +136,8 @@ class OutgoingBatch:
     def encoded(self, identity: ProducerIdentity | None) -> bytearray:
         """The bytes to send, under the identity and this batch's sequence number."""
         if self._data is None:
-            self._data = bytearray(self._builder.build())
+            assert self._builder is not None, "its outcome is known"
+            self._data = self._builder.build()
             self._builder = None
         if identity is not None:
             _PRODUCER.pack_into(self._data, _PRODUCER_AT, *identity, self.sequence)
@@ -220,7 +227,7 @@ class Outbox:
         return batch, True
 
     def _new_batch(self, made_s: float, deadline_s: float) -> OutgoingBatch:
-        builder = new_builder(self._codec, self._batch_size, transactional=self._transactional)
+        builder = BatchBuilder(self._codec, self._batch_size, transactional=self._transactional)
         return OutgoingBatch(self.where, builder, self._make_outcome(), made_s, deadline_s)
 
     # --- sending ----------------------------------------------------------------------------------
@@ -303,10 +310,10 @@ class Outbox:
             self._sent.insert(at + number, part)
         return batch.parts
 
-    def _parts(self, batch: OutgoingBatch, records: Sequence[Any]) -> list[OutgoingBatch]:
+    def _parts(self, batch: OutgoingBatch, records: Sequence[Fields]) -> list[OutgoingBatch]:
         parts: list[OutgoingBatch] = []
         for index, record in enumerate(records):
-            fields = (record.timestamp, record.key, record.value, record.headers)
+            fields = record[1:]
             if not parts or not parts[-1].append(*fields):
                 part = self._new_batch(batch.made_s, batch.deadline_s)
                 part.sequence = (batch.sequence + index) & SEQUENCE_MASK
@@ -369,7 +376,8 @@ class Outbox:
             self._repeating = False
 
 
-def _size(record: Any) -> int:
+def _size(record: Fields) -> int:
     """About the bytes that the record takes in a batch; never more than twice as many."""
-    own = len(record.key or b"") + len(record.value or b"")
-    return _RECORD_BYTES + own + sum(len(n.encode()) + len(v or b"") for n, v in record.headers)
+    _, _, key, value, headers = record
+    own = len(key or b"") + len(value or b"")
+    return _RECORD_BYTES + own + sum(len(n.encode()) + len(v or b"") for n, v in headers)

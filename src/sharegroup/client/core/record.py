@@ -56,29 +56,9 @@ _NOT_SAID: Final = (UNDECIDED, KEPT)
 _HELD_RUN: Final = re.compile(b"[" + _UNDECIDED + _RENEWING + _KEPT + b"]+")
 
 
-class Fields(Protocol):
-    """The fields of one record in a record batch."""
-
-    @property
-    def offset(self) -> int: ...
-    @property
-    def timestamp(self) -> int: ...
-    @property
-    def key(self) -> Any: ...
-    @property
-    def value(self) -> Any: ...
-    @property
-    def headers(self) -> Headers: ...
-
-
-class PlainFields(NamedTuple):
-    """Fields that do not come straight from a batch, but were deserialized."""
-
-    offset: int
-    timestamp: int
-    key: Any
-    value: Any
-    headers: Headers
+Fields = tuple[int, int, Any, Any, Headers]
+"""Offset, timestamp in milliseconds, key, value and headers of one record. Key and value are bytes,
+or what a deserializer made of them."""
 
 
 class Origin(Protocol):
@@ -95,7 +75,7 @@ class ReadRecord(Generic[O_co, K, V]):
     """One record as it was read.
 
     It is two pointers, so that half a million records a second are cheap to make: one to the
-    decoder's fields, one to the batch or delivery that they come from.
+    decoder's :data:`Fields`, one to the batch or delivery that they come from.
     """
 
     __slots__ = ("_fields", "_origin")
@@ -122,12 +102,12 @@ class ReadRecord(Generic[O_co, K, V]):
     @property
     def offset(self) -> int:
         """Its place in the partition's log."""
-        return self._fields.offset
+        return self._fields[0]
 
     @property
     def timestamp(self) -> int:
         """Milliseconds since 1970; -1: the record has no timestamp."""
-        return self._fields.timestamp
+        return self._fields[1]
 
     @property
     def time(self) -> datetime:
@@ -137,7 +117,7 @@ class ReadRecord(Generic[O_co, K, V]):
             ValueError: the record has no timestamp, or no date can hold it: whoever wrote the
                 record used another unit.
         """
-        timestamp = self._fields.timestamp
+        timestamp = self._fields[1]
         if timestamp == NO_TIMESTAMP:
             raise ValueError(f"{self.topic}-{self.partition}@{self.offset} has no timestamp")
         if not DATE_MIN_MS <= timestamp <= DATE_MAX_MS:
@@ -151,19 +131,19 @@ class ReadRecord(Generic[O_co, K, V]):
     @property
     def key(self) -> K | None:
         """The bytes, or what the ``key_deserializer`` made of them; None: null."""
-        key: K | None = self._fields.key
+        key: K | None = self._fields[2]
         return key
 
     @property
     def value(self) -> V | None:
         """The bytes, or what the ``value_deserializer`` made of them; None: null."""
-        value: V | None = self._fields.value
+        value: V | None = self._fields[3]
         return value
 
     @property
     def headers(self) -> Headers:
         """Name and bytes, in order."""
-        return self._fields.headers
+        return self._fields[4]
 
     def _shown(self) -> str:
         return (

@@ -123,7 +123,7 @@ def _decode(fetched: FetchedBytes, decoding: Decoding) -> Chunk:
             return _with_holes(Chunk(fetched, records, behind, error), fetched, [*hidden, lost])
         mine = piece.value or ()
         if piece.first < first_wanted:
-            mine = [one for one in mine if one.offset >= first_wanted]
+            mine = [one for one in mine if one[0] >= first_wanted]
         refusal = _add(records, mine, RecordSpan(where, epoch), decoding)
         if refusal is not None:
             return Chunk(fetched, records, Position(refusal.offset, end.leader_epoch), refusal)

@@ -403,7 +403,7 @@ class ProduceSender:
 
 def _too_large(batch: OutgoingBatch, error: KafkaError) -> KafkaError:
     """The error of a batch of one record; its text names the record by its key."""
-    key = batch.records()[0].key
+    [(_, _, key, _, _)] = batch.records()
     named = "without a key" if key is None else f"with the key {key[:_KEY_SHOWN_MAX]!r}"
     text = f"the record for {batch.where} {named} is too large, even alone: {error}"
     return error_from_code(error.code, text)

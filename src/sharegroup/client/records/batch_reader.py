@@ -1,61 +1,77 @@
 """The records of one batch as Python objects, from an untrusted broker.
 
-aiokafka's compiled reader makes the objects. It trusts a batch: it decompresses without a bound and
-believes the record count in the header. So we first decompress and check the batch here; the reader
-gets uncompressed records that are known to be valid.
+The codec checks a batch as it reads it: the record count in the header and every length in the
+records, and it unpacks no more than a batch may have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import struct
+from collections.abc import Callable
 from typing import Any, Final
 
-from sharegroup.client.core.compiled_batches import batches_in, records_in
-from sharegroup.client.core.record import Headers, PlainFields
-from sharegroup.records import walk
+from crc32c import crc32c
+
+from sharegroup.model.offsets import OFFSET_MAX
+from sharegroup.records import record_codec
 from sharegroup.records.batches import PlacedBatch
-from sharegroup.records.check import check_counts, plain_records, walk_plain
-from sharegroup.records.pure import LONG, field, number
 from sharegroup.wire.batch import (
     COMPRESSION_MASK,
     CONTROL,
+    CRC_START,
     HEADER_BYTES,
     LOG_APPEND_TIME,
-    BatchHeader,
+    MAGIC,
     check_crc,
     parse_header,
 )
 
-_ATTRIBUTES_AT: Final = 22
-"""The place of the low byte of a batch's attributes."""
+_HEADER: Final = struct.Struct(">qi4xbIhiqq14xi")
+"""The fields of a header without leader epoch, producer id, epoch and sequence."""
+_LENGTH_END: Final = 12
 
 
 def pieces_of(
     data: bytes, check_crcs: bool, wanted: Callable[[int, int], bool]
 ) -> list[PlacedBatch[list[Any] | None]] | None:
-    """The fast path: all batches of a fetch, if all are valid and none is compressed, which is the
-    usual case. None: the caller must read each batch by itself.
+    """The fast path: all batches of a fetch, if they ascend, none is compressed, and those that are
+    wanted are valid, which is the usual case. None: the caller must read each batch by itself.
+
+    It does without :func:`records_of` and its objects, because a batch may have one record.
 
     Args:
         wanted: says whether any offset from a first to a last one, both included, is wanted; if
             not, the batch's piece is empty.
     """
-    if not walk.run_is_plain(data):
-        return None
     pieces: list[PlacedBatch[list[Any] | None]] = []
-    try:
-        for batch in batches_in(data):
-            first, last = batch.base_offset, batch.next_offset - 1
-            piece: PlacedBatch[list[Any] | None] = PlacedBatch(first, last, None, None)
-            pieces.append(piece)
-            if not wanted(first, last):
-                continue
-            if check_crcs and not batch.validate_crc():
+    read = record_codec.IN_USE.read_records
+    view, size, position, after = memoryview(data), len(data), 0, 0
+    while size - position >= HEADER_BYTES:
+        header = _HEADER.unpack_from(data, position)
+        first, length, magic, crc, attributes, last_delta, base_ms, max_ms, count = header
+        start, end = position + HEADER_BYTES, position + _LENGTH_END + length
+        if end < start:
+            return None
+        if end > size:
+            break
+        last = first + last_delta
+        ordered = after <= first <= last < OFFSET_MAX and 0 <= count <= last_delta + 1
+        if not ordered or magic != MAGIC or attributes & COMPRESSION_MASK:
+            return None
+        piece: PlacedBatch[list[Any] | None] = PlacedBatch(first, last, None, None)
+        pieces.append(piece)
+        if wanted(first, last):
+            if check_crcs and crc32c(view[position + CRC_START : end]) != crc:
                 return None
-            if not batch.is_control_batch:
-                piece.value = list(batch)
-    except UnicodeDecodeError:  # a header's key
-        return None
+            if not attributes & CONTROL:
+                append_time = bool(attributes & LOG_APPEND_TIME)
+                timestamp = max_ms if append_time else base_ms
+                piece.value, verdict = read(
+                    data, start, end, count, last_delta, first, timestamp, append_time
+                )
+                if verdict:
+                    return None
+        position, after = end, last + 1
     return pieces
 
 
@@ -69,50 +85,4 @@ def records_of(batch: memoryview, check_crcs: bool) -> list[Any] | None:
     header = parse_header(batch)
     if check_crcs:
         check_crc(batch)
-    if header.attributes & CONTROL:
-        return None
-    check_counts(header, dense=False)
-    if header.attributes & COMPRESSION_MASK:
-        plain = bytearray(batch[:HEADER_BYTES])
-        plain[_ATTRIBUTES_AT] &= ~COMPRESSION_MASK
-        plain += plain_records(header, batch)
-        data = bytes(plain)
-    else:
-        data = bytes(batch)
-    walk_plain(header, data, HEADER_BYTES, dense=False)
-    try:
-        return records_in(data)
-    except UnicodeDecodeError:
-        return list(_lenient(header, data))
-
-
-def _lenient(header: BatchHeader, data: bytes) -> Iterator[PlainFields]:
-    """The records, as aiokafka reads them, except that header keys need not be UTF-8: as in Java,
-    invalid bytes become replacement characters, so that one key does not cost the whole batch.
-    ``data`` was checked before."""
-    position, size = HEADER_BYTES, len(data)
-    append_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME else None
-    for _ in range(header.record_count):
-        _, position = number(data, position, size)
-        timestamp, position = number(data, position + 1, size, LONG)
-        delta, position = number(data, position, size)
-        key, position = _bytes(data, position)
-        value, position = _bytes(data, position)
-        headers: Headers = []
-        count, position = number(data, position, size)
-        for _ in range(count):
-            name, position = _bytes(data, position)
-            content, position = _bytes(data, position)
-            headers.append(((name or b"").decode("utf-8", "replace"), content))
-        yield PlainFields(
-            header.base_offset + delta,
-            header.base_timestamp + timestamp if append_time is None else append_time,
-            key,
-            value,
-            headers,
-        )
-
-
-def _bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
-    length, end = field(data, position, len(data), -1)
-    return (None if length < 0 else data[end - length : end]), end
+    return None if header.attributes & CONTROL else record_codec.records_in(header, batch)

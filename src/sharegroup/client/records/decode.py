@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from sharegroup.client.core.acknowledgements import UNDECIDED, AckType
 from sharegroup.client.core.fetched import FetchedPartition
-from sharegroup.client.core.record import Fields, HeldDelivery, PlainFields, Record, delivery_of
+from sharegroup.client.core.record import Fields, HeldDelivery, Record, delivery_of
 from sharegroup.client.errors import RecordDeserializationError
 from sharegroup.client.records.batch_reader import pieces_of, records_of
 from sharegroup.client.records.damage import note_astray, note_damage
@@ -101,7 +101,9 @@ def decode_fetched(fetched: FetchedPartition, decoding: Decoding = AS_BYTES) -> 
         for delivery in _beginning_before(deliveries, at, last + 1):
             mine = _within(delivery, raw, first, last + 1)
             if delivery.keys is not None:
-                delivery.keys.update({one.offset: one.key for one in mine if one.key is not None})
+                delivery.keys.update(
+                    {offset: key for offset, _, key, _, _ in mine if key is not None}
+                )
             if not decoding.plain:
                 mine = _deserialized(mine, where, decoding, unreadable)
             _fill(delivery, mine, max(first, delivery.first), min(last, delivery.last))
@@ -160,16 +162,17 @@ def _beginning_before(deliveries: list[HeldDelivery], at: int, end: int) -> Sequ
 def _within(delivery: HeldDelivery, raw: list[Any], first: int, end: int) -> list[Any]:
     if delivery.first <= first and end - 1 <= delivery.last:
         return raw
-    return [one for one in raw if delivery.first <= one.offset <= delivery.last]
+    return [one for one in raw if delivery.first <= one[0] <= delivery.last]
 
 
-def deserialized_fields(one: Fields, where: TopicPartition, decoding: Decoding) -> PlainFields:
+def deserialized_fields(one: Fields, where: TopicPartition, decoding: Decoding) -> Fields:
     """The fields of a record of bytes, with its key and value deserialized.
 
     Raises:
         RecordDeserializationError: a deserializer raised.
     """
-    key, value = one.key, one.value
+    offset, timestamp, raw_key, raw_value, headers = one
+    key, value = raw_key, raw_value
     origin = "key"
     try:
         if key is not None and decoding.key_deserializer is not None:
@@ -178,8 +181,8 @@ def deserialized_fields(one: Fields, where: TopicPartition, decoding: Decoding) 
         if value is not None and decoding.value_deserializer is not None:
             value = decoding.value_deserializer(value)
     except Exception as error:
-        raise RecordDeserializationError(where, one.offset, origin, one.key, one.value) from error
-    return PlainFields(one.offset, one.timestamp, key, value, one.headers)
+        raise RecordDeserializationError(where, offset, origin, raw_key, raw_value) from error
+    return offset, timestamp, key, value, headers
 
 
 def _deserialized(
@@ -190,7 +193,7 @@ def _deserialized(
         try:
             found.append(deserialized_fields(one, where, decoding))
         except RecordDeserializationError as refusal:
-            unreadable.append(_Unreadable(one.offset, one.offset, AckType.RELEASE, refusal))
+            unreadable.append(_Unreadable(one[0], one[0], AckType.RELEASE, refusal))
     return found
 
 
@@ -212,7 +215,7 @@ def _fill(delivery: HeldDelivery, raw: Sequence[Fields], first: int, last: int) 
         delivery.mark(first, last, UNDECIDED)
         return
     for one in raw:  # a compacted batch
-        delivery.types[one.offset - delivery.first] = UNDECIDED
+        delivery.types[one[0] - delivery.first] = UNDECIDED
 
 
 def _parts(delivery: HeldDelivery, unreadable: list[_Unreadable]) -> list[HeldDelivery]:
