@@ -21,7 +21,7 @@ from tests.spark.pyspark_versions import environment, folder
 pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.timeout(900)]
 
 PROGRAM = Path(__file__).parent / "spark_connector_program.py"
-SECONDS = 300  # far more than it takes: others may use the machine as well
+SECONDS = 800  # far more than it takes: others may use the machine as well
 PYSPARK = SPARK_CONNECTOR_VERSION.rpartition(".")[0]
 # All else that the connector asks for is in PySpark.
 NEEDED = ("commons-pool2", "kafka-clients", "spark-sql-kafka", "spark-token-provider-kafka")

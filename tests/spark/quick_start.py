@@ -27,7 +27,7 @@ from tests.apache_kafka.java import java_command
 # A test's Spark lives for seconds: code that is compiled for speed costs half of its CPU time, and
 # is not used for long enough.
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-MAKE_SECONDS = 240
+MAKE_SECONDS = 600
 
 # What most tests do: a batch query with Python, and a stream into a table of files.
 PROGRAM = """

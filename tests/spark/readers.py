@@ -20,7 +20,7 @@ FIELDS = [
     (name, kind) for name, kind in COLUMNS.items() if name not in ("headers", "timestampType")
 ]
 INSTEAD = {"subscribe": "subscribePattern", "startingOffsets": "startingTimestamp"}
-SECONDS = 240
+SECONDS = 800
 
 
 class Stream:

@@ -36,7 +36,7 @@ SPECULATION = {
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
 }
 TASKS, SLOW_TASK = 4, 0
-LIMIT_S = 120
+LIMIT_S = 600
 SCHEMA = "topic string, partition int, offset long, value binary, attempt int, ack string"
 
 

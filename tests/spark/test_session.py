@@ -80,7 +80,7 @@ def pytest_runtest_setup(item):
     if item.name == "test_1_stopped_in_the_set_up":
         sys.setprofile(stop_in_the_set_up)
 """
-BOUND_S = 240
+BOUND_S = 800
 pytestmark = pytest.mark.spark
 
 

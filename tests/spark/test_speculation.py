@@ -20,13 +20,13 @@ from tests.servers.sharegroup_server import SharegroupServer
 from tests.spark.conftest import LONG_LOCKS, all_done
 from tests.spark.readers import produce_singly, until
 
-pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(__file__).with_name("speculative_program.py")
 HOSTS = ("127.0.0.1", "127.0.0.2")
 """Spark never starts a copy on the host of the first attempt."""
-SECONDS = 240
+SECONDS = 800
 MODES = ("implicit", "explicit", "claim")
 VALUES = [b"%d" % n for n in range(200)]
 SPARK_CLASS = str(Path(pyspark.__file__).parent / "bin" / "spark-class")

@@ -79,7 +79,7 @@ def run(
         .foreachBatch(collect)
         .start()
     )
-    assert query.awaitTermination(120), "the query did not end"
+    assert query.awaitTermination(800), "the query did not end"
 
 
 def of_key(batches: Batches) -> dict[str, list[int]]:

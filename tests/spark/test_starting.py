@@ -18,7 +18,7 @@ from tests.spark.pyspark_versions import environment
 pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.timeout(900)]
 
 GUIDE = Path(__file__).parents[2] / "docs" / "spark.md"
-SECONDS = 280
+SECONDS = 800
 
 PROGRAM = """
 spark = SESSION
