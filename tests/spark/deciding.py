@@ -23,6 +23,7 @@ SINK_FIELDS = [
     ("offset", "bigint"),
     ("ack", "string"),
     ("delay_ms", "bigint"),
+    ("reason", "string"),
 ]
 SINK_SCHEMA = pa.schema(
     {
@@ -31,6 +32,7 @@ SINK_SCHEMA = pa.schema(
         "offset": pa.int64(),
         "ack": pa.string(),
         "delay_ms": pa.int64(),
+        "reason": pa.string(),
     }
 )
 
@@ -40,6 +42,7 @@ class Answer(NamedTuple):
 
     word: str
     delay_ms: int | None = None
+    reason: str | None = None
 
 
 class Seen(NamedTuple):
@@ -131,5 +134,6 @@ class Query:
             answer = decide(seen[-1])
             if answer is not None:
                 place = {name: row[name] for name in ("topic", "partition", "offset")}
-                rows.append({**place, "ack": answer.word, "delay_ms": answer.delay_ms})
+                said = dict(zip(("ack", "delay_ms", "reason"), answer, strict=True))
+                rows.append({**place, **said})
         return pa.RecordBatch.from_pylist(rows, schema=SINK_SCHEMA)

@@ -49,12 +49,12 @@ class NaiveLedger:
         self.batch = set()
 
     def finished(
-        self, decided: dict[int, tuple[int, int]], default: int, now_ms: int
+        self, decided: dict[int, tuple[int, int]], default: int, now_ms: int, pause_max_ms: int
     ) -> dict[int, int]:
         owed = {}
         for n in self.batch:
             kind, delay_ms = decided.get(n, (default, 0))
-            if not delay_ms and kind != RENEW:
+            if delay_ms <= pause_max_ms and kind != RENEW:
                 owed[n] = kind
             elif n not in self.unlocked:
                 self.held[n] = (kind, now_ms + delay_ms)
@@ -92,7 +92,12 @@ steps = st.lists(
     st.one_of(
         st.tuples(st.just("acquired"), disjoint()),
         st.tuples(st.just("take"), st.integers(0, 30), st.integers(0, 90)),
-        st.tuples(st.just("finished"), decisions(), st.sampled_from([ACCEPT, RELEASE])),
+        st.tuples(
+            st.just("finished"),
+            decisions(),
+            st.sampled_from([ACCEPT, RELEASE]),
+            st.sampled_from([0, 10, 20]),
+        ),
         st.tuples(st.just("due")),
         st.tuples(st.just("take_back")),
         st.tuples(st.just("confirmed"), bounds),
@@ -116,10 +121,11 @@ def step(ledger: Ledger, naive: NaiveLedger, now_ms: int, name: str, *given: Any
         assert ledger.ready_count({P: end}) == len({n for n in naive.ready if n < end})
         assert numbers(ledger.take(limit, {P: end}).get(P, ())) == naive.take(limit, end)
     elif name == "finished":
-        said, default = given
+        said, default, pause_max_ms = given
         by_record = {n: (one.type, one.delay_ms) for one in said for n in numbers([one])}
-        owed = ledger.finished({P: said}, default=default, now_ms=now_ms)
-        assert types(owed.get(P, ())) == naive.finished(by_record, default, now_ms)
+        owed = ledger.finished({P: said}, default=default, now_ms=now_ms, pause_max_ms=pause_max_ms)
+        expected = naive.finished(by_record, default, now_ms, pause_max_ms)
+        assert types(owed.get(P, ())) == expected
     elif name == "due":
         assert types(ledger.due(now_ms).get(P, ())) == naive.due(now_ms)
     elif name == "take_back":

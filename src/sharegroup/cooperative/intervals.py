@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Interval = tuple[int, int]
 Intervals = tuple[Interval, ...]
 
-R = TypeVar("R", bound=tuple[int, ...])
-S = TypeVar("S", bound=tuple[int, ...])
+R = TypeVar("R", bound=tuple[Any, ...])
+S = TypeVar("S", bound=tuple[Any, ...])
 
 
 def normal(intervals: Iterable[Interval]) -> Intervals:

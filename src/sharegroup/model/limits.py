@@ -228,6 +228,11 @@ DEATH_REASON_LENGTH_MAX: Final = 8_192
 with its traceback. It stands in the durable state until the dead letter is written, and then in a
 header of the letter."""
 
+SINK_REASON_CHARACTERS_MAX: Final = 16 << 20
+"""For Spark. Characters of the reasons in one batch of a sink, which pass through the driver's
+memory and a file. With more, the reasons are cut to one length. As much as DEAD_WEIGHT_MAX lets
+wait in one share partition."""
+
 ARCHIVED_RANGES_MAX: Final = 200
 """Ranges of archived records, the most recent, that a share partition remembers with their reason:
 some 20 KB."""

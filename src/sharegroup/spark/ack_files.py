@@ -7,10 +7,11 @@ a restart. The folder holds::
     reader-<topic>.lock              a source reads the answers about this topic: see folder_lock
     reader-<topic>.query             the query whose sink answers
     decisions-<number>-<id>.json     {"v": 1, "topic": name, "commit": path or null, "partitions":
-                                      {partition: [[first, last, type, delay_ms], …]}}
+                                      {partition: [[first, last, type, delay_ms], …]},
+                                      "reasons": {partition: [[first, last, text], …]}}
 
-``commit`` is the file that Spark writes into the query's checkpoint when it commits the batch; null
-if that file is not known.
+``reasons`` is there only if there are some. ``commit`` is the file that Spark writes into the
+query's checkpoint when it commits the batch; null if that file is not known.
 
 The offsets in a decision say which batch it belongs to. A batch number would not do: Spark's batch
 ids shift against the source's, and a batch that runs again writes again. If several files decide
@@ -28,6 +29,7 @@ import os
 import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -42,7 +44,7 @@ from sharegroup.spark.folder_lock import (
     reader_of,
     topics_read,
 )
-from sharegroup.spark.ranges import Decision, without
+from sharegroup.spark.ranges import Decision, Reason, without
 
 if TYPE_CHECKING:
     from sharegroup.spark.options.stream import ShareOptions
@@ -52,6 +54,9 @@ log = logging.getLogger("sharegroup.spark")
 VERSION: Final = 1
 Table = Mapping[TopicPartition, Sequence[Sequence[int]]]
 """Rows of first, last, type, delay in milliseconds; ascending, disjoint."""
+Texts = Mapping[TopicPartition, Sequence[Reason]]
+"""Why; ascending, disjoint."""
+NO_TEXTS: Final[Texts] = MappingProxyType({})
 
 
 class AckOutbox:
@@ -61,13 +66,18 @@ class AckOutbox:
         self._folder = Path(location)
 
     def put(
-        self, decisions: Table, commit: str | None = None, writer: Writer | None = None
+        self,
+        decisions: Table,
+        commit: str | None = None,
+        writer: Writer | None = None,
+        reasons: Texts = NO_TEXTS,
     ) -> None:
         """Make these decisions durable; the source can read them from now on.
 
         Args:
             commit: the file that Spark writes when the batch is committed.
             writer: the query that decides; None: not known.
+            reasons: why some of the records are rejected or released.
 
         Raises:
             ConfigError: no source reads one of the topics through this folder, so decisions about
@@ -77,12 +87,17 @@ class AckOutbox:
         topics: dict[str, dict[str, Any]] = {}
         for (topic, partition), rows in decisions.items():
             topics.setdefault(topic, {})[str(partition)] = rows
+        said: dict[str, dict[str, Any]] = {}
+        for (topic, partition), texts in reasons.items():
+            said.setdefault(topic, {})[str(partition)] = texts
         for topic in topics:
             self._check(topic, writer)
         number = 1 + max((_number(path) for path in _files(self._folder)), default=0)
         for topic, partitions in topics.items():
             name = f"decisions-{number:012d}-{secrets.token_hex(4)}.json"
             content = {"v": VERSION, "topic": topic, "commit": commit, "partitions": partitions}
+            if topic in said:
+                content["reasons"] = said[topic]
             _write(self._folder / name, content)
         _sync(self._folder)
 
@@ -112,10 +127,15 @@ class Inbox:
         location: the folder; made when it is missing.
         group_id: the source's share group.
         default: the acknowledgement type of records without a decision (``defaultAck``).
+
+    Attributes:
+        reasons: why records are rejected or released about which the last :meth:`take` has found
+            decisions.
     """
 
     def __init__(self, location: str, group_id: str, default: AckType) -> None:
         self.default = default
+        self.reasons: dict[TopicIdPartition, list[Reason]] = {}
         self._folder = Path(location)
         self._lock = FolderLock(self._folder, group_id)
         self._opened = False
@@ -174,15 +194,28 @@ class Inbox:
         files = _about(names, contents)
         self._settled = {*files, *self._strays(names, contents)}
         self._commits = dict.fromkeys(self._settled, ("", None))
+        self.reasons = {}
         found: dict[TopicIdPartition, list[Decision]] = {}
         for content in files.values():
             ids = [topic_id for topic_id, name in topics.items() if name == content["topic"]]
             for number, rows in content["partitions"].items():
                 for key in (TopicIdPartition(topic_id, int(number)) for topic_id in ids):
                     new = [Decision(*row) for row in rows]
+                    self._note_reasons(key, new, content.get("reasons", {}).get(number, ()))
                     kept = without(found.get(key, ()), new)
                     found[key] = sorted(kept + new) if kept else new
         return found
+
+    def _note_reasons(
+        self, key: TopicIdPartition, decided: Sequence[Decision], rows: Sequence[Sequence[Any]]
+    ) -> None:
+        """Take the reasons of a file; its decisions replace those of earlier files."""
+        kept = without(self.reasons.get(key, ()), decided)
+        reasons = sorted([*kept, *(Reason(*row) for row in rows)])
+        if reasons:
+            self.reasons[key] = reasons
+        else:
+            self.reasons.pop(key, None)
 
     def committed(self, topics: Collection[str]) -> bool:
         """Whether Spark has committed the batch whose decisions came since :meth:`begin` and the

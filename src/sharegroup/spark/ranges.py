@@ -6,12 +6,12 @@ everywhere. The ranges of an argument ascend and do not overlap, if nothing else
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sharegroup.cooperative.intervals import Intervals, minus, normal, overlaps
 from sharegroup.model.offsets import OffsetRange
 
-R = TypeVar("R", bound=tuple[int, ...])
+R = TypeVar("R", bound=tuple[Any, ...])
 
 
 def merged(ranges: Iterable[tuple[int, int]]) -> list[OffsetRange]:
@@ -19,7 +19,7 @@ def merged(ranges: Iterable[tuple[int, int]]) -> list[OffsetRange]:
     return list(map(OffsetRange._make, normal(ranges)))
 
 
-def without(ranges: Sequence[R], cut: Iterable[tuple[int, ...]]) -> list[R]:
+def without(ranges: Sequence[R], cut: Iterable[tuple[Any, ...]]) -> list[R]:
     """``ranges`` without the offsets of ``cut``, which may have any order; each piece keeps the
     other values of its range."""
     cuts = _offsets(cut) if ranges else ()
@@ -29,14 +29,14 @@ def without(ranges: Sequence[R], cut: Iterable[tuple[int, ...]]) -> list[R]:
     return [_part(one, first, last) for first, last, one, _ in overlaps(ranges, left)]
 
 
-def common(ranges: Sequence[R], other: Iterable[tuple[int, ...]]) -> list[R]:
+def common(ranges: Sequence[R], other: Iterable[tuple[Any, ...]]) -> list[R]:
     """The offsets that ``ranges`` and ``other`` share, with the other values of ``ranges``;
     ``other`` may have any order."""
     others = _offsets(other) if ranges else ()
     return [_part(one, first, last) for first, last, one, _ in overlaps(ranges, others)]
 
 
-def _offsets(ranges: Iterable[tuple[int, ...]]) -> Intervals:
+def _offsets(ranges: Iterable[tuple[Any, ...]]) -> Intervals:
     return normal([(one[0], one[1]) for one in ranges])
 
 
@@ -54,3 +54,11 @@ class Decision(NamedTuple):
     last: int
     type: int
     delay_ms: int = 0
+
+
+class Reason(NamedTuple):
+    """Why the records ``first`` … ``last`` are rejected, or released."""
+
+    first: int
+    last: int
+    text: str

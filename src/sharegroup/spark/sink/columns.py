@@ -1,9 +1,9 @@
 """Determines what the columns of a DataFrame mean to the sink, before anything runs.
 
 With a column ``ack`` the sink acknowledges: ``topic``, ``partition`` and ``offset`` name the record
-as the source gave it, and ``delay_ms`` is the delay. The sink also writes results, if it knows
-their topic: from the option ``topic``, or from the column ``result_topic`` (null: no result in this
-row).
+as the source gave it, ``delay_ms`` is the delay, and ``reason`` the text for its dead letter. The
+sink also writes results, if it knows their topic: from the option ``topic``, or from the column
+``result_topic`` (null: no result in this row).
 Without ``ack`` it works like Spark's own Kafka sink, with ``value``, and ``key``, ``headers``,
 ``topic``, ``partition``.
 """
@@ -31,7 +31,9 @@ _ACK_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "ack": (*_TEXT, *_WHOLE),
 }
 _RESULT_COLUMNS: Final = frozenset(("value", "key", "headers", "topic", "partition"))
-_BESIDE_ACK: Final = _RESULT_COLUMNS | frozenset(("offset", "ack", "delay_ms", "result_topic"))
+_BESIDE_ACK: Final = _RESULT_COLUMNS | frozenset(
+    ("offset", "ack", "delay_ms", "reason", "result_topic")
+)
 _SELECT: Final = 'df.select("topic", "partition", "offset", "ack")'
 
 
@@ -99,7 +101,12 @@ def _check_known(types: Mapping[str, str]) -> None:
 
 
 def _check_acknowledging(options: SinkOptions, types: Mapping[str, str], *, complete: bool) -> None:
-    for name, allowed in {**_ACK_COLUMNS, **_optional(types, "delay_ms", _WHOLE)}.items():
+    wanted = {
+        **_ACK_COLUMNS,
+        **_optional(types, "delay_ms", _WHOLE),
+        **_optional(types, "reason", _TEXT),
+    }
+    for name, allowed in wanted.items():
         if name not in types:
             raise ConfigError(f"the column {name} is missing beside ack: write {_SELECT}")
         _check_type(name, types[name], allowed)

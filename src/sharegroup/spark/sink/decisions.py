@@ -1,5 +1,5 @@
-"""A query's decisions about its records: turns rows ``(topic, partition, offset, ack[, delay_ms])``
-into ranges of offsets.
+"""A query's decisions about its records: turns rows ``(topic, partition, offset, ack[, delay_ms]
+[, reason])`` into ranges of offsets.
 
 A decision is about one record. The same decision may be made twice; two different decisions about
 one record are an error. All functions work on whole columns. Neighbouring records with the same
@@ -22,6 +22,7 @@ from sharegroup.arrow.answers import WORDS
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.model.errors import SharegroupError
 from sharegroup.model.ids import TopicPartition
+from sharegroup.spark.sink.reasons import Reasons, reasons_in, reasons_of_all
 
 Rows = NDArray[np.int64]
 """Four columns: first offset, last offset, type, delay in milliseconds. Ascending by offset,
@@ -34,9 +35,10 @@ class DecisionError(SharegroupError):
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """Decisions by topic and partition."""
+    """Decisions by topic and partition, and the reasons of records that have one."""
 
     rows: Mapping[TopicPartition, Rows] = field(default_factory=dict)
+    reasons: Reasons = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.rows)
@@ -67,6 +69,7 @@ def decisions_in(batch: pa.RecordBatch) -> Decisions:
     singles[:, 2] = _types(batch.column("ack"))
     singles[:, 3] = _delays(batch)
     _check(singles, partitions)
+    reasons = _reasons(batch, singles[:, 2])
     order = np.lexsort((singles[:, 3], singles[:, 2], singles[:, 0], partitions, topics))
     singles, topics, partitions = singles[order], topics[order], partitions[order]
     changes = (np.diff(topics) != 0) | (np.diff(partitions) != 0)
@@ -75,7 +78,7 @@ def decisions_in(batch: pa.RecordBatch) -> Decisions:
     for start, end in pairwise(starts):
         where = TopicPartition(names[topics[start]], int(partitions[start]))
         found[where] = _joined(_unique(where, singles[start:end]))
-    return Decisions(found)
+    return Decisions(found, reasons)
 
 
 def merged(parts: Iterable[Decisions]) -> Decisions:
@@ -85,14 +88,18 @@ def merged(parts: Iterable[Decisions]) -> Decisions:
         DecisionError: two parts decide differently about one record.
     """
     by_partition: dict[TopicPartition, list[Rows]] = {}
+    reasons: list[Reasons] = []
     for part in parts:
+        if part.reasons:
+            reasons.append(part.reasons)
         for where, rows in part.rows.items():
             by_partition.setdefault(where, []).append(rows)
     return Decisions(
         {
             where: rows[0] if len(rows) == 1 else _union(where, np.concatenate(rows))
             for where, rows in sorted(by_partition.items())
-        }
+        },
+        reasons_of_all(reasons),
     )
 
 
@@ -182,6 +189,14 @@ def _delays(batch: pa.RecordBatch) -> NDArray[np.int64]:
     if "delay_ms" not in batch.schema.names:
         return np.zeros(batch.num_rows, np.int64)
     return _numbers(pc.fill_null(batch.column("delay_ms"), 0))
+
+
+def _reasons(batch: pa.RecordBatch, types: NDArray[np.int64]) -> Reasons:
+    if "reason" not in batch.schema.names:
+        return {}
+    given = batch.column("reason").is_valid().to_numpy(zero_copy_only=False)
+    failed = np.flatnonzero(given & np.isin(types, (AckType.REJECT, AckType.RELEASE)))
+    return reasons_in(batch.take(pa.array(failed))) if len(failed) else {}
 
 
 def _numbers(column: Any) -> NDArray[np.int64]:

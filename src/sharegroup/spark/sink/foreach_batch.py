@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-ACK_COLUMNS = ("topic", "partition", "offset", "ack", "delay_ms")
+ACK_COLUMNS = ("topic", "partition", "offset", "ack", "delay_ms", "reason")
 
 
 def acknowledge(df: DataFrame, ack_location: str) -> None:
@@ -24,8 +24,8 @@ def acknowledge(df: DataFrame, ack_location: str) -> None:
 
     Args:
         df: columns ``topic``, ``partition`` and ``offset`` as the source gave them, ``ack``
-            (accept, release, reject, renew; or 1, 2, 3, 4), and optionally ``delay_ms``; other
-            columns are ignored.
+            (accept, release, reject, renew; or 1, 2, 3, 4), and optionally ``delay_ms`` and
+            ``reason``; other columns are ignored.
         ack_location: the source's option ``ackLocation``.
 
     Raises:

@@ -88,7 +88,8 @@ class ShareSink:
             checkpoint, name = self._options.checkpoint, self._options.query_name
             writer = None if checkpoint is None else Writer(checkpoint, name)
             commit = commit_file(checkpoint, batch_id)
-            AckOutbox(self._options.ack_location).put(decisions.lists(), commit, writer)
+            outbox = AckOutbox(self._options.ack_location)
+            outbox.put(decisions.lists(), commit, writer, decisions.reasons)
         leave_modules_out_of_collections()
 
 

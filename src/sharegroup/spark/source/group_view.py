@@ -23,12 +23,15 @@ from sharegroup.model.errors import (
     NonEmptyGroup,
 )
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
+from sharegroup.share.record_state import RecordState
 from sharegroup.spark.options.stream import ShareOptions
 
 log = logging.getLogger("sharegroup.spark")
 
 WIDE_WINDOW_FEATURE: Final = "share.wide.window"
 """Our broker allows a group a higher lock limit than Kafka does."""
+PAUSES_FEATURE: Final = "share.release.backoff"
+"""Our broker lets a released record rest, for as long as the release says."""
 ISOLATION_CONFIG: Final = "share.isolation.level"
 SESSION_CONFIG: Final = "share.session.timeout.ms"
 SESSION_MS_DEFAULT: Final = 45_000
@@ -120,6 +123,11 @@ class GroupQuestions:
         return any(one is not None for one in asked)
 
     @property
+    def has_pauses(self) -> bool:
+        """Whether the broker lets released records rest, for as long as the release says."""
+        return PAUSES_FEATURE in self._cluster.features
+
+    @property
     def _is_wide(self) -> bool:
         return WIDE_WINDOW_FEATURE in self._cluster.features
 
@@ -207,7 +215,8 @@ class GroupQuestions:
         held: Mapping[TopicIdPartition, int],
     ) -> dict[TopicIdPartition, Unfinished]:
         """How many records before ``targets`` the group has not finished, whichever member holds
-        them. Partitions without such records are left out.
+        them. Records that rest at the broker do not count. Partitions without such records are left
+        out.
 
         Args:
             held: records that this query holds for later; they do not count.
@@ -245,7 +254,26 @@ class GroupQuestions:
         for key, partition in new.items():
             if targets[key] > first[partition].offset:
                 left[key] = Unfinished(targets[key] - first[partition].offset, begun=False)
-        return left
+        if not self.has_pauses or not left:
+            return left
+        resting = await self._resting({partitions[key]: targets[key] for key in left})
+        return {
+            key: Unfinished(behind, begun=one.begun)
+            for key, one in left.items()
+            if (behind := one.records - resting.get(partitions[key], 0)) > 0
+        }
+
+    async def _resting(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """How many records before these offsets wait for the end of a pause."""
+        return {
+            where: sum(
+                min(one.last, ends[where] - 1) - one.first + 1
+                for one in records.ranges
+                if one.state is RecordState.DELAYED and one.first < ends[where]
+            )
+            for where, records in (await self.record_states(ends)).items()
+            if where in ends
+        }
 
     async def owners(self) -> dict[TopicPartition, list[MemberDescription]]:
         """The members that each partition is given to.

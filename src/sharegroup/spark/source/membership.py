@@ -67,7 +67,7 @@ def make_membership(
     )
     outage = Outage(member, options)
     run = AvailableNow(targets, member, ledger, group, subscription)
-    acknowledging = Acknowledging(member, ledger)
+    acknowledging = Acknowledging(member, ledger, lambda: group.has_pauses)
     claimer = None
     if claims is not None and isinstance(ledger, ClaimLedger):
         claimer = Claimer(claims, ledger, acknowledging, subscription)
@@ -117,6 +117,8 @@ async def leave(membership: DriverMembership, settlement: Settlement) -> None:
     if membership.claimer is not None:
         await membership.claimer.finish()
     for partition, ranges in ledger.spare().items():
+        # Spark never had most of them: the group's own pauses after a failure are not meant.
+        member.pauses.note_ranges(partition, [(*one, 0) for one in ranges])
         for first, last in ranges:
             member.acknowledge(partition, first, last, bytes([AckType.RELEASE]))
     if in_progress:  # the close below sends nothing then

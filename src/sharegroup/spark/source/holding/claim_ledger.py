@@ -167,11 +167,14 @@ class ClaimLedger(Ledger):
         *,
         default: int = AckType.ACCEPT,
         now_ms: int = 0,
+        pause_max_ms: int = 0,
     ) -> dict[TopicIdPartition, list[Done]]:
         """The batch is processed. Its records were accepted when they were claimed."""
         if not self._is_claimed:
             self._is_claimed = True
-            return super().finished(decided, default=default, now_ms=now_ms)
+            return super().finished(
+                decided, default=default, now_ms=now_ms, pause_max_ms=pause_max_ms
+            )
         self._decided[AckType.ACCEPT] += sum(map(size, self._batch.values()))
         self._batch, self._unlocked = {}, {}
         while self._claims and self._claims[0].number < self._start[0]:

@@ -6,7 +6,8 @@ A record that the broker gives us is in one of four places:
 * **ready**: acquired, not yet given to Spark;
 * **batch**: in the newest offset given to Spark, so perhaps being processed;
 * **held**: its batch is finished, and it waits for a delayed release, or to be given to Spark again
-  (renew). We keep its lock meanwhile;
+  (renew). We keep its lock meanwhile. Releases are held only for brokers without pauses of their
+  own;
 * **done**: its batch is finished with accept or reject, but the broker has not confirmed it (the
   lock was lost, the connection broke). When it is delivered again, it is acknowledged with the
   remembered type and not processed again.
@@ -163,6 +164,7 @@ class Ledger:
         *,
         default: int = AckType.ACCEPT,
         now_ms: int = 0,
+        pause_max_ms: int = 0,
     ) -> dict[TopicIdPartition, list[Done]]:
         """The batch is processed.
 
@@ -170,6 +172,8 @@ class Ledger:
             decided: decisions about its records; decisions about other records have no effect.
             default: the type for records without a decision.
             now_ms: the time from which delays count, by the clock that :meth:`due` gets, too.
+            pause_max_ms: the broker itself lets a released record rest for up to so long, so such
+                releases are due now.
 
         Returns:
             The records to acknowledge now.
@@ -178,7 +182,7 @@ class Ledger:
         self._unmatched += sum(map(size, decided.values()))
         for partition, ranges in self._batch.items():
             answers = self._answers(ranges, decided.get(partition, ()), default)
-            waiting = [one for one in answers if one.delay_ms or one.type == AckType.RENEW]
+            waiting = [one for one in answers if waits(one, pause_max_ms)]
             _put(owed, partition, _joined(without(answers, waiting)))
             self._hold(partition, waiting, now_ms)
             self._remember(partition, owed.get(partition, []))
@@ -313,6 +317,12 @@ class Ledger:
         if ranges and partition in self._unlocked:
             gone = [Acquired(first, last, 0) for first, last in self._unlocked[partition]]
             _put(self._unlocked, partition, merged(_bounds(without(gone, _bounds(ranges)))))
+
+
+def waits(one: Decision, pause_max_ms: int) -> bool:
+    """Whether the records stay with the query when their batch ends; ``pause_max_ms`` as in
+    :meth:`Ledger.finished`."""
+    return one.type == AckType.RENEW or one.delay_ms > pause_max_ms
 
 
 def _bounds(ranges: Iterable[tuple[int, ...]]) -> list[OffsetRange]:

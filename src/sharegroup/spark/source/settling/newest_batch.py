@@ -15,18 +15,24 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.client.network.addresses import Address
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.ack_files import make_inbox
 from sharegroup.spark.options.stream import ShareOptions
-from sharegroup.spark.ranges import Decision
+from sharegroup.spark.ranges import Decision, Reason
 from sharegroup.spark.source.group_view import GroupQuestions
-from sharegroup.spark.source.holding.acknowledging import Acknowledging, clock_ms
+from sharegroup.spark.source.holding.acknowledging import (
+    Acknowledging,
+    Notes,
+    clock_ms,
+    pauses_of,
+)
 from sharegroup.spark.source.holding.acquiring import Acquirer
 from sharegroup.spark.source.holding.claiming import Claimer, make_claims, make_ledger, open_claims
-from sharegroup.spark.source.holding.ledger import NOTHING_DECIDED, Decided
+from sharegroup.spark.source.holding.ledger import NOTHING_DECIDED, Decided, waits
 from sharegroup.spark.source.offsets import BatchOffset, Ranges
 from sharegroup.spark.source.settling.commit_watch import CommitWatch
 from sharegroup.spark.source.settling.delayed_releases import HoldKeeper
@@ -224,15 +230,19 @@ class Settlement:
         """Acknowledge the records as decided, and hold the records that must wait."""
         await acquirer.catch_up()  # first, while the ledger still knows the batch's records
         inherited = batch.sequence == self._inherited
-        decided, default = await self._decisions()
+        decided, default, reasons = await self._decisions()
+        longest_ms = acknowledging.pause_max_ms
         self._settled = batch.sequence  # a step that fails from here on is not repeated
         if inherited:  # the batch's locks may be lost: no record can be kept waiting
-            decided = {partition: without_waiting(ones) for partition, ones in decided.items()}
+            decided = {p: without_waiting(ones, longest_ms) for p, ones in decided.items()}
+        pauses = {p: pauses_of(ones, longest_ms) for p, ones in decided.items()}
         now_ms = clock_ms()
         before = self.ledger.statistics()
-        owed = self.ledger.finished(decided, default=default, now_ms=now_ms)
+        owed = self.ledger.finished(
+            decided, default=default, now_ms=now_ms, pause_max_ms=longest_ms
+        )
         undecided = self.ledger.statistics().undecided - before.undecided
-        await acknowledging.acknowledge(owed)
+        await acknowledging.acknowledge(owed, Notes(reasons, pauses))
         await acknowledging.release_due(now_ms)
         if self.inbox is not None and 0 < before.in_batch == undecided:
             self._without_answers(batch, decided, inherited=inherited)
@@ -240,12 +250,14 @@ class Settlement:
             await claimer.settled(batch)
         holds.look()
 
-    async def _decisions(self) -> tuple[Decided, AckType]:
-        """The sink's decisions, and the acknowledgement type of all other records."""
+    async def _decisions(
+        self,
+    ) -> tuple[Decided, AckType, Mapping[TopicIdPartition, Sequence[Reason]]]:
+        """The sink's decisions, the acknowledgement type of all other records, and the reasons."""
         if self.inbox is None:
-            return NOTHING_DECIDED, AckType.ACCEPT
+            return NOTHING_DECIDED, AckType.ACCEPT, MappingProxyType({})
         decided = await asyncio.to_thread(self.inbox.take, self._subscription.topics)
-        return decided, self.inbox.default
+        return decided, self.inbox.default, self.inbox.reasons
 
     def _without_answers(self, batch: BatchOffset, decided: Decided, *, inherited: bool) -> None:
         """No record of the batch has an answer: make Spark's next call fail, unless ``defaultAck``
@@ -270,11 +282,10 @@ class Settlement:
             self._silent = None
 
 
-def without_waiting(decisions: Iterable[Decision]) -> list[Decision]:
-    """The decisions, with renewals and delayed releases turned into immediate releases."""
+def without_waiting(decisions: Iterable[Decision], pause_max_ms: int) -> list[Decision]:
+    """The decisions, with renewals, and delayed releases that the query would hold, turned into
+    immediate releases. ``pause_max_ms`` as in :meth:`Ledger.finished`."""
     return [
-        Decision(one.first, one.last, AckType.RELEASE)
-        if one.delay_ms or one.type == AckType.RENEW
-        else one
+        Decision(one.first, one.last, AckType.RELEASE) if waits(one, pause_max_ms) else one
         for one in decisions
     ]
