@@ -10,6 +10,7 @@ import sys
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 
+from sharegroup.spark.options.letters import LETTERS, LetterOptions
 from sharegroup.spark.options.option_table import Option, OptionTable
 from sharegroup.spark.options.sink import SINK, SinkOptions
 from sharegroup.spark.options.snapshot import PEEK, PeekOptions
@@ -45,6 +46,7 @@ class Section:
 SECTIONS = (
     Section("Streaming queries: `spark.readStream`", STREAM, ShareOptions),
     Section("A look at a queue: `spark.read`", PEEK, PeekOptions),
+    Section("Dead letters: `spark.read` with `deadLettersOf`", LETTERS, LetterOptions),
     Section("Sinks: `df.writeStream` and `df.write`", SINK, SinkOptions),
 )
 

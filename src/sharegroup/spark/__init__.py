@@ -4,9 +4,10 @@ every record gets an answer."""
 import logging
 
 from sharegroup.model.printable import EscapedMessages
+from sharegroup.spark.letters.redrive import redrive
 from sharegroup.spark.session import spark_session
 from sharegroup.spark.sink.foreach_batch import acknowledge
 
 logging.getLogger("sharegroup.spark").addFilter(EscapedMessages())
 
-__all__ = ["acknowledge", "spark_session"]
+__all__ = ["acknowledge", "redrive", "spark_session"]

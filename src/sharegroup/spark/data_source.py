@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from sharegroup.client.network.addresses import Address
+    from sharegroup.spark.letters.reader import LettersReader
     from sharegroup.spark.snapshot.reader import PeekReader
     from sharegroup.spark.source.driver import ShareDriver
     from sharegroup.sync.loop_thread import LoopThread
@@ -67,9 +68,15 @@ class KafkaShareDataSource(DataSource):
         Raises:
             ConfigError: an option is missing, unknown or wrong.
         """
+        from sharegroup.spark.options.letters import are_letters, parse_letter_options
         from sharegroup.spark.options.snapshot import is_peek, parse_peek_options
 
         check_installed()
+        if are_letters(self.options):
+            from sharegroup.spark.letters.rows import letters_ddl
+
+            check_secured(parse_letter_options(self.options).security)
+            return letters_ddl()
         if is_peek(self.options):
             from sharegroup.spark.snapshot.reader import peek_ddl
 
@@ -102,18 +109,24 @@ class KafkaShareDataSource(DataSource):
         check_installed()
         return ShareBatchWriter(dict(self.options), _fields(schema))
 
-    def reader(self, schema: StructType) -> PeekReader:
-        """The reader that looks at the queue. Spark would not tell it whether the query succeeded,
-        so it acquires nothing.
+    def reader(self, schema: StructType) -> PeekReader | LettersReader:
+        """The reader that looks at the queue, or at its dead letters. Spark would not tell it
+        whether the query succeeded, so it acquires nothing.
 
         Raises:
             ConfigError: the options are not options of a look.
         """
+        from sharegroup.spark.options.letters import are_letters
         from sharegroup.spark.options.snapshot import is_peek
 
+        if are_letters(self.options):
+            from sharegroup.spark.letters.reader import LettersReader
+
+            return LettersReader(dict(self.options), _fields(schema))
         if not is_peek(self.options):
             raise ConfigError(
-                'spark.read only looks at a queue: write .option("states", "all") for that; to '
+                'spark.read only looks at a queue: write .option("states", "all") for that, or '
+                '.option("deadLettersOf", "my-share-group") for what has failed for good; to '
                 "work it off and stop, use spark.readStream with .trigger(availableNow=True)"
             )
         from sharegroup.spark.snapshot.reader import PeekReader

@@ -15,10 +15,15 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark.every_option import looks, sinks, streams
+from tests.spark.every_option import letters, looks, sinks, streams
 from tests.spark.every_option.work import Work
 
-CASES = {"stream": streams.CASES, "look": looks.CASES, "sink": sinks.CASES}
+CASES = {
+    "stream": streams.CASES,
+    "look": looks.CASES,
+    "letters": letters.CASES,
+    "sink": sinks.CASES,
+}
 
 
 def names() -> list[str]:

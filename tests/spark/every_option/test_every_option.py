@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from sharegroup.spark.options.letters import LETTERS
 from sharegroup.spark.options.sink import SINK
 from sharegroup.spark.options.snapshot import PEEK
 from sharegroup.spark.options.stream import STREAM
@@ -21,7 +22,7 @@ from tests.spark.pyspark_versions import folder as folder_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.timeout(900)]
 
-TABLES = {"stream": STREAM, "look": PEEK, "sink": SINK}
+TABLES = {"stream": STREAM, "look": PEEK, "letters": LETTERS, "sink": SINK}
 SECONDS = 600  # far more than it takes: others may use the machine as well
 
 

@@ -52,7 +52,9 @@ class Work:
         self.spark = spark
         self.bootstrap = bootstrap
         self.mortal = mortal
-        self.given: dict[str, set[str]] = {"stream": set(), "look": set(), "sink": set()}
+        self.given: dict[str, set[str]] = {
+            table: set() for table in ("stream", "look", "letters", "sink")
+        }
         self._folder = folder
         self._numbers = itertools.count(1)
 
@@ -113,6 +115,10 @@ class Work:
     def look(self, options: dict[str, str]) -> DataFrame:
         """``spark.read…load()``."""
         return self._loaded("look", self.spark.read, options)
+
+    def letters(self, options: dict[str, str]) -> DataFrame:
+        """``spark.read…load()``, of dead letters."""
+        return self._loaded("letters", self.spark.read, options)
 
     def sink(self, writer: Any, options: dict[str, str]) -> Any:
         """A ``df.write`` or ``df.writeStream`` of our format with these options."""

@@ -163,6 +163,20 @@ class DeadLetter:
         return self._written_ms if failed is None else failed
 
 
+class LetterChoice(Protocol):
+    """Says which letters are meant.
+
+    Attributes:
+        needs_record: whether it asks for what only the record has, and not each letter.
+    """
+
+    @property
+    def needs_record(self) -> bool: ...
+    def chooses(self, letter: DeadLetter, now_ms: int) -> bool:
+        """Whether this letter is meant."""
+        ...
+
+
 class LetterReader:
     """Finds the letters of one group."""
 

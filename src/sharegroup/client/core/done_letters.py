@@ -71,6 +71,11 @@ class DoneLetters:
         done = self._chunks.get((partition, offset // CHUNK))
         return done is not None and holds(done, offset)
 
+    def ranges(self, partition: int) -> Intervals:
+        """All offsets of a partition that are done."""
+        chunks = (done for (number, _), done in self._chunks.items() if number == partition)
+        return normal(interval for done in chunks for interval in done)
+
     def first_open(self, partition: int, begin: int) -> int:
         """The first offset from ``begin`` on that is not done."""
         while True:

@@ -18,12 +18,12 @@ from typing import Final
 
 from sharegroup.client.core.dead_letter import (
     DeadLetter,
+    LetterChoice,
     LettersHandled,
     LettersProgress,
     redriven_headers,
 )
 from sharegroup.client.core.done_letters import DONE_TOPIC, DoneLetters, Mark
-from sharegroup.client.core.letter_expression import LetterExpression
 from sharegroup.client.core.pace import Pace
 from sharegroup.client.dead_letters.done_topic import create_done_topic
 from sharegroup.client.dead_letters.queue import DeadLetterQueue, LetterRecord, Span
@@ -77,7 +77,7 @@ class Handling:
 
     redrive: bool
     to: str | None = None
-    where: LetterExpression | None = None
+    where: LetterChoice | None = None
     rate: float | None = None
     letters_max: int | None = None
     dry_run: bool = False

@@ -10,9 +10,8 @@ from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import OffsetSpec, TopicDescription
 from sharegroup.client.clock import wall_ms
 from sharegroup.client.consumer import Consumer
-from sharegroup.client.core.dead_letter import DeadLetter, LetterReader
+from sharegroup.client.core.dead_letter import DeadLetter, LetterChoice, LetterReader
 from sharegroup.client.core.done_letters import DoneLetters, DoneOf
-from sharegroup.client.core.letter_expression import LetterExpression
 from sharegroup.client.core.record import ConsumerRecord
 from sharegroup.client.dead_letters.done_topic import load_done
 from sharegroup.client.dead_letters.originals import Originals
@@ -38,7 +37,7 @@ class LetterRecord(NamedTuple):
 
     Attributes:
         letter: None: it is no letter of the group.
-        wanted: it is a letter that the expression chooses.
+        wanted: it is a letter that ``where`` chooses.
     """
 
     record: ConsumerRecord[bytes, bytes]
@@ -108,7 +107,7 @@ class DeadLetterQueue:
         }
 
     async def records(
-        self, spans: dict[TopicPartition, Span], done: DoneLetters, where: LetterExpression | None
+        self, spans: dict[TopicPartition, Span], done: DoneLetters, where: LetterChoice | None
     ) -> AsyncGenerator[Sequence[LetterRecord], None]:
         """The records that are not done, in steps; in each partition in the order of the log."""
         wanted = {at: (span.first, span.end) for at, span in spans.items()}
@@ -128,9 +127,9 @@ class DeadLetterQueue:
                     yield await self._chosen(read[at : at + size], where)
 
     async def letters(
-        self, where: LetterExpression | None = None
+        self, where: LetterChoice | None = None
     ) -> AsyncGenerator[Sequence[LetterRecord], None]:
-        """The letters that are not done and that the expression chooses, in steps."""
+        """The letters that are not done and that ``where`` chooses, in steps."""
         done = await self.done()
         async with aclosing(self.records(await self.spans(done), done, where)) as steps:
             async for some in steps:
@@ -165,7 +164,7 @@ class DeadLetterQueue:
             ]
 
     async def _chosen(
-        self, read: Sequence[_Read], where: LetterExpression | None
+        self, read: Sequence[_Read], where: LetterChoice | None
     ) -> list[LetterRecord]:
         if where is None:
             return [LetterRecord(one, letter, letter is not None) for one, letter in read]
