@@ -1,8 +1,8 @@
 """``spark.read.format("kafka-share").option("deadLettersOf", GROUP)``: the dead letters of a share
 group as rows. They are parsed as ``sharegroup dead list`` parses them.
 
-The driver asks once which letters are not done. A task reads the same letters however often it
-runs, as long as their topic has them.
+The driver asks once which letters are not done; Spark keeps the tasks of a DataFrame for all its
+actions. A task reads the same letters however often it runs, as long as their topic has them.
 """
 
 from __future__ import annotations

@@ -145,8 +145,8 @@ PEEK: Final = OptionTable(
             STATES,
             "states",
             _states,
-            "Which records are shown: `all`, or some of `available`, `acquired`, `acknowledged`, "
-            "`archived`. Adds the columns `state`, `member_id` and `lock_ms`.",
+            "Which records are shown: `all`, or some of `available`, `acquired`, `delayed`, "
+            "`acknowledged`, `archived`. Adds the columns `state`, `member_id` and `lock_ms`.",
             advised="all",
         ),
         *(option for option in STREAM.options if option.field in _OF_STREAM),

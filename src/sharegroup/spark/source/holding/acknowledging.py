@@ -200,7 +200,7 @@ def pauses_of(decisions: Iterable[Decision], pause_max_ms: int) -> list[Pause]:
     return [
         Pause(one.first, one.last, one.delay_ms)
         for one in decisions
-        if one.type == AckType.RELEASE and 0 < one.delay_ms <= pause_max_ms
+        if 0 < one.delay_ms <= pause_max_ms and one.type == AckType.RELEASE
     ]
 
 

@@ -78,8 +78,8 @@ class AvailableNow:
 
     async def is_over(self, idle_s: float) -> bool:
         """Whether to tell Spark that there are no more records: after ``idle_s`` without records,
-        no more will come before the targets. Records that are held for later are not waited for. In
-        a run without an end, the answer is always yes."""
+        no more will come before the targets. Records that are held for later, or rest at the
+        broker, are not waited for. In a run without an end, the answer is always yes."""
         if not self.targets or self._is_over:
             return True
         self._is_over = await self._has_ended(self.targets, idle_s)

@@ -182,9 +182,9 @@ class Ledger:
         self._unmatched += sum(map(size, decided.values()))
         for partition, ranges in self._batch.items():
             answers = self._answers(ranges, decided.get(partition, ()), default)
-            waiting = [one for one in answers if waits(one, pause_max_ms)]
-            _put(owed, partition, _joined(without(answers, waiting)))
-            self._hold(partition, waiting, now_ms)
+            later = waiting(answers, pause_max_ms)
+            _put(owed, partition, _joined(without(answers, later)))
+            self._hold(partition, later, now_ms)
             self._remember(partition, owed.get(partition, []))
         self._batch, self._unlocked = {}, {}
         return owed
@@ -319,10 +319,10 @@ class Ledger:
             _put(self._unlocked, partition, merged(_bounds(without(gone, _bounds(ranges)))))
 
 
-def waits(one: Decision, pause_max_ms: int) -> bool:
-    """Whether the records stay with the query when their batch ends; ``pause_max_ms`` as in
+def waiting(decisions: Iterable[Decision], pause_max_ms: int) -> list[Decision]:
+    """The decisions whose records stay with the query when their batch ends; ``pause_max_ms`` as in
     :meth:`Ledger.finished`."""
-    return one.type == AckType.RENEW or one.delay_ms > pause_max_ms
+    return [one for one in decisions if one.delay_ms > pause_max_ms or one.type == AckType.RENEW]
 
 
 def _bounds(ranges: Iterable[tuple[int, ...]]) -> list[OffsetRange]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from sharegroup.client.core.acknowledgements import AckType
@@ -32,7 +32,7 @@ from sharegroup.spark.source.holding.acknowledging import (
 )
 from sharegroup.spark.source.holding.acquiring import Acquirer
 from sharegroup.spark.source.holding.claiming import Claimer, make_claims, make_ledger, open_claims
-from sharegroup.spark.source.holding.ledger import NOTHING_DECIDED, Decided, waits
+from sharegroup.spark.source.holding.ledger import NOTHING_DECIDED, Decided, waiting
 from sharegroup.spark.source.offsets import BatchOffset, Ranges
 from sharegroup.spark.source.settling.commit_watch import CommitWatch
 from sharegroup.spark.source.settling.delayed_releases import HoldKeeper
@@ -282,10 +282,10 @@ class Settlement:
             self._silent = None
 
 
-def without_waiting(decisions: Iterable[Decision], pause_max_ms: int) -> list[Decision]:
+def without_waiting(decisions: Sequence[Decision], pause_max_ms: int) -> list[Decision]:
     """The decisions, with renewals, and delayed releases that the query would hold, turned into
     immediate releases. ``pause_max_ms`` as in :meth:`Ledger.finished`."""
+    later = set(waiting(decisions, pause_max_ms))
     return [
-        Decision(one.first, one.last, AckType.RELEASE) if waits(one, pause_max_ms) else one
-        for one in decisions
+        Decision(one.first, one.last, AckType.RELEASE) if one in later else one for one in decisions
     ]
