@@ -130,15 +130,13 @@ class Acknowledging:
     async def _acknowledge(
         self, owed: Owed, pauses: Mapping[TopicIdPartition, Sequence[Pause]]
     ) -> None:
-        attempts = dict.fromkeys(owed, 0)
-        waiting = [
-            (partition, portion)
+        parts = {
+            partition: portions(ranges, self._reasons.get(partition, ()), pauses.get(partition, ()))
             for partition, ranges in owed.items()
             if ranges
-            for portion in portions(
-                ranges, self._reasons.get(partition, ()), pauses.get(partition, ())
-            )
-        ]
+        }
+        attempts = {partition: 1 - len(own) for partition, own in parts.items()}
+        waiting = [(partition, portion) for partition, own in parts.items() for portion in own]
         while waiting:
             now, rest = self._round(waiting)
             outcomes = await self._send(now, pauses)
