@@ -24,6 +24,8 @@ def test_each_reason() -> None:
     leader.acquire((13, 19), fetch_offset=13)
     leader.partition.log_start_moved(17)
     leader.partition.log_start_moved(30)
+    leader.acquire((30, 39), fetch_offset=30)
+    leader.partition.log_start_moved(45, Reason.RETENTION_CAP)
     assert remembered(leader) == [
         (0, 1, "rejected", 1),
         (2, 2, "delivery-limit", 1),
@@ -31,8 +33,10 @@ def test_each_reason() -> None:
         (10, 12, "damaged", 0),
         (13, 19, "deleted", 1),
         (20, 29, "deleted", 0),
+        (30, 39, "retention-cap", 1),
+        (40, 44, "retention-cap", 0),
     ], "a gap that the client reports is no record"
-    assert leader.partition.archived.counts == [0, 7, 2, 3, 17]
+    assert leader.partition.archived.counts == [0, 7, 2, 3, 17, 15]
 
 
 def test_finished_and_missing_records_are_not_archived() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.ids import TopicPartition
+from sharegroup.model.retention import Needed
 from sharegroup.storage import DataFolder, LocalPartitionLog, checkpoints
 from sharegroup.storage.cleaner.batch_cleaning import delete_horizon
 from sharegroup.wire.batch import COMPRESSION_MASK, TRANSACTIONAL, decode_batch, end_offset_of
@@ -104,6 +105,30 @@ def test_a_tombstone_stays_for_its_time(tmp_path: Path) -> None:
             await roll(log)
             assert await clean(folder, NOW_MS + RETENTION_MS)
             assert b"k" not in {record.key for record in await contents(log)}
+
+    run(main())
+
+
+def test_a_tombstone_stays_until_the_named_groups_have_finished_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        late_ms = NOW_MS + 2 * RETENTION_MS
+        async with opened(tmp_path, replace(COMPACTED, names_groups=True)) as folder:
+            log = await one_log(folder)
+            await append_durably(log, keyed([(b"k", b"old"), (b"other", FILLER)]))
+            await append_durably(log, keyed([(b"k", None)]))  # offset 2
+
+            async def cleaned_at(now_ms: int) -> bool:
+                """Whether the tombstone is there after a cleaning."""
+                await roll(log)
+                assert await clean(folder, now_ms)
+                return (b"k", None) in {(one.key, one.value) for one in await contents(log)}
+
+            assert await cleaned_at(NOW_MS)
+            assert await cleaned_at(late_ms), "nobody knows yet what the groups need"
+            folder.enforce_retention(late_ms, {log.topic_partition: Needed(2, 0)})
+            assert await cleaned_at(late_ms)
+            folder.enforce_retention(late_ms, {log.topic_partition: Needed(3, 0)})
+            assert not await cleaned_at(late_ms)
 
     run(main())
 

@@ -25,6 +25,7 @@ from sharegroup.broker.coordination.transaction_writes import (
 from sharegroup.broker.dead_letters.writer import DeadLetterWriter
 from sharegroup.broker.delivery.cooperative_reading import CooperativeReading
 from sharegroup.broker.delivery.hash_index import HashIndex
+from sharegroup.broker.delivery.queue_retention import QueueRetention
 from sharegroup.broker.delivery.range_reading import RangeReading
 from sharegroup.broker.delivery.share_partitions import SharePartitions
 from sharegroup.broker.delivery.unpacking import Unpacking
@@ -113,6 +114,7 @@ def assemble(
         ranges=groups.ranges,
         unpacking=unpacking,
         dead_letters=letters,
+        queue_retention=QueueRetention(topics, configs, state, clock),
         range_reading=_range_reading(configs),
         cooperative_reading=CooperativeReading(groups.offsets, groups.consumer.groups, clock),
         fetch_sessions=_fetch_sessions(config, environment),

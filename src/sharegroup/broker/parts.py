@@ -23,6 +23,7 @@ from sharegroup.broker.coordination.transaction_writes import TransactionWrites
 from sharegroup.broker.dead_letters.writer import DeadLetterWriter
 from sharegroup.broker.delivery.cooperative_reading import CooperativeReading
 from sharegroup.broker.delivery.parts import DeliveryParts
+from sharegroup.broker.delivery.queue_retention import QueueRetention
 from sharegroup.broker.delivery.range_reading import RangeReading
 from sharegroup.broker.fetch_sessions import FetchSessions
 from sharegroup.broker.leadership import Leadership
@@ -38,6 +39,7 @@ class BrokerParts(DeliveryParts):
 
     configs: LiveConfigs
     dead_letters: DeadLetterWriter
+    queue_retention: QueueRetention
     groups: ShareGroupCoordinator
     classic_groups: ClassicGroupCoordinator
     consumer_groups: ConsumerGroupCoordinator

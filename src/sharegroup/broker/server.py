@@ -363,10 +363,12 @@ class Broker:
 
     async def _enforce_retention(self) -> None:
         parts = self.parts
+        found = await parts.queue_retention.look()
         before = {log: log.log_start_offset for log in parts.store.logs}
-        parts.store.enforce_retention(parts.clock.wall_ms())
+        parts.store.enforce_retention(parts.clock.wall_ms(), found.needed)
+        moved = [log for log, start in before.items() if log.log_start_offset > start]
+        capped = parts.queue_retention.capped(found, moved)
+        await parts.share_partitions.log_starts_moved(moved, "retention", capped)
         await parts.store.remove_leftovers()
         parts.forget_meters()
         parts.quotas.forget_idle()
-        moved = [log for log, start in before.items() if log.log_start_offset > start]
-        await parts.share_partitions.log_starts_moved(moved, "retention")

@@ -126,6 +126,10 @@ class Topics:
             raise UnknownTopicOrPartition
         return self._store.log(name, partition)
 
+    def logs(self, name: str) -> list[PartitionLog]:
+        """The logs of an existing topic that are in service."""
+        return [log for log in self._store.logs_of(name) if log.failure is None]
+
     def internal_log(self, name: str, partition: int) -> TrustedLog:
         """The log of a partition for coordinators, which write to it unchecked; raises as
         :meth:`log`."""

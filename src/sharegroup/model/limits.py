@@ -232,6 +232,9 @@ SINK_REASON_CHARACTERS_MAX: Final = 16 << 20
 """For Spark. Characters of the reasons in one batch of a sink, which pass through the driver's
 memory and a file. With more, the reasons are cut to one length. As much as DEAD_WEIGHT_MAX lets
 wait in one share partition."""
+RETENTION_GROUPS_MAX: Final = 20
+"""Share groups that a topic may name in share.retention.groups. Each retention check looks up the
+start offset of each of them in each partition."""
 
 ARCHIVED_RANGES_MAX: Final = 200
 """Ranges of archived records, the most recent, that a share partition remembers with their reason:

@@ -45,6 +45,14 @@ class LogSettings:
     timestamp_after_max_ms: int = 3_600_000
     index_interval_bytes: int = 4096
     producer_expiration_ms: int = 86_400_000
+    names_groups: bool = False
+    """The topic names share groups in ``share.retention.groups``."""
+    cap_ms: int = NO_LIMIT
+    """``share.retention.cap.ms``: what the named groups need is kept beyond ``retention_ms`` and
+    ``retention_bytes``, but not beyond this age and :attr:`cap_bytes`."""
+    cap_bytes: int = NO_LIMIT
+    drops_finished: bool = False
+    """What all named groups have finished goes, whatever its age."""
     flush_policy: FlushPolicy = FlushPolicy.DURABLE
     compacted: bool = False
     """``cleanup.policy`` contains compact: every record needs a key."""

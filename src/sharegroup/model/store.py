@@ -18,6 +18,7 @@ from uuid import UUID
 from sharegroup.model.histogram import Histogram
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log import PartitionLog, TrustedLog
+from sharegroup.model.retention import Needed
 
 Configs: TypeAlias = Mapping[str, str]
 """Settings by name, as they were given."""
@@ -244,9 +245,12 @@ class Store(TopicStore, ConfigStore, Protocol):
         """
         ...
 
-    def enforce_retention(self, now_wall_ms: int) -> int:
+    def enforce_retention(
+        self, now_wall_ms: int, needed: Mapping[TopicPartition, Needed] | None = None
+    ) -> int:
         """Remove segments that are past retention; returns how many were removed. ``now_wall_ms``:
-        milliseconds since 1970.
+        milliseconds since 1970. ``needed``: what share groups need of the logs whose topics name
+        groups. If such a log is not in it, the groups need everything.
 
         Call it every ``log.retention.check.interval.ms``. A segment that cannot be removed is
         logged, and tried again at the next call.

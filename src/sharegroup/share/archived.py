@@ -27,6 +27,9 @@ class Reason(IntEnum):
     """The log has lost the records on disk."""
     DELETED = 4
     """The log's start moved past them: retention, or DeleteRecords."""
+    RETENTION_CAP = 5
+    """As DELETED, though the topic names the group in share.retention.groups: they were past the
+    cap as well."""
 
     @property
     def word(self) -> str:

@@ -50,12 +50,13 @@ def lose(window: Window, first: int, last: int) -> None:
 def unfinished(window: Window, first: int, last: int, reason: Reason) -> Iterator[ArchivedRange]:
     """The unfinished records among offsets ``first`` … ``last``, to be archived for ``reason``.
 
-    Acquired records are included only for DELETED: the holder of damaged records has read them.
+    Acquired records are included unless they are damaged: the holder of damaged records has read
+    them.
     """
     first, inside = max(first, window.start), min(last, window.end - 1)
     for span in spans_of(window.pieces(first, inside)) if first <= inside else ():
         held = span.state is ACQUIRED
-        if span.state in _FREE or (held and reason is Reason.DELETED):
+        if span.state in _FREE or (held and reason is not Reason.DAMAGED):
             yield ArchivedRange(span.first, span.last, reason, max(0, span.delivery_count))
     if last >= window.end:
         yield ArchivedRange(max(first, window.end), last, reason, 0)

@@ -255,7 +255,9 @@ class SharePartition:
         locks = [lock for lock in ended if lock.member_id != NOBODY]
         return self.order.take_back(locks, now_ms, Cause.LOCK_EXPIRED, settings)
 
-    def log_start_moved(self, log_start: int) -> StateChange | None:
+    def log_start_moved(
+        self, log_start: int, reason: Reason = Reason.DELETED
+    ) -> StateChange | None:
         """Forget records below ``log_start``, which retention or DeleteRecords removed.
 
         The start offset moves at once, past acquired records as well. None when it is at or past
@@ -264,7 +266,7 @@ class SharePartition:
         window = self._window
         if log_start <= window.start:
             return None
-        self.archived.add(unfinished(window, window.start, log_start - 1, Reason.DELETED))
+        self.archived.add(unfinished(window, window.start, log_start - 1, reason))
         window.move_start(log_start)
         change = Changes(self.archived).settled(window, moved=True)
         self.order.start_moved()

@@ -10,7 +10,7 @@ away and replay the log into a new one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -18,6 +18,7 @@ from uuid import UUID
 from sharegroup.model.dead_records import DeadKey, DeadRecords
 from sharegroup.model.errors import FencedLeaderEpoch, FencedStateEpoch, InvalidRequest
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
+from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.model.share_state import DelayedRow, StateRow
 from sharegroup.share_state.records import KeyedRecord, ShareSnapshot, StateRecord
 from sharegroup.share_state.state import (
@@ -52,6 +53,28 @@ class StateSummary(NamedTuple):
     leader_epoch: int
     start_offset: int
     delivery_complete_count: int
+
+
+class Unfinished(NamedTuple):
+    """The first offsets of a share partition whose records its group still needs."""
+
+    start_offset: int
+    """Its start offset; UNINITIALIZED_OFFSET while it has none."""
+    first_dead: int
+    """Of the records without a dead letter; OFFSET_MAX where there are none."""
+
+    @property
+    def begun(self) -> bool:
+        """Whether it has a start offset."""
+        return self.start_offset != UNINITIALIZED_OFFSET
+
+    def since(self, durable: Unfinished | None) -> Unfinished:
+        """What is unfinished now, or was by the durable state ``durable``. Without a durable start
+        offset (None: without a durable state) nothing is known to be finished."""
+        if durable is None or (self.begun and not durable.begun):
+            durable = Unfinished(0, 0)
+        starts = min(self.start_offset, durable.start_offset)
+        return Unfinished(starts, min(self.first_dead, durable.first_dead))
 
 
 class ShareCoordinator:
@@ -244,6 +267,19 @@ class ShareCoordinator:
             <= state.start_offset
             < starts.get(TopicIdPartition(key.topic_id, key.partition), 0)
         ]
+
+    def unfinished(
+        self, groups: Mapping[UUID, Collection[str]]
+    ) -> dict[SharePartitionKey, Unfinished]:
+        """What is unfinished in the share partitions of ``groups``, by topic id; share partitions
+        without a state are left out."""
+        return {
+            key: Unfinished(
+                state.start_offset, min((one.first for one in state.dead.values()), default=OFFSET_MAX)
+            )
+            for key, state in self._states.items()
+            if key.group_id in groups.get(key.topic_id, ())
+        }
 
     def keys_of_other_topics(self, exists: Callable[[UUID], bool]) -> list[SharePartitionKey]:
         """Keys whose topic does not exist (any more)."""

@@ -34,6 +34,7 @@ from sharegroup.model.errors import ConfigError, NotLeaderOrFollower
 from sharegroup.model.histogram import Histogram
 from sharegroup.model.ids import TopicPartition, topic_id_text
 from sharegroup.model.log_settings import LogSettings
+from sharegroup.model.retention import Needed
 from sharegroup.model.store import CleaningFacts, Configs, LogFolder, TopicFacts
 from sharegroup.model.topic_name import check_topic_name
 from sharegroup.storage import checkpoints, lost_offsets, stray_folders
@@ -374,13 +375,20 @@ class DataFolder:
 
     # Housekeeping ----------------------------------------------------------------------------
 
-    def enforce_retention(self, now_wall_ms: int) -> int:
+    def enforce_retention(
+        self, now_wall_ms: int, needed: Mapping[TopicPartition, Needed] | None = None
+    ) -> int:
         """Delete expired segments of all logs and write the checkpoints. Returns the number of
-        deleted segments.
+        deleted segments. ``needed``: see ``model.store``.
 
         Must be called every ``log.retention.check.interval.ms``.
         """
-        expired = [log for log in self._logs.values() if log.expire(now_wall_ms)]
+        needed = needed or {}
+        for key in needed.keys() & self._logs.keys():
+            self._logs[key].cleaning.needed = needed[key]
+        expired = [
+            log for key, log in self._logs.items() if log.expire(now_wall_ms, needed.get(key))
+        ]
         if expired:
             try:  # before deleting: a first segment beyond the log start on disk counts as damage
                 self._reserve.spend(self._checkpoints.write)

@@ -31,6 +31,7 @@ from sharegroup.model.log import (
 )
 from sharegroup.model.log_settings import FlushPolicy, LogSettings, TimestampType
 from sharegroup.model.offsets import OFFSET_MAX
+from sharegroup.model.retention import Needed
 from sharegroup.storage import (
     lost_offsets,
     producers,
@@ -387,10 +388,9 @@ class LocalPartitionLog:
             self._log_start = old
             raise
 
-    def expire(self, now_ms: int) -> bool:
-        """Move the log start past the segments that ``retention.ms`` and ``retention.bytes``
-        expire. Returns whether :meth:`remove_expired` has segments to delete. ``now_ms``: wall
-        clock.
+    def expire(self, now_ms: int, needed: Needed | None = None) -> bool:
+        """Move the log start past the segments that may go (:mod:`sharegroup.storage.retention`).
+        Returns whether :meth:`remove_expired` has segments to delete. ``now_ms``: wall clock.
 
         If all segments have expired, the log rolls to an empty one first, and the last expired
         segment is deleted by the next call.
@@ -398,7 +398,7 @@ class LocalPartitionLog:
         if self._failure is not None:
             return False
         try:
-            count = retention.expired(self._segments, self.settings, now_ms)
+            count = retention.expired(self._segments, self.settings, now_ms, needed)
             if count == len(self._segments):
                 self._roll()
         except OSError as error:

@@ -1,5 +1,9 @@
 """Which segments retention deletes: whole ones, the oldest first (Kafka class UnifiedLog,
 deleteOldSegments).
+
+The share groups that a topic names change this in two ways. A segment with a record that one of
+them needs stays until it is past the cap as well. With ``drops_finished`` a closed segment that all
+of them have finished goes at once.
 """
 
 from __future__ import annotations
@@ -8,27 +12,45 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from sharegroup.model.log_settings import LogSettings
+from sharegroup.model.retention import EVERYTHING, Needed
 from sharegroup.storage.segment import Segment
 
 
-def expired(segments: Sequence[Segment], settings: LogSettings, now_ms: int) -> int:
-    """How many of the oldest segments are past ``retention.ms`` or ``retention.bytes``; ``now_ms``
-    is wall clock.
+def expired(
+    segments: Sequence[Segment], settings: LogSettings, now_ms: int, needed: Needed | None = None
+) -> int:
+    """How many of the oldest segments may go; ``now_ms`` is wall clock. ``needed``: by the share
+    groups that the topic names, if it names any; None: not known, so they need everything.
 
     An empty segment never expires: it is the active one, which takes the next batch.
     """
-    spare_bytes = sum(segment.size for segment in segments) - settings.retention_bytes
+    needed = (needed or EVERYTHING) if settings.names_groups else None
+    size = sum(segment.size for segment in segments)
+    spare_bytes, spare_of_cap = size - settings.retention_bytes, size - settings.cap_bytes
     count = 0
     for segment in segments:
         if segment.size == 0:
             break
-        too_old = 0 <= settings.retention_ms < now_ms - segment.indexes.max_timestamp
-        too_much = settings.retention_bytes >= 0 and spare_bytes >= segment.size
-        if not (too_old or too_much):
+        age_ms = now_ms - segment.indexes.max_timestamp
+        goes = _is_past(segment, age_ms, spare_bytes, settings.retention_ms, settings.retention_bytes)
+        if needed is not None:
+            if goes and segment.next_offset > needed.held_from:
+                goes = _is_past(segment, age_ms, spare_of_cap, settings.cap_ms, settings.cap_bytes)
+            elif not goes and settings.drops_finished and segment is not segments[-1]:
+                goes = segment.next_offset <= needed.finished
+        if not goes:
             break
         spare_bytes -= segment.size
+        spare_of_cap -= segment.size
         count += 1
     return count
+
+
+def _is_past(
+    segment: Segment, age_ms: int, spare_bytes: int, limit_ms: int, limit_bytes: int
+) -> bool:
+    """Whether the segment is too old, or the log is too large by at least this segment."""
+    return 0 <= limit_ms < age_ms or (limit_bytes >= 0 and spare_bytes >= segment.size)
 
 
 def below(segments: Sequence[Segment], log_start_offset: int) -> int:

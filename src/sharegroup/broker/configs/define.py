@@ -42,6 +42,16 @@ def throttled_replicas(name: str) -> ConfigDef:
     return ConfigDef(name=name, type=ConfigType.LIST, default=(), check=check, doc="")
 
 
+def share_groups(name: str, maximum: int, doc: str) -> ConfigDef:
+    """A list of at most ``maximum`` share groups."""
+
+    def check(value: ConfigValue) -> str | None:
+        parts = value if isinstance(value, tuple) else ()
+        return f"at most {maximum} groups can be named" if len(parts) > maximum else None
+
+    return ConfigDef(name=name, type=ConfigType.LIST, default=(), check=check, doc=doc)
+
+
 def short(
     name: str,
     default: int,

@@ -17,6 +17,7 @@ from sharegroup.broker.configs.define import (
     integer,
     long,
     names,
+    share_groups,
     throttled_replicas,
 )
 from sharegroup.broker.configs.described import broker_synonyms
@@ -33,6 +34,7 @@ from sharegroup.model.config import (
     nearest_name,
 )
 from sharegroup.model.errors import InvalidConfig
+from sharegroup.model.limits import RETENTION_GROUPS_MAX
 from sharegroup.model.log_settings import NO_LIMIT, FlushPolicy, LogSettings, TimestampType
 from sharegroup.wire.compression import GZIP, LZ4, LZ4_FAST, SNAPPY, ZSTD
 
@@ -42,6 +44,10 @@ _FLUSH_POLICY: Final = "write flush.policy"
 _DOWN_CONVERSION: Final = "message.downconversion.enable"
 
 DEAD_LETTERS_ENABLE: Final = "errors.deadletterqueue.group.enable"
+RETENTION_GROUPS: Final = "share.retention.groups"
+RETENTION_CAP_MS: Final = "share.retention.cap.ms"
+RETENTION_CAP_BYTES: Final = "share.retention.cap.bytes"
+RETENTION_DROP: Final = "share.retention.drop.finished"
 _CODECS: Final = {"uncompressed": 0, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
 
 TOPIC_CONFIGS: Final = ConfigTable(
@@ -199,6 +205,35 @@ TOPIC_CONFIGS: Final = ConfigTable(
             False,
             "Whether share groups may write their dead letters to the topic.",
         ),
+        share_groups(
+            RETENTION_GROUPS,
+            RETENTION_GROUPS_MAX,
+            "Share groups. What one of them has not finished is kept beyond retention.ms and "
+            f"retention.bytes, up to {RETENTION_CAP_MS} and {RETENTION_CAP_BYTES}. At most "
+            f"{RETENTION_GROUPS_MAX}. Not a Kafka setting.",
+        ),
+        long(
+            RETENTION_CAP_MS,
+            NO_LIMIT,
+            NO_LIMIT,
+            f"Records older than this are deleted, even if a group of {RETENTION_GROUPS} has not "
+            "finished them, where retention.ms or retention.bytes would delete them; -1: age is no "
+            "reason. Not a Kafka setting.",
+        ),
+        long(
+            RETENTION_CAP_BYTES,
+            NO_LIMIT,
+            NO_LIMIT,
+            f"As {RETENTION_CAP_MS}, for the oldest segments of a partition beyond this size. Not a "
+            "Kafka setting.",
+        ),
+        flag(
+            RETENTION_DROP,
+            False,
+            f"Whether closed segments that all groups of {RETENTION_GROUPS} have finished are "
+            "deleted, whatever their age and size. Where no group is named, or one of them has not "
+            "begun, nothing is. Not a Kafka setting.",
+        ),
         idle(
             long("file.delete.delay.ms", 60_000, 0, "", synonyms=("log.segment.delete.delay.ms",)),
             "files are deleted at once, and readers that have them open read on",
@@ -353,6 +388,10 @@ def log_settings(overrides: Mapping[str, str], broker: BrokerConfig) -> LogSetti
         max_compaction_lag_ms=max_lag_ms,
         delete_retention_ms=number("delete.retention.ms"),
         record_bytes_max=number("max.decompressed.message.bytes"),
+        names_groups=bool(word(RETENTION_GROUPS)),
+        cap_ms=number(RETENTION_CAP_MS),
+        cap_bytes=number(RETENTION_CAP_BYTES),
+        drops_finished=deletes and topic_value(RETENTION_DROP, overrides, broker) is True,
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -27,7 +27,12 @@ from sharegroup.model.environment import Clock
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.model.share_state import DelayedRow, StateRow
-from sharegroup.share_state.coordinator import ReadResult, ShareCoordinator, StateSummary
+from sharegroup.share_state.coordinator import (
+    ReadResult,
+    ShareCoordinator,
+    StateSummary,
+    Unfinished,
+)
 from sharegroup.share_state.partitioning import partition_for
 from sharegroup.share_state.records import KeyedRecord
 
@@ -108,6 +113,25 @@ class ShareStateLog:
             KafkaStorageError: the disk failed.
         """
         return [key for shard in self.shards for key in (await shard.machine()).keys_before(starts)]
+
+    async def unfinished(
+        self, groups: Mapping[UUID, Collection[str]]
+    ) -> dict[SharePartitionKey, Unfinished]:
+        """What is unfinished in the share partitions of ``groups``, by topic id: by the durable
+        state, or by the state at the return. Share partitions without a state are left out.
+
+        Raises:
+            CoordinatorLoadInProgress: a shard is being loaded.
+            KafkaStorageError: the disk failed.
+        """
+        durable: dict[SharePartitionKey, Unfinished] = {}
+        for shard in self.shards:
+            durable |= await shard.commit(lambda machine: (machine.unfinished(groups), ()))
+        # An operator may have moved a group back meanwhile, or deleted it.
+        now: dict[SharePartitionKey, Unfinished] = {}
+        for shard in self.shards:
+            now |= shard.unfinished(groups)
+        return {key: one.since(durable.get(key)) for key, one in now.items()}
 
     # -- the persister ------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ All decisions are taken in log order, for share-partition leaders here and for o
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
@@ -15,9 +15,10 @@ from sharegroup.broker.coordination.log import CoordinatorTopic
 from sharegroup.broker.coordination.runtime import Growth, Runtime, Spawn
 from sharegroup.broker.coordination.share_state_machine import ShareStateMachine
 from sharegroup.model.environment import Clock
+from sharegroup.model.errors import CoordinatorLoadInProgress
 from sharegroup.model.histogram import Histogram
 from sharegroup.model.ids import SharePartitionKey
-from sharegroup.share_state.coordinator import ShareCoordinator
+from sharegroup.share_state.coordinator import ShareCoordinator, Unfinished
 from sharegroup.share_state.records import KeyedRecord
 
 logger = logging.getLogger("sharegroup.broker")
@@ -112,6 +113,18 @@ class StateShard:
         if not self._runtime.loaded:
             return 0
         return self._runtime.machine(ShareStateMachine).states.dead_weight(key)
+
+    def unfinished(
+        self, groups: Mapping[UUID, Collection[str]]
+    ) -> dict[SharePartitionKey, Unfinished]:
+        """As :meth:`ShareCoordinator.unfinished`, now, durable or not.
+
+        Raises:
+            CoordinatorLoadInProgress: the machine is not loaded.
+        """
+        if not self._runtime.loaded:
+            raise CoordinatorLoadInProgress
+        return self._runtime.machine(ShareStateMachine).states.unfinished(groups)
 
     async def machine(self) -> ShareCoordinator:
         """The machine, loaded if necessary. Do not keep it across an ``await``.

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
@@ -137,6 +138,8 @@ class SharePartitions:
         self._loading: dict[SharePartitionKey, asyncio.Future[LedSharePartition]] = {}
         self._deleting: dict[TopicIdPartition, str] = {}
         """Partition → what is deleting its records now, for the log."""
+        self._capped: dict[SharePartitionKey, str] = {}
+        """Share partition → the cap that has taken records that retention held for it."""
 
     def find(self, key: SharePartitionKey) -> LedSharePartition | None:
         """The share partition, or None if it is not loaded."""
@@ -410,14 +413,20 @@ class SharePartitions:
         except KafkaError as error:
             logger.warning("a change of %s is not durable: %s", led.key, error)
 
-    async def log_starts_moved(self, logs: Sequence[ReadableLog], reason: str) -> None:
+    async def log_starts_moved(
+        self,
+        logs: Sequence[ReadableLog],
+        reason: str,
+        capped: Mapping[SharePartitionKey, str] = MappingProxyType({}),
+    ) -> None:
         """Records below the log starts were deleted. Every group moves on, also a group without
         members: a share partition that has lost records is loaded, so that the loss is logged and
-        counted.
+        counted. ``capped``: the reason of share partitions for which they had been kept longer.
         """
         moved = {TopicIdPartition(log.topic_id, log.topic_partition.partition): log for log in logs}
         starts = {where: log.log_start_offset for where, log in moved.items()}
         self._deleting |= dict.fromkeys(moved, reason)
+        self._capped |= capped
         for key in await self._state.keys_before(starts) if moved else ():
             log = moved[TopicIdPartition(key.topic_id, key.partition)]
             try:
@@ -426,15 +435,19 @@ class SharePartitions:
                 logger.warning("%s does not follow the start of its log: %s", key, error)
         for where in moved:
             self._deleting.pop(where, None)
+        for key in capped:
+            self._capped.pop(key, None)
 
     async def follow_log_start(self, led: LedSharePartition) -> None:
         """Move the window if the log starts after the window does; log which records the group has
         lost."""
-        start, deleted = led.core.start_offset, led.core.archived.counts[Reason.DELETED]
-        change = led.core.log_start_moved(led.log.log_start_offset)
+        capped = self._capped.get(led.key)
+        reason = Reason.DELETED if capped is None else Reason.RETENTION_CAP
+        start, lost_before = led.core.start_offset, led.core.archived.counts[reason]
+        change = led.core.log_start_moved(led.log.log_start_offset, reason)
         if change is None:
             return
-        lost = led.core.archived.counts[Reason.DELETED] - deleted
+        lost = led.core.archived.counts[reason] - lost_before
         if lost:
             where = TopicIdPartition(led.key.topic_id, led.key.partition)
             logger.warning(
@@ -445,7 +458,7 @@ class SharePartitions:
                 led.log.topic_partition,
                 start,
                 led.log.log_start_offset - 1,
-                self._deleting.get(where, "retention or DeleteRecords"),
+                capped or self._deleting.get(where, "retention or DeleteRecords"),
             )
         self.wake(led)
         await self.persist([(led, change)])

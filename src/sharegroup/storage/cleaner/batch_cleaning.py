@@ -3,7 +3,8 @@ MemoryRecords, filterTo).
 
 * A record goes when its key has a later record. A record without a value (a tombstone) stays until
   its batch's *delete horizon*: ``delete.retention.ms`` after the first cleaning that met it,
-  written into the header (KIP-534).
+  written into the header (KIP-534), and until the share groups that the topic names have finished
+  it.
 * Records of aborted transactions go. A marker goes after its own delete horizon, which it gets when
   no batch of its transaction is left.
 * A batch without records goes too, with two exceptions. The last batch of a producer stays: its
@@ -55,6 +56,8 @@ class CleanRules:
     """The keys of all records below this offset are known."""
     hold: bool
     """Tombstones and markers stay: damage keeps older records from being cleaned."""
+    held_from: int
+    """Tombstones from this offset on stay: a share group that the topic names needs them."""
     producers: Mapping[int, LastOfProducer]
 
 
@@ -137,7 +140,8 @@ class BatchCleaner:
         if header.base_offset >= rules.end_offset:
             return batch
         horizon = delete_horizon(header)
-        drop = horizon is not None and horizon <= rules.now_ms and not rules.hold
+        held = rules.hold or header.last_offset >= rules.held_from
+        drop = horizon is not None and horizon <= rules.now_ms and not held
         data, start = _plain(header, batch)
         base_ms = header.base_timestamp
         kept = self._keys.kept(header, data, start, Rules(rules.end_offset, drop, base_ms))

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from sharegroup.model.environment import Disk, DiskFile
 from sharegroup.model.log_settings import SEGMENT_BYTES_MAX
+from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.records.keys import KeyTable
 from sharegroup.storage import swapping
 from sharegroup.storage.batch_reader import UNREADABLE
@@ -103,6 +104,7 @@ class CleanRun:
         self._keys = keys
         self._now_ms = now_ms
         self._settings = log.settings
+        self._held_from = log.cleaning.needed.held_from if log.settings.names_groups else OFFSET_MAX
         self._producers = log.cleaning.last_of_producers()
         self._aborted = Aborted(
             entry for segment in log.cleaning.segments for entry in segment.transactions.entries
@@ -144,6 +146,7 @@ class CleanRun:
             delete_retention_ms=self._settings.delete_retention_ms,
             end_offset=self.end_offset,
             hold=any(segment.quarantine.damages for segment in segments),
+            held_from=self._held_from,
             producers=self._producers,
         )
         cleaner = BatchCleaner(self._keys, self._aborted, rules)

@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 from sharegroup.model.errors import CorruptMessage, KafkaError
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log_settings import LogSettings
+from sharegroup.model.retention import EVERYTHING, Needed
 from sharegroup.storage.batch_reader import RELATIVE_OFFSET_MAX
 from sharegroup.storage.cleaner.batch_cleaning import LastOfProducer
 from sharegroup.storage.log_contents import LogContents
@@ -30,6 +31,9 @@ class LogCleaning:
         self.first_dirty = contents.first_dirty_offset
         self.sparse_below = contents.cleaned_offset
         """Offsets below it may be missing from the log."""
+        self.needed: Needed = EVERYTHING
+        """By the share groups that the topic names, if it names any; as of the last retention
+        check."""
 
     def last_of_producers(self) -> dict[int, LastOfProducer]:
         """The newest batch of each producer."""
