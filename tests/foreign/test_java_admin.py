@@ -21,7 +21,7 @@ SOURCE = Path(__file__).parent / "java" / "AdminWork.java"
 PROGRAM_SECONDS = 360
 
 DIFFERENT = {
-    "describeConfigs topic": "flush.policy; min.insync.replicas, set by Kafka for the cluster",
+    "describeConfigs topic": "our own settings; min.insync.replicas, set by Kafka for the cluster",
     "describeConfigs group": "our own settings, and those of streams and dead letters",
     "listTransactions fenced": "Kafka takes what never began for older than any duration",
     "listTransactions at last": "the same",

@@ -94,7 +94,9 @@ def pieces(log: LocalPartitionLog, times: list[int]) -> list[Piece]:
     ]
 
 
-def start_after(log: LocalPartitionLog, times: list[int], groups: list[Group] | None, at: int) -> int:
+def start_after(
+    log: LocalPartitionLog, times: list[int], groups: list[Group] | None, at: int
+) -> int:
     """Where the model lets the log begin after a retention check at ``at``."""
     rules, found = log.settings, pieces(log, times)
     end = found[-1].offsets.stop
@@ -110,9 +112,7 @@ def start_after(log: LocalPartitionLog, times: list[int], groups: list[Group] | 
         expired = past(rules.retention_ms, rules.retention_bytes)
         capped = expired and past(rules.cap_ms, rules.cap_bytes)
         everyone = groups or [Group(False, set(range(end)))]
-        unneeded = all(
-            not (set(range(piece.offsets.stop)) & group.needs) for group in everyone
-        )
+        unneeded = all(not (set(range(piece.offsets.stop)) & group.needs) for group in everyone)
         finished = unneeded and all(group.begun for group in everyone)
         closed = number + 1 < len(found)
         if not rules.names_groups:

@@ -275,7 +275,8 @@ class ShareCoordinator:
         without a state are left out."""
         return {
             key: Unfinished(
-                state.start_offset, min((one.first for one in state.dead.values()), default=OFFSET_MAX)
+                state.start_offset,
+                min((one.first for one in state.dead.values()), default=OFFSET_MAX),
             )
             for key, state in self._states.items()
             if key.group_id in groups.get(key.topic_id, ())

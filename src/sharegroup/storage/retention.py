@@ -32,7 +32,9 @@ def expired(
         if segment.size == 0:
             break
         age_ms = now_ms - segment.indexes.max_timestamp
-        goes = _is_past(segment, age_ms, spare_bytes, settings.retention_ms, settings.retention_bytes)
+        goes = _is_past(
+            segment, age_ms, spare_bytes, settings.retention_ms, settings.retention_bytes
+        )
         if needed is not None:
             if goes and segment.next_offset > needed.held_from:
                 goes = _is_past(segment, age_ms, spare_of_cap, settings.cap_ms, settings.cap_bytes)

@@ -224,8 +224,8 @@ TOPIC_CONFIGS: Final = ConfigTable(
             RETENTION_CAP_BYTES,
             NO_LIMIT,
             NO_LIMIT,
-            f"As {RETENTION_CAP_MS}, for the oldest segments of a partition beyond this size. Not a "
-            "Kafka setting.",
+            f"As {RETENTION_CAP_MS}, for the oldest segments of a partition beyond this size. Not "
+            "a Kafka setting.",
         ),
         flag(
             RETENTION_DROP,

@@ -31,7 +31,8 @@ from sharegroup.model.ids import SharePartitionKey, TopicPartition
 from sharegroup.model.log import PartitionLog, ReadableLog
 from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.model.retention import Needed
-from sharegroup.share_state.coordinator import UNINITIALIZED_OFFSET, Unfinished
+from sharegroup.share_state.coordinator import Unfinished
+from sharegroup.share_state.state import UNINITIALIZED_OFFSET
 
 logger = logging.getLogger("sharegroup.broker")
 
@@ -111,9 +112,7 @@ class QueueRetention:
                 )
         return found
 
-    def capped(
-        self, found: Found, moved: Sequence[ReadableLog]
-    ) -> dict[SharePartitionKey, str]:
+    def capped(self, found: Found, moved: Sequence[ReadableLog]) -> dict[SharePartitionKey, str]:
         """The share partitions that needed records which are deleted: the start of these logs has
         moved since ``found``. Returns the reason, for the log. Logs what else is lost: copies for
         dead letters, and records of groups that have not begun."""
@@ -158,7 +157,9 @@ class QueueRetention:
         for topic in self._topics.all():
             groups = split_list(topic.configs.get(RETENTION_GROUPS, ""))
             if groups:
-                logs = {each.topic_partition.partition: each for each in self._topics.logs(topic.name)}
+                logs = {
+                    each.topic_partition.partition: each for each in self._topics.logs(topic.name)
+                }
                 found.append(_Naming(topic, tuple(dict.fromkeys(groups)), logs))
         return found
 
@@ -197,9 +198,7 @@ class QueueRetention:
         set_here = [f"{name}={own[name]}" for name in names if name in own]
         return f"retention beyond the cap of the topic ({', '.join(set_here)})"
 
-    def _say_absent(
-        self, one: _Naming, unfinished: Mapping[SharePartitionKey, Unfinished]
-    ) -> None:
+    def _say_absent(self, one: _Naming, unfinished: Mapping[SharePartitionKey, Unfinished]) -> None:
         """Log once that a named group has no state of the topic: its name may be wrong."""
         for group in one.groups:
             topic_id = one.topic.topic_id
