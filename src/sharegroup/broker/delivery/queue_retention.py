@@ -80,7 +80,7 @@ class QueueRetention:
         self._state = state
         self._clock = clock
         self._absent: set[tuple[UUID, str]] = set()
-        """The topics and groups that were logged: the group has no state of the topic."""
+        """The topics and groups that were logged, and still have no state."""
 
     async def look(self) -> Found:
         """What the named groups need. Use it before the next ``await``: an operator may move a
@@ -98,8 +98,8 @@ class QueueRetention:
         except KafkaError as error:
             logger.warning("retention keeps what share groups may need: %s", error)
             return found
+        self._say_absent(naming, unfinished)
         for one in naming:
-            self._say_absent(one, unfinished)
             for partition in one.logs:
                 keys = [
                     SharePartitionKey(group, one.topic.topic_id, partition) for group in one.groups
@@ -198,26 +198,28 @@ class QueueRetention:
         set_here = [f"{name}={own[name]}" for name in names if name in own]
         return f"retention beyond the cap of the topic ({', '.join(set_here)})"
 
-    def _say_absent(self, one: _Naming, unfinished: Mapping[SharePartitionKey, Unfinished]) -> None:
+    def _say_absent(
+        self, naming: Sequence[_Naming], unfinished: Mapping[SharePartitionKey, Unfinished]
+    ) -> None:
         """Log once that a named group has no state of the topic: its name may be wrong."""
-        for group in one.groups:
-            topic_id = one.topic.topic_id
-            keys = (SharePartitionKey(group, topic_id, partition) for partition in one.logs)
-            if any(key in unfinished for key in keys):
-                self._absent.discard((topic_id, group))
-            elif (topic_id, group) not in self._absent:
-                self._absent.add((topic_id, group))
-                reset = self._configs.group(group).auto_offset_reset.kind
-                logger.warning(
-                    "topic %s names share group %s in %s, and the group has not begun with the "
-                    "topic: retention treats it as if it began now, with "
-                    "share.auto.offset.reset=%s%s",
-                    one.topic.name,
-                    group,
-                    RETENTION_GROUPS,
-                    reset,
-                    ", so nothing is kept for it" if reset is OffsetResetKind.LATEST else "",
-                )
+        known = {(key.topic_id, key.group_id) for key in unfinished}
+        absent = {
+            (one.topic.topic_id, group): one.topic.name for one in naming for group in one.groups
+        }
+        for both in known & absent.keys():
+            del absent[both]
+        for topic_id, group in absent.keys() - self._absent:
+            reset = self._configs.group(group).auto_offset_reset.kind
+            logger.warning(
+                "topic %s names share group %s in %s, and the group has not begun with the topic: "
+                "retention treats it as if it began now, with share.auto.offset.reset=%s%s",
+                absent[topic_id, group],
+                group,
+                RETENTION_GROUPS,
+                reset,
+                ", so nothing is kept for it" if reset is OffsetResetKind.LATEST else "",
+            )
+        self._absent = set(absent)
 
 
 def _need(

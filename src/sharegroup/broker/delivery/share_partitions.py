@@ -427,16 +427,18 @@ class SharePartitions:
         starts = {where: log.log_start_offset for where, log in moved.items()}
         self._deleting |= dict.fromkeys(moved, reason)
         self._capped |= capped
-        for key in await self._state.keys_before(starts) if moved else ():
-            log = moved[TopicIdPartition(key.topic_id, key.partition)]
-            try:
-                await self.follow_log_start(await self.get(key, log))
-            except KafkaError as error:  # a later read or start moves the window
-                logger.warning("%s does not follow the start of its log: %s", key, error)
-        for where in moved:
-            self._deleting.pop(where, None)
-        for key in capped:
-            self._capped.pop(key, None)
+        try:
+            for key in await self._state.keys_before(starts) if moved else ():
+                log = moved[TopicIdPartition(key.topic_id, key.partition)]
+                try:
+                    await self.follow_log_start(await self.get(key, log))
+                except KafkaError as error:  # a later read or start moves the window
+                    logger.warning("%s does not follow the start of its log: %s", key, error)
+        finally:
+            for where in moved:
+                self._deleting.pop(where, None)
+            for key in capped:
+                self._capped.pop(key, None)
 
     async def follow_log_start(self, led: LedSharePartition) -> None:
         """Move the window if the log starts after the window does; log which records the group has
