@@ -80,10 +80,9 @@ def records(
     Archiving: archived, but the record's dead letter is not written yet. The reason is what its
     consumer said, or else how it failed. The broker's log says what the letters wait for.
 
-    Archived: not delivered any more. The reason is delivery-limit, rejected, damaged, deleted
-    (by retention or DeleteRecords), or retention-cap (though the topic's share.retention.groups
-    names the group). The broker remembers the last 200 ranges of each partition until it
-    restarts, also before the start offset; sharegroup_archived_records_total counts all.
+    Archived: not delivered any more. The reason is delivery-limit, rejected, damaged, deleted (by
+    retention or DeleteRecords) or retention-cap. The broker remembers the last 200 ranges of each
+    partition, also before the start offset, until it restarts; its metrics count all.
     """
 
     async def command() -> ExitCode:
