@@ -14,6 +14,8 @@ response, the damage in the log, needs no feature: it is there when there is dam
 9004, the records given up and why, which comes with the states.
 ``share.blocked.records`` 1: the group config ``share.ordering.on.failure``, and decisions by hand
 (tagged field 9000 of ShareAcknowledge).
+``share.by.hand`` 1: the group config ``share.paused``, and decisions by hand about all records that
+are not finished, and ranges of them (tagged field 9001 of ShareAcknowledge).
 ``share.dead.letters`` 1: dead letters are never given up, and say what the consumer says (tagged
 field 9000 of a partition in ShareAcknowledge and ShareFetch; 9006 in the response of
 DescribeShareGroupOffsets). Not with ``share.version`` 1.
@@ -45,6 +47,7 @@ FEATURES: Final = {
     "share.wide.window": (0, 1),
     "share.record.states": (0, 1),
     "share.blocked.records": (0, 1),
+    "share.by.hand": (0, 1),
     DEAD_LETTERS: (0, 1),
     "share.release.backoff": (0, 1),
     "cooperative.consumption": (0, 3),

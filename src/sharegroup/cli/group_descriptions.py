@@ -33,6 +33,7 @@ from sharegroup.client.admin.descriptions import (
     ShareGroupDescription,
     ShareGroupOffset,
 )
+from sharegroup.client.admin.hand_requests import PAUSED
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
 
@@ -52,6 +53,7 @@ COLUMNS: Final = {
     View.OFFSETS: ("group", "topic", "partition", "start_offset", "in_flight", "lag"),
 }
 CONSUMER_OFFSETS: Final = ("group", "topic", "partition", "committed", "end", "lag", "member")
+SELDOM: Final = ("paused", "damaged")
 VERBOSE_COLUMNS: Final = {
     View.STATE: ("epoch", "assignment_epoch", "assignor"),
     View.MEMBERS: ("epoch", "rack", "subscribed"),
@@ -117,7 +119,8 @@ def describe(
 
     Share groups. Start offset: all records before it are finished. In flight: records that members
     hold now (not available from Apache Kafka). Lag: records that are not finished. Damaged, if
-    there are any: records that the log has lost on disk (`groups records` lists them).
+    there are any: records that the log has lost on disk (`groups records` lists them). Paused: no
+    records are delivered until `groups resume`.
 
     Consumer groups. Committed: the offset of the next record. End: that of the next record to be
     written. Lag: what is between the two. Member: who reads the partition now.
@@ -180,8 +183,11 @@ async def _looked_up(asking: Asking, group: str) -> dict[str, Any]:
     if view in (View.ALL, View.OFFSETS):
         offsets = await admin.list_share_group_offsets(group)
         found["partitions"] = [_partition(where, one) for where, one in offsets.items()]
-    if view is View.ALL:
-        found["configs"] = await settings_if_shown(admin, "group", group)
+    if view in (View.ALL, View.STATE):
+        configs = await settings_if_shown(admin, "group", group)
+        found["paused"] = None if configs is None else configs.get(PAUSED) == "true"
+        if view is View.ALL:
+            found["configs"] = configs
     return found
 
 
@@ -258,14 +264,14 @@ def _show(groups: list[dict[str, Any]], view: View, *, verbose: bool) -> None:
 
 
 def _columns(view: View, rows: list[dict[str, Any]], *, verbose: bool) -> tuple[str, ...]:
-    """The columns of a view. Damaged offsets have a column only if some row has damaged offsets."""
+    """The columns of a view; of :data:`SELDOM` only those in which a row has something to show."""
     if any("committed" in row for row in rows):
         ranges = ("committed_behind",) if any(row["committed_behind"] for row in rows) else ()
         return CONSUMER_OFFSETS + ranges + (("leader_epoch", "metadata") if verbose else ())
     if any(row.get("key_space") for row in rows):
         return (*COLUMNS[view], "key_space", *(VERBOSE_COLUMNS[view] if verbose else ()))
-    damaged = ("damaged",) if any(row.get("damaged") for row in rows) else ()
-    return COLUMNS[view] + damaged + (VERBOSE_COLUMNS[view] if verbose else ())
+    seldom = tuple(name for name in SELDOM if any(row.get(name) for row in rows))
+    return COLUMNS[view] + seldom + (VERBOSE_COLUMNS[view] if verbose else ())
 
 
 def _rows(group: dict[str, Any], view: View) -> list[dict[str, Any]]:
@@ -294,7 +300,8 @@ def _rows(group: dict[str, Any], view: View) -> list[dict[str, Any]]:
 def _show_all(group: dict[str, Any], *, verbose: bool) -> None:
     kind = "" if group["type"] == "share" else f"{group['type']} "
     epoch = "" if group["epoch"] is None else f", epoch {group['epoch']}"
-    print_line(f"{kind}group {group['group']}, {group['state'].lower()}{epoch}")
+    paused = ", paused" if group.get("paused") else ""
+    print_line(f"{kind}group {group['group']}, {group['state'].lower()}{paused}{epoch}")
     if verbose:
         print_line(f"coordinator {group['coordinator']}, assignor {group['assignor']}")
     for view in (View.MEMBERS, View.OFFSETS):

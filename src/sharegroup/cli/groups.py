@@ -1,5 +1,5 @@
-"""``sharegroup groups``: list, describe, records, release, archive, redrive, reset-offsets,
-delete-offsets, delete, set."""
+"""``sharegroup groups``: list, describe, pause, resume, records, release, archive, redrive,
+reset-offsets, delete-offsets, delete, set."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from sharegroup.cli.group_choice import (
 from sharegroup.cli.group_decisions import archive, release
 from sharegroup.cli.group_descriptions import describe
 from sharegroup.cli.group_kinds import TYPES, GroupKind, KindOption, kinds_of
+from sharegroup.cli.group_pauses import pause, resume
 from sharegroup.cli.group_records import records
 from sharegroup.cli.offset_reset import reset_offsets
 from sharegroup.cli.options import (
@@ -71,6 +72,14 @@ sharegroup groups records billing --state blocked
 sharegroup groups release billing orders 0 17
 sharegroup groups archive billing orders 0 17
 """
+PAUSE_EXAMPLES: Final = """\
+Examples:
+
+\b
+sharegroup groups pause billing --yes
+sharegroup groups describe billing
+sharegroup groups resume billing
+"""
 STATES: Final = (
     "Empty",
     "Stable",
@@ -115,6 +124,8 @@ def list_groups(
 
 
 groups.command("describe", epilog=EXAMPLES)(describe)
+groups.command("pause", epilog=PAUSE_EXAMPLES)(pause)
+groups.command("resume", epilog=PAUSE_EXAMPLES)(resume)
 groups.command("records", epilog=EXAMPLES)(records)
 groups.command("release", epilog=DECISION_EXAMPLES)(release)
 groups.command("archive", epilog=DECISION_EXAMPLES)(archive)

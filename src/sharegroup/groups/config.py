@@ -234,6 +234,13 @@ class GroupSettings:
         "Whether consumers may renew the lock of a record.",
         read=bool,
     )
+    paused: bool = _plain(
+        False,
+        ConfigType.BOOLEAN,
+        "Not a Kafka setting. While it is true, no record is delivered to the group: fetches wait, "
+        "acknowledgements work (sharegroup groups pause, sharegroup groups resume).",
+        read=bool,
+    )
     ordering: str = _plain(
         "none",
         ConfigType.STRING,

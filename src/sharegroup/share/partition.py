@@ -125,12 +125,13 @@ class SharePartition:
         return self.order.next_offset(member_id)
 
     def can_acquire(self, settings: DeliverySettings, member_id: str = "") -> bool:
-        """Whether to read the log for this member: there are records for it, or room for more."""
-        return self.order.has_room(settings, member_id)
+        """Whether to read the log for this member: there are records for it, or room for more, and
+        the group is not paused."""
+        return not settings.paused and self.order.has_room(settings, member_id)
 
     def offers(self, end: int, settings: DeliverySettings) -> bool:
         """Whether some member may acquire a record below the offset ``end``."""
-        return self.order.offers(end, settings)
+        return not settings.paused and self.order.offers(end, settings)
 
     def next_deadline_ms(self) -> int | None:
         """When :meth:`tick` has something to do, or None."""
@@ -165,6 +166,8 @@ class SharePartition:
         batches of aborted transactions among ``batches``. They are archived and given to nobody.
         Control batches are given like others; the client reports them as gaps.
 
+        A paused group gets nothing, also if it was paused since the log was read.
+
         A call may give nothing and still move :meth:`next_fetch_offset`: read on from there. If
         ``fetch_offset`` is past the window's end, the read began before this object was loaded. It
         gives nothing, because the offsets in between were not read.
@@ -175,7 +178,7 @@ class SharePartition:
         order = self.order
         if not batches or records_max <= 0 or batches[-1][1] < self._window.start:
             return NOTHING
-        if fetch_offset > order.loaded_end:
+        if fetch_offset > order.loaded_end or settings.paused:
             return NOTHING
         fetched = LogRead(fetch_offset, batches, aborted)
         request = Request(member_id, records_max, batch_size, strict, now_ms + settings.lock_ms)

@@ -23,6 +23,8 @@ class DeliverySettings:
     ``share.partition.max.record.locks``."""
     renew_enabled: bool = True
     """``share.renew.acknowledge.enable``."""
+    paused: bool = False
+    """Nothing is delivered, and everything else works: ``share.paused``."""
     blocks: bool = False
     """With order per key: a record at the delivery limit is not archived, but waits for an operator
     (``share.ordering.on.failure`` block)."""

@@ -1,4 +1,4 @@
-"""Logs and counts denials, and logs who has changed ACLs and users."""
+"""Logs and counts denials, and logs who has changed ACLs, users, and the records of groups."""
 
 from __future__ import annotations
 
@@ -73,6 +73,11 @@ def tell_changes(principal: str, host: str, deed: str, acls: Sequence[AclRow]) -
 def tell_users(principal: str, host: str, deed: str, users: Sequence[str]) -> None:
     """Log who has made users, changed or deleted their passwords."""
     _tell(principal, host, deed, users[:CHANGES_TOLD_MAX], len(users))
+
+
+def tell_groups(principal: str, host: str, deed: str, what: str) -> None:
+    """Log who has paused a group, or decided about its records by hand."""
+    _tell(principal, host, deed, [what], 1)
 
 
 def _tell(principal: str, host: str, deed: str, what: Sequence[str], count: int) -> None:

@@ -25,6 +25,7 @@ def delivery_settings(settings: GroupSettings, *, dead_letters: bool) -> Deliver
         delivery_count_limit=settings.delivery_count_limit,
         record_locks_max=settings.partition_max_record_locks,
         renew_enabled=settings.renew_acknowledge_enable,
+        paused=settings.paused,
         key_max=settings.ordering_key_max_in_flight if settings.ordering == BY_KEY else 0,
         blocks=settings.ordering_on_failure == BLOCK,
         back_off=_back_off(settings),

@@ -33,7 +33,6 @@ from sharegroup.client.admin import (
     transaction_requests,
 )
 from sharegroup.client.admin.acls import EVERY_ACL, Acl, AclFilter
-from sharegroup.client.admin.blocked_records import decide_blocked_record
 from sharegroup.client.admin.descriptions import (
     ClientQuota,
     ClusterDescription,
@@ -54,6 +53,7 @@ from sharegroup.client.admin.descriptions import (
     TransactionListing,
 )
 from sharegroup.client.admin.each import of_each, or_first_error
+from sharegroup.client.admin.hand_requests import decide_blocked_record, set_paused
 from sharegroup.client.admin.scram_user_requests import ITERATIONS_DEFAULT, salted_password
 from sharegroup.client.core.committed_offsets import OffsetAndMetadata
 from sharegroup.client.core.dead_letter import DeadLetter, LettersHandled, LettersProgress
@@ -332,6 +332,22 @@ class Admin:
         """Give up a record that waits for an operator; its key goes on. Raises as
         :meth:`release_blocked_record` does."""
         await self._ask(decide_blocked_record, group_id, at, offset, AckType.REJECT)
+
+    async def pause_group(self, group_id: str) -> None:
+        """Deliver no records to a share group until :meth:`resume_group`, also after a restart of
+        the broker (group config ``share.paused``). Fetches wait, acknowledgements work, and locks
+        run out as ever.
+
+        Raises:
+            GroupIdNotFound: there is no such group.
+            GroupAuthorizationFailed: no permission to see the group, or to alter its settings.
+            UnsupportedVersion: the broker, such as Apache Kafka, cannot pause a group.
+        """
+        await self._ask(set_paused, group_id, paused=True)
+
+    async def resume_group(self, group_id: str) -> None:
+        """Deliver records to a share group again. Raises as :meth:`pause_group` does."""
+        await self._ask(set_paused, group_id, paused=False)
 
     async def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int]

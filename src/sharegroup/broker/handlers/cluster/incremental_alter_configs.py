@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
+from sharegroup.broker.authorization.audit import tell_groups
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.configs.broker import BROKER_CONFIGS
 from sharegroup.broker.configs.topic import TOPIC_CONFIGS
@@ -132,8 +133,12 @@ def alter_resource(
     elif kind == GROUP:
         if not name:
             raise InvalidRequest("Default group resources are not allowed.")
+        paused = live.group(name).paused
         live.set_group(name, changed(live.of_group(name)), validate_only=validate_only)
-        parts.waiters.wake_all()  # a limit may have been raised
+        if live.group(name).paused != paused:
+            deed = "resumed" if paused else "paused"
+            tell_groups(context.access.principal, context.access.host, deed, f"group {name}")
+        parts.waiters.wake_all()  # a limit may have been raised, or the group resumed
     elif kind == BROKER:
         check_broker_name(parts, name)
         after = changed(live.broker.dynamic if name else live.broker.cluster)

@@ -1,12 +1,13 @@
-"""``Admin``'s request about blocked records: records that failed at the delivery limit of a group
-with ``share.ordering.on.failure=block``."""
+"""``Admin``'s requests by which an operator lays hands on a share group: pauses it, and decides about
+its records in place of their consumers."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from sharegroup.client.admin.group_requests import answer_error
-from sharegroup.client.admin.topic_requests import leaders_of
+from sharegroup.client.admin.descriptions import ResourceType
+from sharegroup.client.admin.group_requests import answer_error, describe_share_group
+from sharegroup.client.admin.topic_requests import alter_configs, leaders_of
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.ack_type import AckType
 from sharegroup.model.errors import UnsupportedVersion, error_from_code
@@ -20,6 +21,17 @@ from sharegroup.wire.messages.share_acknowledge import (
 )
 
 BLOCKED_RECORDS_FEATURE: Final = "share.blocked.records"
+BY_HAND_FEATURE: Final = "share.by.hand"
+PAUSED: Final = "share.paused"
+
+
+async def set_paused(cluster: Cluster, group_id: str, *, paused: bool) -> None:
+    """IncrementalAlterConfigs of a group that exists."""
+    await describe_share_group(cluster, group_id)  # an error if the group does not exist
+    if BY_HAND_FEATURE not in cluster.features:
+        raise UnsupportedVersion("the broker cannot pause a group")
+    settings = {PAUSED: "true" if paused else None}
+    await alter_configs(cluster, ResourceType.GROUP, group_id, settings)
 
 
 async def decide_blocked_record(
