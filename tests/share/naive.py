@@ -35,6 +35,8 @@ class NaivePartition:
     durable_start: int = 0
     batches: dict[int, tuple[int, int]] = field(default_factory=dict)
     """The delivery batch that each offset belongs to."""
+    taken: set[tuple[str, int]] = field(default_factory=set)
+    """Members with the offsets that an operator has taken from them."""
 
     @property
     def end(self) -> int:
@@ -111,6 +113,12 @@ class NaivePartition:
         for first, last, types in batches:
             for i, offset in enumerate(range(first, last + 1)):
                 said[offset] = types[0] if len(types) == 1 else types[i]
+        again = {(member, offset) for offset in self.records if self._holds(member, offset)}
+        self.taken -= again
+        late = [offset for offset in said if (member, offset) in self.taken]
+        for offset in late:
+            del said[offset]
+            self.taken.remove((member, offset))
         said = {offset: kind for offset, kind in said.items() if offset >= self.start}
         if RENEW in said.values() and not settings.renew_enabled:
             raise Refused
@@ -129,9 +137,58 @@ class NaivePartition:
                 self._give_back(offset, now_ms, settings, *asked[:1])
             else:
                 self._set(offset, ACKNOWLEDGED if kind == ACCEPT else ARCHIVED)
-        self._settle(changed=bool(set(said.values()) - {RENEW}))
+        changed = bool(set(said.values()) - {RENEW})
+        self._settle(changed=changed)
+        if late and not changed:
+            raise Refused
+
+    def decide(
+        self,
+        first: int,
+        last: int,
+        kind: int,
+        now_ms: int,
+        settings: DeliverySettings,
+        extend_ms: int,
+    ) -> tuple[int, int]:
+        """How many records an operator's decision is about, and how many of them were held."""
+        end = self.end
+        for offset in range(end, last + 1) if kind in (ACCEPT, REJECT) else ():
+            self.records[offset] = Record()
+            self.batches[offset] = (end, last)
+        found = held = 0
+        for offset in range(first, last + 1):
+            record = self.records.get(offset)
+            if record is None or record.state in (ACKNOWLEDGED, ARCHIVED):
+                continue
+            if kind == RENEW and record.state != ACQUIRED:
+                continue
+            exhausted = record.count >= settings.delivery_count_limit
+            if kind == RELEASE and record.state == AVAILABLE and not exhausted:
+                continue
+            found += 1
+            held += record.state == ACQUIRED
+            if record.member is not None and kind != RENEW:
+                self.taken.add((record.member, offset))
+            if kind == RENEW:
+                assert record.deadline_ms is not None
+                record.deadline_ms = max(record.deadline_ms, now_ms + extend_ms)
+            elif kind == RELEASE:
+                count = min(record.count, settings.delivery_count_limit - 1)
+                rested = exhausted or record.state == DELAYED
+                self.records[offset] = Record(AVAILABLE, count)
+                self.durable[offset] = (DELAYED if rested else AVAILABLE, count)
+                self.due[offset] = now_ms  # after a restart it is due, and not yet available
+            else:
+                self._set(offset, ACKNOWLEDGED if kind == ACCEPT else ARCHIVED)
+        self._settle(changed=found > 0 and kind != RENEW)
+        return found, held
+
+    def _holds(self, member: str, offset: int) -> bool:
+        return self.records[offset].member == member
 
     def release_member(self, member: str, now_ms: int, settings: DeliverySettings) -> int:
+        self.taken = {one for one in self.taken if one[0] != member}
         return self._give_all_back(
             [o for o, r in self.records.items() if r.member == member], now_ms, settings
         )
@@ -160,6 +217,7 @@ class NaivePartition:
         for offset in [o for o, (state, _) in kept.items() if state == DELAYED]:
             self.records[offset].deadline_ms = self.due[offset]
         self.batches = {}
+        self.taken = set()
         written = {o: (AVAILABLE if s == DELAYED else s, n) for o, (s, n) in kept.items()}
         for _, run in groupby(range(self.start, end), key=lambda o: written.get(o, (0, 0))):
             offsets = list(run)

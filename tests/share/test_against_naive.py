@@ -23,7 +23,9 @@ from sharegroup.share import (
     release,
     stretches,
 )
+from sharegroup.share.order import log_order
 from sharegroup.share.pauses import BackOff
+from sharegroup.share.record_state import Verb
 from sharegroup.share.state_changes import DelayedRow
 from sharegroup.share_state import KeyedRecord, ShareCoordinator
 from tests.share.naive import NaivePartition, Refused
@@ -79,10 +81,11 @@ class Delivery(RuleBasedStateMachine):
                 assert one[1] < after[0], "sorted and disjoint"
                 assert (one[1] + 1, *one[2:]) != (after[0], *after[2:]), "joined"
             record = self.coordinator.write(
-                KEY, 1, 1, change.start_offset, change.delivery_complete_count, change.batches, 0
-            )
+                KEY, 1, 1, change.start_offset, change.delivery_complete_count, change.batches, 0,
+                lowers=change.lowers,
+            )  # fmt: skip
             self.records.append(record)
-            self.delayed += change.delayed
+            self.delayed[:0] = change.delayed
 
     @rule(
         batches=st.lists(
@@ -253,6 +256,30 @@ class Delivery(RuleBasedStateMachine):
         else:
             self._write(real())
 
+    @rule(
+        back=st.integers(-2, 30),
+        size=st.integers(1, 30),
+        kind=st.sampled_from([1, 2, 2, 3, 4]),
+        extend_ms=st.sampled_from([1, 30]),
+    )
+    def decide(self, back: int, size: int, kind: int, extend_ms: int) -> None:
+        """An operator decides, over a range that may begin and end anywhere."""
+        first = max(0, min(self.naive.start + back, self.log_end - 1))
+        last = min(first + size, self.log_end) - 1
+        if last < first:
+            return
+        expected = self.naive.decide(first, last, kind, self.now_ms, self.settings, extend_ms)
+        records = held = 0
+        while first <= last:
+            done = self.real.decide(
+                first, last, Verb(kind), now_ms=self.now_ms, settings=self.settings,
+                extend_ms=extend_ms,
+            )  # fmt: skip
+            self._write(done.change)
+            assert done.end > first, "it goes on"
+            first, records, held = done.end, records + done.records, held + done.held
+        assert (records, held) == expected
+
     @rule(step_ms=st.integers(1, 6))
     def tick(self, step_ms: int) -> None:
         self.now_ms += step_ms
@@ -342,6 +369,7 @@ class DeliveryInSmallSteps(Delivery):
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(release, "SPANS_MAX", 2)
         self.patch.setattr(release, "STRETCHES_MAX", 3)
+        self.patch.setattr(log_order, "DECIDED_MAX", 2)
         self.patch.setattr(stretches, "SHORT", 4)
         self.patch.setattr(stretches, "LONG", 6)
         self.patch.setattr(stretches, "STATUSES_MAX", 3)

@@ -20,7 +20,7 @@ from sharegroup.model.share_state import DelayedRow
 from sharegroup.share import AckType, DeliverySettings, StateChange
 from sharegroup.share.order.key_order import SOFT_LIMIT
 from sharegroup.share.pauses import BackOff
-from sharegroup.share.record_state import RecordState
+from sharegroup.share.record_state import RecordState, Verb
 from tests.share.keyed import key_order, keyed_partition
 
 MEMBERS = st.sampled_from(["a", "b", "c"])
@@ -268,13 +268,13 @@ class OrderedMachine(RuleBasedStateMachine):
         if not others:
             return
         at = others[which % len(others)]
-        late = key_order(self.partition).disorder.late
+        late = key_order(self.partition).disorder.late + self.partition.late
         try:
             self.partition.acknowledge(
                 member, [(at, at, [kind])], now_ms=self.now_ms, settings=self.settings
             )
         except InvalidRecordState:
-            assert key_order(self.partition).disorder.late == late + 1
+            assert key_order(self.partition).disorder.late + self.partition.late == late + 1
         else:
             raise AssertionError(f"{member} has answered for {at}")
 
@@ -313,11 +313,53 @@ class OrderedMachine(RuleBasedStateMachine):
             assert key_order(self.partition).is_blocked(at, self.settings) == (at in stuck)
         if stuck:
             at = stuck[which % len(stuck)]
-            self.write(self.partition.order.decide(at, archive=archive, settings=self.settings))
+            self.decided(at, at, Verb.REJECT if archive else Verb.RELEASE)
             if archive:
                 self.records[at].state = RecordState.ARCHIVED
             else:
                 self.records[at].count = LIMIT - 1
+
+    def decided(self, first: int, last: int, verb: Verb) -> int:
+        """How many records a decision by hand was about."""
+        records = 0
+        while first <= last:
+            done = self.partition.decide(
+                first, last, verb, now_ms=self.now_ms, settings=self.settings, extend_ms=LOCK_MS
+            )
+            self.write(done.change)
+            first, records = done.end, records + done.records
+        return records
+
+    @rule(
+        back=st.integers(-2, 12),
+        size=st.integers(1, 12),
+        verb=st.sampled_from([Verb.ACCEPT, Verb.RELEASE, Verb.RELEASE, Verb.REJECT, Verb.RENEW]),
+    )
+    def decide_range(self, back: int, size: int, verb: Verb) -> None:
+        """An operator decides about any records, whoever holds them."""
+        first = max(0, min(self.partition.start_offset + back, self.log_end - 1))
+        last = min(first + size, self.log_end) - 1
+        found = [at for at in range(first, last + 1) if at in self.records]
+        found = [at for at in found if not self.records[at].finished]
+        self.decided(first, last, verb)
+        if verb is Verb.RELEASE:
+            self.release_by_hand(found)
+        for at in found:
+            one = self.records[at]
+            if verb is Verb.RENEW and one.state == RecordState.ACQUIRED:
+                one.deadline = max(one.deadline, self.now_ms + LOCK_MS)
+            elif verb in (Verb.ACCEPT, Verb.REJECT):
+                one.back(one.count)
+                accept = verb is Verb.ACCEPT
+                one.state = RecordState.ACKNOWLEDGED if accept else RecordState.ARCHIVED
+
+    def release_by_hand(self, found: list[int]) -> None:
+        for at in found:
+            one = self.records[at]
+            if one.state == RecordState.ACQUIRED:
+                self.take_back_later(at)
+            if one.state != RecordState.AVAILABLE or one.count >= LIMIT:
+                one.back(min(one.count, LIMIT - 1))
 
     # -- durable state ----------------------------------------------------------------------
 
@@ -381,7 +423,7 @@ class OrderedMachine(RuleBasedStateMachine):
         self.pass_time(1_000)
         while stuck := self.blocked():
             assert self.partition.start_offset <= stuck[0]
-            self.write(self.partition.order.decide(stuck[0], archive=False, settings=self.settings))
+            self.decided(stuck[0], stuck[0], Verb.RELEASE)
             self.records[stuck[0]].count = LIMIT - 1
         for _ in range(2 * self.log_end + 10):
             before = self.partition.order.loaded_end, len(self.accepted)

@@ -240,6 +240,14 @@ ARCHIVED_RANGES_MAX: Final = 200
 """Ranges of archived records, the most recent, that a share partition remembers with their reason:
 some 20 KB."""
 
+TAKEN_RANGES_MAX: Final = 1_000
+"""Ranges of records that an operator has taken from their holders, and that a share partition
+remembers until the holders have answered: some 100 KB."""
+
+AHEAD_MAX: Final = 100_000
+"""How far past the records in flight an operator may decide about records that were never
+delivered: the records in between become part of the window, which then holds so many more."""
+
 GROUP_LABELS_MAX: Final = 1_000
 """Pairs of group and topic that have record metrics of their own. Clients name groups as they like;
 further pairs are summed under the group ``other``."""

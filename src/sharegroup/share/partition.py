@@ -33,15 +33,18 @@ from dataclasses import dataclass
 
 from sharegroup.model.dead_records import Cause
 from sharegroup.model.errors import InvalidRecordState
+from sharegroup.model.limits import AHEAD_MAX
 from sharegroup.model.share_state import DelayedRow, StateRow
 from sharegroup.share.acknowledge import AckBatch, checked_answers, with_pauses
 from sharegroup.share.acquire import NOTHING, Acquisition, Request
 from sharegroup.share.archived import Archived, Reason
+from sharegroup.share.by_hand import NOTHING as NOTHING_DECIDED
+from sharegroup.share.by_hand import Decided, Hand, TakenByHand
 from sharegroup.share.locks import NOBODY
 from sharegroup.share.lost_records import unfinished
 from sharegroup.share.order import LogOrder, Order
 from sharegroup.share.ranges import LogRead
-from sharegroup.share.record_state import AVAILABLE, RENEW, RecordState
+from sharegroup.share.record_state import AVAILABLE, RENEW, RecordState, Verb
 from sharegroup.share.resting import rest_again
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.spans import Span
@@ -94,6 +97,9 @@ class SharePartition:
         self.state_epoch = state_epoch
         self.leader_epoch = leader_epoch
         self.archived = archived or Archived()
+        self.late = 0
+        """Records that a member answered after an operator had decided about them."""
+        self._taken = TakenByHand()
         self._window = Window.restored(start_offset, batches)
         rest_again(self._window, delayed)
         self.order = order(self._window, self.archived)
@@ -202,6 +208,9 @@ class SharePartition:
         Offsets below the start are ignored, and so are offsets that are not in the log. RENEW
         restarts the lock and changes nothing durable. None: there is nothing to write.
 
+        Answers for records that an operator has taken from the member have no effect
+        (:meth:`decide`). The other ones are applied, and ``late`` of the result counts those.
+
         ``pauses`` are ranges of offsets, each with milliseconds: the released records among them
         are not delivered again before that, whatever the group's back-off says; 0 is at once.
 
@@ -210,8 +219,13 @@ class SharePartition:
                 :func:`~sharegroup.share.acknowledge.checked_answers`), or carries RENEW without
                 ``renew_allowed`` (request version 2 with IsRenewAck).
             InvalidRecordState: a record is not acquired, or is acquired by another member, or RENEW
-                is switched off for the group.
+                is switched off for the group. Or there is nothing to write, and an operator has
+                taken records from the member; the other acknowledgements are applied.
         """
+        late = 0
+        if self._taken:
+            batches, late = self._taken.late(member_id, batches, self._window)
+            self.late += late
         window = self._window
         answers = checked_answers(
             batches, start=window.start, end=window.end, renew_allowed=renew_allowed
@@ -220,7 +234,12 @@ class SharePartition:
             raise InvalidRecordState("Renewing acquisition locks is not enabled for the group.")
         if pauses:
             answers = list(with_pauses(answers, pauses))
-        return self.order.give_back(answers, member_id, now_ms, settings)
+        change = self.order.give_back(answers, member_id, now_ms, settings) if answers else None
+        if not late:
+            return change
+        if change is None:
+            raise InvalidRecordState(f"An operator has decided about {late} of the records.")
+        return change._replace(late=change.late + late)
 
     def release_member(
         self,
@@ -234,6 +253,7 @@ class SharePartition:
         With very many pieces, a part is left to :meth:`tick`, which is due at once: the caller must
         check :meth:`next_deadline_ms` again.
         """
+        self._taken.forget(member_id)
         locks = self._window.locks.of_member(member_id)
         return self.order.take_back(locks, now_ms, Cause.SESSION_ENDED, settings)
 
@@ -257,6 +277,52 @@ class SharePartition:
             self.order.come_due(pauses, now_ms)
         locks = [lock for lock in ended if lock.member_id != NOBODY]
         return self.order.take_back(locks, now_ms, Cause.LOCK_EXPIRED, settings)
+
+    # -- operators --------------------------------------------------------------------------
+
+    def decide(
+        self,
+        first: int,
+        last: int,
+        verb: Verb,
+        *,
+        now_ms: int,
+        settings: DeliverySettings,
+        extend_ms: int = 0,
+    ) -> Decided:
+        """Apply an operator's decision about the records ``first`` … ``last``, which the log has
+        (:mod:`sharegroup.share.by_hand`). Records that are finished stay so. The caller must go on
+        at ``end`` of the result until it is past ``last``, and check :meth:`next_deadline_ms`.
+
+        ACCEPT and REJECT may name records that were never delivered.
+
+        Args:
+            extend_ms: with RENEW, how long the holders may keep the records from now on.
+
+        Raises:
+            InvalidRecordState: the records begin more than AHEAD_MAX past those in flight.
+        """
+        window = self._window
+        first, behind = max(first, window.start), last + 1
+        if behind > window.end and verb in (Verb.ACCEPT, Verb.REJECT) and first < behind:
+            self._widen(first, last)
+        last = min(last, window.end - 1)
+        if last < first:
+            return NOTHING_DECIDED._replace(end=behind)
+        hand = Hand(verb, settings.delivery_count_limit, now_ms, now_ms + extend_ms)
+        decided = self.order.decide(first, last, hand, settings)
+        self._taken.add(hand.taken)
+        return decided if decided.end <= last else decided._replace(end=behind)
+
+    def _widen(self, first: int, last: int) -> None:
+        end = self._window.end
+        if first - end > AHEAD_MAX:
+            raise InvalidRecordState(
+                f"Offset {first} is too far past the records that were delivered: the last one is "
+                f"{end - 1}, and by hand one may go {AHEAD_MAX} further."
+            )
+        self._window.extend([Span(end, last, AVAILABLE, 0, None)])
+        self.order.widened(end)
 
     def log_start_moved(
         self, log_start: int, reason: Reason = Reason.DELETED

@@ -42,6 +42,7 @@ from sharegroup.share.acknowledge import SILENT, Answer
 from sharegroup.share.acquire import Request
 from sharegroup.share.applying import AnsweredPiece, apply, types_of
 from sharegroup.share.archived import Archived
+from sharegroup.share.by_hand import Decided, Hand
 from sharegroup.share.locks import Lock
 from sharegroup.share.lost_records import discard, lose
 from sharegroup.share.offset_codes import DOUBLED, ODD, combined, distinct, marked_runs
@@ -411,27 +412,46 @@ class KeyOrder:
         """Whether this record, whose key is loaded or not, waits for an operator."""
         return self._blocked.has(offset, settings)
 
-    def decide(
-        self, offset: int, *, archive: bool, settings: DeliverySettings
-    ) -> StateChange | None:
-        """As in :class:`Order`; the record's key may be loaded or not."""
+    def decide(self, first: int, last: int, hand: Hand, settings: DeliverySettings) -> Decided:
+        """As in :class:`Order`; the keys of the records may be loaded or not. With a record that is
+        released the later held records of its key go back."""
         self.configure(settings)
-        if not self.is_blocked(offset, settings):
-            raise InvalidRecordState(f"Offset {offset} does not wait for an operator.")
-        if archive:
-            self._queues.finish([offset])
-        elif offset < self._queues.end:  # else its key is not loaded, and the order has no block
-            self._queues.unblock(offset)
-        dead = Cause.OPERATOR if settings.dead_letters else None
-        window, changes = self._window, Changes(self._archived, dead)
-        (piece,) = window.pieces(offset, offset)
-        ((code, status),) = piece.met()
-        if not archive:
-            status = status._replace(delivery_count=settings.delivery_count_limit - 1)
-        verb = Verb.REJECT if archive else Verb.RELEASE
-        window.replace([piece], changes.moved(piece, bytes([code]), {code: (status, verb)}))
+        window, queues = self._window, self._queues
+        if first < queues.end:
+            last = min(last, first + RELEASED_MAX - 1)
+        pieces = window.pieces(first, last)
+        hand.look(pieces)
+        if hand.verb is Verb.RENEW:
+            hand.extend(window, pieces)
+            return hand.done(None, last + 1)
+        changes = Changes(self._archived, Cause.OPERATOR if settings.dead_letters else None)
+        if hand.verb is Verb.RELEASE:
+            self._release_by_hand(pieces, hand, changes)
+        else:
+            queues.finish(range(first, min(last + 1, queues.end)))
+            apply(window, [hand.answered(pieces)], "", 0, changes)
         change = changes.settled(window)
-        return change and change._replace(lowers=not archive)
+        if window.start > queues.end:
+            queues.move_start(window.start)
+        return hand.done(change, last + 1)
+
+    def _release_by_hand(self, pieces: list[Stretch], hand: Hand, changes: Changes) -> None:
+        said: list[list[int]] = [[] for _ in range(SILENT + 1)]
+        for piece in pieces:
+            for span in piece.spans():
+                if hand.concerns(Status(*span[2:])):
+                    said[Verb.RELEASE] += range(span.first, span.last + 1)
+        kept_back = [one for one in said[Verb.RELEASE] if one < self._queues.end]
+        self._put_back(said, [])
+        answers = [
+            hand.released(self._window.pieces(one.first, one.last), one) for one in as_answers(said)
+        ]
+        apply(self._window, answers, "", 0, changes)
+        for offset in kept_back:
+            self._queues.let_go(offset)
+
+    def widened(self, first: int) -> None:
+        """Nothing: the keys of these records are loaded later, as after a restart."""
 
     def lost(self, first: int, last: int) -> None:
         """As in :class:`Order`."""

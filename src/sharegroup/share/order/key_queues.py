@@ -283,6 +283,14 @@ class KeyQueues:
             self._resting.remove(offset)
             self._keep_no_more(offset)
 
+    def let_go(self, offset: int) -> None:
+        """Let a record, and the later records of its key, be delivered again, whether it is blocked
+        or rests. Does nothing if neither."""
+        if offset in self._kept:
+            self._blocked.discard(offset)
+            self._resting.discard(offset)
+            self._keep_no_more(offset)
+
     def _keep_no_more(self, offset: int) -> None:
         if offset not in self._blocked and offset not in self._resting:
             self._kept.remove(offset)

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from sharegroup.model.dead_records import Cause
-from sharegroup.model.errors import InvalidRecordState
 from sharegroup.share.acknowledge import Answer
 from sharegroup.share.acquire import Request
 from sharegroup.share.applying import apply, held_pieces
 from sharegroup.share.archived import Archived
+from sharegroup.share.by_hand import Decided, Hand
 from sharegroup.share.locks import Lock
 from sharegroup.share.lost_records import GONE, discard, lose
 from sharegroup.share.offset_codes import runs
@@ -27,6 +27,7 @@ from sharegroup.share.record_state import (
     AVAILABLE,
     DELAYED,
     DUE,
+    RENEW,
     TRANSITIONS,
     Verb,
     released,
@@ -42,6 +43,8 @@ _ACQUIRED = TRANSITIONS[AVAILABLE, Verb.ACQUIRE]
 DELAYED_MAX: Final = 1_000_000
 """Records of one share partition that may rest at once: with more, no new ones are delivered. In
 many pieces they take some 200 bytes each."""
+DECIDED_MAX: Final = 256
+"""Stretches that one call decides about by hand, which takes some milliseconds."""
 STRETCHES_MAX: Final = 200_000
 """Pieces of a window in which records rest."""
 
@@ -160,11 +163,26 @@ class LogOrder:
             self._free.offer(changes.available)
         return changes.settled(self._window)
 
-    def decide(
-        self, offset: int, *, archive: bool, settings: DeliverySettings
-    ) -> StateChange | None:
+    def is_blocked(self, offset: int, settings: DeliverySettings) -> bool:
         """As in :class:`Order`: no record is ever blocked."""
-        raise InvalidRecordState("The group has no order per key: none of its records is blocked.")
+        return False
+
+    def decide(self, first: int, last: int, hand: Hand, settings: DeliverySettings) -> Decided:
+        """As in :class:`Order`."""
+        window = self._window
+        pieces = window.pieces(first, last)[:DECIDED_MAX]
+        end = pieces[-1].last + 1
+        hand.look(pieces)
+        if hand.verb is RENEW:
+            hand.extend(window, pieces)
+            return hand.done(None, end)
+        changes = Changes(self._archived, Cause.OPERATOR if settings.dead_letters else None)
+        apply(window, [hand.answered(pieces)], "", 0, changes)
+        return hand.done(self._settled(changes), end)
+
+    def widened(self, first: int) -> None:
+        """As in :class:`Order`."""
+        self._free.offer([(first, self._window.end - 1)])
 
     def lost(self, first: int, last: int) -> None:
         """As in :class:`Order`."""

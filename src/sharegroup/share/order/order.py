@@ -8,6 +8,7 @@ from typing import Protocol
 from sharegroup.model.dead_records import Cause
 from sharegroup.share.acknowledge import Answer
 from sharegroup.share.acquire import Request
+from sharegroup.share.by_hand import Decided, Hand
 from sharegroup.share.locks import Lock
 from sharegroup.share.order.order_violations import Disorder
 from sharegroup.share.ranges import AcquiredRange, LogRead
@@ -101,15 +102,16 @@ class Order(Protocol):
         """Release what ended ``locks`` hold, or a part of it; the locks are due again then.
         ``cause``: why they ended."""
 
-    def decide(
-        self, offset: int, *, archive: bool, settings: DeliverySettings
-    ) -> StateChange | None:
-        """Apply an operator's decision about a blocked record: deliver it once more, for the last
-        time within the limit, or with ``archive`` never again.
+    def is_blocked(self, offset: int, settings: DeliverySettings) -> bool:
+        """Whether this record waits for an operator."""
 
-        Raises:
-            InvalidRecordState: the record is not blocked.
-        """
+    def decide(self, first: int, last: int, hand: Hand, settings: DeliverySettings) -> Decided:
+        """Apply an operator's decision about the records ``first`` … ``last``, which lie in the
+        window, or about a first part of them."""
+
+    def widened(self, first: int) -> None:
+        """The window was extended by available records from ``first`` on, which no read has
+        found."""
 
     # -- finished ---------------------------------------------------------------------------
 

@@ -68,6 +68,10 @@ class ShareAcknowledgeRequest(Message):
     by_hand: bool = boolean(tag=9000)
     """Ours: an operator, who is no member and has no session, says RELEASE or REJECT of single
     records that are blocked. A broker that does not know this field finds no such session."""
+    every_state: bool = boolean(tag=9001)
+    """Ours, with ``by_hand``: the decisions are about ranges, and about all records in them that are
+    not finished; each is ACCEPT, RELEASE, REJECT or RENEW. The pauses say how long locks are to be
+    extended (feature ``share.by.hand``)."""
 
 
 @message
@@ -89,6 +93,10 @@ class PartitionData(Message):
     gone_back: Sequence[Range] = array(Range, tag=9000)
     """Ours: accepts that went back without an error, with a release of the same request (order per
     key). Not there when there are none."""
+    decided: int = i64(tag=9001)
+    """Ours: how many records the decisions by hand were about."""
+    held: int = i64(tag=9002)
+    """Ours: how many of these were held by members."""
 
 
 @message

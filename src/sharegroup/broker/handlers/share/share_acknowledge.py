@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
 from uuid import UUID
 
 from sharegroup.broker.authorization.resources import Operation
-from sharegroup.broker.delivery.blocked_records import decide
+from sharegroup.broker.delivery.decisions_by_hand import DecisionsByHand
+from sharegroup.broker.delivery.decisions_by_hand import Outcome as Decided
 from sharegroup.broker.delivery.share_acknowledging import AckRound, GoneBack, Outcome
 from sharegroup.broker.delivery.share_requests import checked_ids
 from sharegroup.broker.parts import BrokerParts
@@ -21,6 +24,8 @@ from sharegroup.wire.messages.share_acknowledge import (
     ShareAcknowledgeResponse,
     ShareAcknowledgeTopicResponse,
 )
+
+NOTHING_DECIDED: Final[Mapping[TopicIdPartition, Decided]] = {}
 
 
 async def share_acknowledge(
@@ -51,30 +56,37 @@ async def share_acknowledge(
 async def _by_hand(
     parts: BrokerParts, request: ShareAcknowledgeRequest, context: RequestContext
 ) -> ShareAcknowledgeResponse:
-    """Release or archive blocked records; each partition has its own result."""
+    """Apply an operator's decisions; each partition has its own result."""
     group_id = request.group_id or ""
     context.access.require_group(Operation.READ, group_id)
     parts.views.share_groups.group(group_id)
     outcome: Outcome = {}
+    decided: dict[TopicIdPartition, Decided] = {}
     for topic in request.topics:
         for partition in topic.partitions:
             at = TopicIdPartition(topic.topic_id, partition.partition_index)
             key = SharePartitionKey(group_id, *at)
+            hand = DecisionsByHand(parts, key, context.access)
             try:
-                await decide(parts, key, partition.acknowledgement_batches, context.access)
+                decided[at] = await hand.decide(partition, every_state=request.every_state)
                 outcome[at] = None
             except KafkaError as error:
                 outcome[at] = error
-    return ShareAcknowledgeResponse(responses=_responses(parts, outcome, {}))
+    return ShareAcknowledgeResponse(responses=_responses(parts, outcome, {}, decided))
 
 
 def _responses(
-    parts: BrokerParts, outcome: Outcome, gone_back: GoneBack
+    parts: BrokerParts,
+    outcome: Outcome,
+    gone_back: GoneBack,
+    decided: Mapping[TopicIdPartition, Decided] = NOTHING_DECIDED,
 ) -> list[ShareAcknowledgeTopicResponse]:
     topics: dict[UUID, list[PartitionData]] = {}
     for key, refused in outcome.items():
         data = _part(parts, key, refused)
         data.gone_back = [Range(*one) for one in gone_back.get(key, ())]
+        if key in decided:
+            data.decided, data.held = decided[key]
         topics.setdefault(key.topic_id, []).append(data)
     return [ShareAcknowledgeTopicResponse(topic_id, parts) for topic_id, parts in topics.items()]
 
