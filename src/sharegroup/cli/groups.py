@@ -23,6 +23,7 @@ from sharegroup.cli.group_decisions import archive, release
 from sharegroup.cli.group_descriptions import describe
 from sharegroup.cli.group_kinds import TYPES, GroupKind, KindOption, kinds_of
 from sharegroup.cli.group_pauses import pause, resume
+from sharegroup.cli.group_records import HELP as RECORDS_HELP
 from sharegroup.cli.group_records import records
 from sharegroup.cli.offset_reset import reset_offsets
 from sharegroup.cli.options import (
@@ -71,6 +72,15 @@ Examples:
 sharegroup groups records billing --state blocked
 sharegroup groups release billing orders 0 17
 sharegroup groups archive billing orders 0 17
+"""
+RECORDS_EXAMPLES: Final = """\
+Examples:
+
+\b
+sharegroup groups records workers --state acquired
+sharegroup groups records workers --topic jobs --partition 0 --offsets 17 --archive --reason "no such customer"
+sharegroup groups records workers --topic jobs --state delayed --release --yes
+sharegroup groups records workers --state acquired --extend 10m
 """
 PAUSE_EXAMPLES: Final = """\
 Examples:
@@ -126,7 +136,7 @@ def list_groups(
 groups.command("describe", epilog=EXAMPLES)(describe)
 groups.command("pause", epilog=PAUSE_EXAMPLES)(pause)
 groups.command("resume", epilog=PAUSE_EXAMPLES)(resume)
-groups.command("records", epilog=EXAMPLES)(records)
+groups.command("records", help=RECORDS_HELP, epilog=RECORDS_EXAMPLES)(records)
 groups.command("release", epilog=DECISION_EXAMPLES)(release)
 groups.command("archive", epilog=DECISION_EXAMPLES)(archive)
 groups.command("redrive", help=REDRIVE_HELP, epilog=REDRIVE_EXAMPLES)(redrive)

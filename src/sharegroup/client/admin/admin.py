@@ -38,6 +38,7 @@ from sharegroup.client.admin.descriptions import (
     ClusterDescription,
     ConfigSetting,
     ConsumerGroupDescription,
+    DecidedRecords,
     GroupListing,
     ListedOffset,
     OffsetSpec,
@@ -53,7 +54,11 @@ from sharegroup.client.admin.descriptions import (
     TransactionListing,
 )
 from sharegroup.client.admin.each import of_each, or_first_error
-from sharegroup.client.admin.hand_requests import decide_blocked_record, set_paused
+from sharegroup.client.admin.hand_requests import (
+    decide_blocked_record,
+    decide_records,
+    set_paused,
+)
 from sharegroup.client.admin.scram_user_requests import ITERATIONS_DEFAULT, salted_password
 from sharegroup.client.core.committed_offsets import OffsetAndMetadata
 from sharegroup.client.core.dead_letter import DeadLetter, LettersHandled, LettersProgress
@@ -64,6 +69,7 @@ from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.model.ack_type import AckType
 from sharegroup.model.errors import GroupIdNotFound, KafkaError
 from sharegroup.model.ids import TopicPartition
+from sharegroup.model.offsets import OffsetRange
 from sharegroup.sasl.mechanisms import SCRAM_SHA_512
 from sharegroup.wire.messages import leave_group
 
@@ -332,6 +338,73 @@ class Admin:
         """Give up a record that waits for an operator; its key goes on. Raises as
         :meth:`release_blocked_record` does."""
         await self._ask(decide_blocked_record, group_id, at, offset, AckType.REJECT)
+
+    async def accept_records(
+        self, group_id: str, at: TopicPartition, first: int, last: int | None = None
+    ) -> DecidedRecords:
+        """Finish the records ``first`` … ``last`` (``last`` None: one record), as if a consumer had
+        accepted them: whether members hold them, they rest, or nobody has got them yet. The
+        holder's later answer is late, and has no effect. What is finished already stays so.
+
+        Raises:
+            InvalidRecordState: the records are far past those that were delivered.
+            GroupIdNotFound: there is no such group.
+            UnsupportedVersion: the broker, such as Apache Kafka, takes no decisions by hand.
+        """
+        return await self._by_hand(group_id, at, first, last, AckType.ACCEPT)
+
+    async def release_records(
+        self, group_id: str, at: TopicPartition, first: int, last: int | None = None
+    ) -> DecidedRecords:
+        """Let the records be delivered again at once: take them from their holders, end their rest,
+        let blocked ones go. A release by hand archives nothing: at the delivery limit a record is
+        delivered once more. Otherwise as :meth:`accept_records`."""
+        return await self._by_hand(group_id, at, first, last, AckType.RELEASE)
+
+    async def archive_records(
+        self,
+        group_id: str,
+        at: TopicPartition,
+        first: int,
+        last: int | None = None,
+        *,
+        reason: str | None = None,
+    ) -> DecidedRecords:
+        """Give the records up: they are never delivered again, and become dead letters if the group
+        has a topic for them, with ``reason`` as their message. Otherwise as
+        :meth:`accept_records`."""
+        return await self._by_hand(group_id, at, first, last, AckType.REJECT, reason=reason)
+
+    async def extend_records(
+        self,
+        group_id: str,
+        at: TopicPartition,
+        first: int,
+        last: int | None = None,
+        *,
+        extend_ms: int,
+    ) -> DecidedRecords:
+        """Let the members that hold the records keep them for at least ``extend_ms`` from now on,
+        up to a week, whatever the group's lock duration is. Otherwise as
+        :meth:`accept_records`."""
+        kind = AckType.RENEW
+        return await self._by_hand(group_id, at, first, last, kind, extend_ms=extend_ms)
+
+    async def _by_hand(
+        self,
+        group_id: str,
+        at: TopicPartition,
+        first: int,
+        last: int | None,
+        kind: AckType,
+        *,
+        reason: str | None = None,
+        extend_ms: int | None = None,
+    ) -> DecidedRecords:
+        ranges = [OffsetRange(first, first if last is None else last)]
+        return await self._ask(
+            decide_records, group_id, at, ranges, kind, reason=reason, extend_ms=extend_ms
+        )
 
     async def pause_group(self, group_id: str) -> None:
         """Deliver no records to a share group until :meth:`resume_group`, also after a restart of

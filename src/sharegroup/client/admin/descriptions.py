@@ -221,6 +221,20 @@ class RecordRange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DecidedRecords:
+    """What a decision about records by hand came to.
+
+    Attributes:
+        records: how many records it was about: those that were finished already are not among them.
+            Offsets that the log has no record at, and that nobody has read yet, count as records.
+        held: how many of these records members held; their answers will be late.
+    """
+
+    records: int
+    held: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRecords:
     """The records of one partition as a share group sees them. Records before ``start_offset`` are
     finished; records from ``end_offset`` on were never delivered.

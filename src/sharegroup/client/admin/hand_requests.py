@@ -3,26 +3,32 @@ its records in place of their consumers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from sharegroup.client.admin.descriptions import ResourceType
+from sharegroup.client.admin.descriptions import DecidedRecords, ResourceType
 from sharegroup.client.admin.group_requests import answer_error, describe_share_group
 from sharegroup.client.admin.topic_requests import alter_configs, leaders_of
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.ack_type import AckType
 from sharegroup.model.errors import UnsupportedVersion, error_from_code
 from sharegroup.model.ids import TopicPartition
+from sharegroup.model.offsets import OffsetRange
 from sharegroup.wire import apis
+from sharegroup.wire.messages.acknowledgement_notes import Pause, Reason
 from sharegroup.wire.messages.share_acknowledge import (
     AcknowledgementBatch,
     AcknowledgePartition,
     AcknowledgeTopic,
+    PartitionData,
     ShareAcknowledgeRequest,
 )
 
 BLOCKED_RECORDS_FEATURE: Final = "share.blocked.records"
 BY_HAND_FEATURE: Final = "share.by.hand"
 PAUSED: Final = "share.paused"
+RANGES_MAX: Final = 1_000
+"""Ranges in one request."""
 
 
 async def set_paused(cluster: Cluster, group_id: str, *, paused: bool) -> None:
@@ -37,23 +43,68 @@ async def set_paused(cluster: Cluster, group_id: str, *, paused: bool) -> None:
 async def decide_blocked_record(
     cluster: Cluster, group_id: str, at: TopicPartition, offset: int, kind: AckType
 ) -> None:
-    """ShareAcknowledge by an operator, not by a member, at the partition's leader."""
+    """A decision about one record that is blocked."""
     [leader] = await leaders_of(cluster, [at])
     await cluster.connection(leader)
     if BLOCKED_RECORDS_FEATURE not in cluster.features:
         raise UnsupportedVersion("the broker has no records that wait for an operator")
-    topic = await cluster.topic(at.topic)
-    batch = AcknowledgementBatch(offset, offset, [kind])
+    wanted = AcknowledgePartition(at.partition, [AcknowledgementBatch(offset, offset, [kind])])
+    await _decide(cluster, leader, group_id, at.topic, wanted, every_state=False)
+
+
+async def decide_records(
+    cluster: Cluster,
+    group_id: str,
+    at: TopicPartition,
+    ranges: Sequence[OffsetRange],
+    kind: AckType,
+    *,
+    reason: str | None = None,
+    extend_ms: int | None = None,
+) -> DecidedRecords:
+    """Decisions about all records of ``ranges`` that are not finished."""
+    [leader] = await leaders_of(cluster, [at])
+    await cluster.connection(leader)
+    if BY_HAND_FEATURE not in cluster.features:
+        raise UnsupportedVersion("the broker takes no decisions about records by hand")
+    records = held = 0
+    for some in range(0, len(ranges), RANGES_MAX):
+        part = ranges[some : some + RANGES_MAX]
+        wanted = AcknowledgePartition(
+            at.partition, [AcknowledgementBatch(first, last, [kind]) for first, last in part]
+        )
+        if reason is not None:
+            wanted.reasons = [Reason(first, last, reason) for first, last in part]
+        if extend_ms is not None:
+            wanted.pauses = [Pause(first, last, extend_ms) for first, last in part]
+        answer = await _decide(cluster, leader, group_id, at.topic, wanted, every_state=True)
+        records, held = records + answer.decided, held + answer.held
+    return DecidedRecords(records=records, held=held)
+
+
+async def _decide(
+    cluster: Cluster,
+    leader: int,
+    group_id: str,
+    topic_name: str,
+    wanted: AcknowledgePartition,
+    *,
+    every_state: bool,
+) -> PartitionData:
+    """ShareAcknowledge by an operator, not by a member, at the partition's leader."""
+    topic = await cluster.topic(topic_name)
     request = ShareAcknowledgeRequest(
         group_id=group_id,
         member_id=None,
-        topics=[AcknowledgeTopic(topic.topic_id, [AcknowledgePartition(at.partition, [batch])])],
+        topics=[AcknowledgeTopic(topic.topic_id, [wanted])],
         by_hand=True,
+        every_state=every_state,
     )
     response = await cluster.send(leader, apis.SHARE_ACKNOWLEDGE, request)
     if response.error_code:
         raise error_from_code(response.error_code, response.error_message)
-    for answer in (one for found in response.responses for one in found.partitions):
-        error = answer_error(answer)
-        if error is not None:
-            raise error
+    [answer] = [one for found in response.responses for one in found.partitions]
+    error = answer_error(answer)
+    if error is not None:
+        raise error
+    return answer
