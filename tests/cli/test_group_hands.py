@@ -115,3 +115,31 @@ def test_wrong_options(
     wrong = commands.inside("groups", "records", name, *options)
     assert wrong.status == 2
     assert said in wrong.stderr
+
+
+def test_a_group_is_purged(commands: Commands, name: str) -> None:
+    prepared(commands, name, 5)
+    with consumer_of(commands, name) as consumer:
+        held = polled(consumer, 5)
+        commands.ok("produce", name, stdin="later\n")
+        young = commands.ok("groups", "purge", name, "--older-than", "1h", "--yes", "--json").json
+        assert [row["purged"] for row in young] in ([], [0])
+        unsure = commands.inside("groups", "purge", name)
+        assert unsure.status == 2
+        assert f"purge {name}: give up all its records" in unsure.stderr
+        done = commands.ok("groups", "purge", name, "--yes", "--json").json
+        assert done == [{"topic": name, "partition": 0, "purged": 6, "held": 5}]
+        consumer.accept(*held)
+        assert [type(one).__name__ for one in consumer.commit().values()] == ["InvalidRecordState"]
+        commands.ok("produce", name, stdin="new\n")
+        (new,) = polled(consumer, 1)
+        assert new.value == b"new"
+        consumer.accept(new)
+    rows = commands.ok("groups", "records", name, "--state", "archived", "--json").json
+    assert [(row["first"], row["last"], row["reason"]) for row in rows] == [
+        (0, 4, "purged"),
+        (5, 5, "purged"),
+    ]
+    wrong = commands.inside("groups", "purge", name, "--older-than", "long", "--yes")
+    assert wrong.status == 2
+    assert "write a duration" in wrong.stderr

@@ -153,7 +153,7 @@ class NaivePartition:
     ) -> tuple[int, int]:
         """How many records an operator's decision is about, and how many of them were held."""
         end = self.end
-        for offset in range(end, last + 1) if kind in (ACCEPT, REJECT) else ():
+        for offset in range(end, last + 1) if kind in (GAP, ACCEPT, REJECT) else ():
             self.records[offset] = Record()
             self.batches[offset] = (end, last)
         found = held = 0

@@ -259,7 +259,7 @@ class Delivery(RuleBasedStateMachine):
     @rule(
         back=st.integers(-2, 30),
         size=st.integers(1, 30),
-        kind=st.sampled_from([1, 2, 2, 3, 4]),
+        kind=st.sampled_from([0, 1, 2, 2, 3, 4]),
         extend_ms=st.sampled_from([1, 30]),
     )
     def decide(self, back: int, size: int, kind: int, extend_ms: int) -> None:

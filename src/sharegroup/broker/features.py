@@ -15,7 +15,8 @@ response, the damage in the log, needs no feature: it is there when there is dam
 ``share.blocked.records`` 1: the group config ``share.ordering.on.failure``, and decisions by hand
 (tagged field 9000 of ShareAcknowledge).
 ``share.by.hand`` 1: the group config ``share.paused``, and decisions by hand about all records that
-are not finished, and ranges of them (tagged field 9001 of ShareAcknowledge).
+are not finished, and ranges of them (tagged field 9001 of ShareAcknowledge, 9001 and 9002 of a
+partition in its answer).
 ``share.dead.letters`` 1: dead letters are never given up, and say what the consumer says (tagged
 field 9000 of a partition in ShareAcknowledge and ShareFetch; 9006 in the response of
 DescribeShareGroupOffsets). Not with ``share.version`` 1.

@@ -1,5 +1,5 @@
-"""``sharegroup groups``: list, describe, pause, resume, records, release, archive, redrive,
-reset-offsets, delete-offsets, delete, set."""
+"""``sharegroup groups``: list, describe, pause, resume, records, purge, release, archive,
+redrive, reset-offsets, delete-offsets, delete, set."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from sharegroup.cli.group_decisions import archive, release
 from sharegroup.cli.group_descriptions import describe
 from sharegroup.cli.group_kinds import TYPES, GroupKind, KindOption, kinds_of
 from sharegroup.cli.group_pauses import pause, resume
+from sharegroup.cli.group_purge import purge
 from sharegroup.cli.group_records import HELP as RECORDS_HELP
 from sharegroup.cli.group_records import records
 from sharegroup.cli.offset_reset import reset_offsets
@@ -82,6 +83,13 @@ sharegroup groups records workers --topic jobs --partition 0 --offsets 17 --arch
 sharegroup groups records workers --topic jobs --state delayed --release --yes
 sharegroup groups records workers --state acquired --extend 10m
 """
+PURGE_EXAMPLES: Final = """\
+Examples:
+
+\b
+sharegroup groups purge workers --older-than 2d
+sharegroup groups purge workers --topic jobs --yes
+"""
 PAUSE_EXAMPLES: Final = """\
 Examples:
 
@@ -137,6 +145,7 @@ groups.command("describe", epilog=EXAMPLES)(describe)
 groups.command("pause", epilog=PAUSE_EXAMPLES)(pause)
 groups.command("resume", epilog=PAUSE_EXAMPLES)(resume)
 groups.command("records", help=RECORDS_HELP, epilog=RECORDS_EXAMPLES)(records)
+groups.command("purge", epilog=PURGE_EXAMPLES)(purge)
 groups.command("release", epilog=DECISION_EXAMPLES)(release)
 groups.command("archive", epilog=DECISION_EXAMPLES)(archive)
 groups.command("redrive", help=REDRIVE_HELP, epilog=REDRIVE_EXAMPLES)(redrive)

@@ -30,6 +30,8 @@ class Reason(IntEnum):
     RETENTION_CAP = 5
     """As DELETED, though the topic names the group in share.retention.groups: they were past the
     cap as well."""
+    PURGED = 6
+    """An operator has purged the group."""
 
     @property
     def word(self) -> str:

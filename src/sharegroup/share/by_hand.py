@@ -2,9 +2,10 @@
 extend.
 
 A decision is about all records of a range that are not finished: available, resting, blocked, or
-held by members. The numbers of the verbs are an acknowledgement's: ACCEPT, RELEASE, REJECT, RENEW.
+held by members. The verbs are an acknowledgement's: GAP, ACCEPT, RELEASE, REJECT, RENEW.
 
 * ACCEPT and REJECT finish the records, in any order. Rejected records become dead letters.
+* GAP purges them: they are finished, like rejected records, and become no dead letters.
 * RELEASE lets the records be delivered at once: it takes them from their holders, and ends their
   rest. It never archives: a record at the delivery limit is delivered once more, so its delivery
   count is set to one below the limit. Records that anybody may get already stay as they are.
@@ -24,6 +25,7 @@ from sharegroup.model.limits import TAKEN_RANGES_MAX
 from sharegroup.model.share_state import DelayedRow
 from sharegroup.share.acknowledge import SILENT, AckBatch, Answer
 from sharegroup.share.applying import TYPE_BITS, AnsweredPiece, codes_of, types_of
+from sharegroup.share.archived import ArchivedRange, Reason
 from sharegroup.share.locks import NOBODY
 from sharegroup.share.offset_codes import distinct
 from sharegroup.share.record_state import (
@@ -40,7 +42,9 @@ from sharegroup.share.state_changes import StateChange
 from sharegroup.share.stretches import Stretch, recoded
 from sharegroup.share.window import Window
 
-VERBS: Final = frozenset({Verb.ACCEPT, Verb.RELEASE, Verb.REJECT, Verb.RENEW})
+FINISHING: Final = frozenset({Verb.GAP, Verb.ACCEPT, Verb.REJECT})
+"""Decisions by which records are finished."""
+VERBS: Final = FINISHING | {Verb.RELEASE, Verb.RENEW}
 """What can be decided."""
 
 
@@ -80,6 +84,8 @@ class Hand:
         """Delivery counts may become lower than they are in durable state."""
         self.taken: list[tuple[str, int, int]] = []
         """What was taken from its holder: the member, the first and the last offset."""
+        self.purged: list[ArchivedRange] = []
+        """What was given up without a dead letter."""
         self._rested: list[DelayedRow] = []
 
     def concerns(self, status: Status) -> bool:
@@ -106,6 +112,8 @@ class Hand:
         for first, last, state, count, lock in piece.spans():
             if lock is not None and lock.member_id != NOBODY:
                 self.taken.append((lock.member_id, first, last))
+            if self.verb is Verb.GAP and state not in TERMINAL:
+                self.purged.append(ArchivedRange(first, last, Reason.PURGED, count))
             rested = state is DELAYED or (state not in TERMINAL and count >= self.limit)
             if self.verb is RELEASE and rested:
                 # Durable state may have a rest for this delivery count. The newest row of a record

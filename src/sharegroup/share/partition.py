@@ -38,8 +38,8 @@ from sharegroup.model.share_state import DelayedRow, StateRow
 from sharegroup.share.acknowledge import AckBatch, checked_answers, with_pauses
 from sharegroup.share.acquire import NOTHING, Acquisition, Request
 from sharegroup.share.archived import Archived, Reason
+from sharegroup.share.by_hand import FINISHING, Decided, Hand, TakenByHand
 from sharegroup.share.by_hand import NOTHING as NOTHING_DECIDED
-from sharegroup.share.by_hand import Decided, Hand, TakenByHand
 from sharegroup.share.locks import NOBODY
 from sharegroup.share.lost_records import unfinished
 from sharegroup.share.order import LogOrder, Order
@@ -294,7 +294,7 @@ class SharePartition:
         (:mod:`sharegroup.share.by_hand`). Records that are finished stay so. The caller must go on
         at ``end`` of the result until it is past ``last``, and check :meth:`next_deadline_ms`.
 
-        ACCEPT and REJECT may name records that were never delivered.
+        GAP, ACCEPT and REJECT may name records that were never delivered.
 
         Args:
             extend_ms: with RENEW, how long the holders may keep the records from now on.
@@ -304,7 +304,7 @@ class SharePartition:
         """
         window = self._window
         first, behind = max(first, window.start), last + 1
-        if behind > window.end and verb in (Verb.ACCEPT, Verb.REJECT) and first < behind:
+        if behind > window.end and verb in FINISHING and first < behind:
             self._widen(first, last)
         last = min(last, window.end - 1)
         if last < first:
@@ -312,6 +312,7 @@ class SharePartition:
         hand = Hand(verb, settings.delivery_count_limit, now_ms, now_ms + extend_ms)
         decided = self.order.decide(first, last, hand, settings)
         self._taken.add(hand.taken)
+        self.archived.add(hand.purged)
         return decided if decided.end <= last else decided._replace(end=behind)
 
     def _widen(self, first: int, last: int) -> None:

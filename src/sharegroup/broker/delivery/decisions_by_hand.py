@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # messages are loaded with the handlers that have them
     )
 
 DEEDS: Final = {
+    Verb.GAP: "purged",
     Verb.ACCEPT: "accepted",
     Verb.RELEASE: "released",
     Verb.REJECT: "archived",
@@ -140,7 +141,8 @@ def _check(batch: AcknowledgementBatch, *, every_state: bool) -> None:
             )
         if len(kinds) != 1 or kinds[0] not in VERBS:
             raise InvalidRequest(
-                "By hand, all records of a range are accepted, or released, rejected, renewed."
+                "By hand, all records of a range are accepted, or released, rejected, renewed, "
+                "purged."
             )
         return
     single = batch.first_offset == batch.last_offset and len(kinds) == 1

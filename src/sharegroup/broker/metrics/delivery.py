@@ -85,7 +85,7 @@ BY_GROUP_AND_TOPIC.counter(
     "Records given up: nobody gets them any more, and nobody has accepted them. By reason: "
     "delivery-limit (delivered share.delivery.count.limit times), rejected, damaged, deleted (by "
     "retention or DeleteRecords before they were done), retention-cap (the same, though the topic "
-    "names the group in share.retention.groups). Group other as above.",
+    "names the group in share.retention.groups), purged (by an operator). Group other as above.",
     _archived,
     labels=("reason",),
     unit="records",

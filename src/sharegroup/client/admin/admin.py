@@ -57,6 +57,7 @@ from sharegroup.client.admin.each import of_each, or_first_error
 from sharegroup.client.admin.hand_requests import (
     decide_blocked_record,
     decide_records,
+    purge_ends,
     set_paused,
 )
 from sharegroup.client.admin.scram_user_requests import ITERATIONS_DEFAULT, salted_password
@@ -67,7 +68,7 @@ from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
 from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.model.ack_type import AckType
-from sharegroup.model.errors import GroupIdNotFound, KafkaError
+from sharegroup.model.errors import GroupIdNotFound, KafkaError, UnknownTopicOrPartition
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.offsets import OffsetRange
 from sharegroup.sasl.mechanisms import SCRAM_SHA_512
@@ -389,6 +390,39 @@ class Admin:
         :meth:`accept_records`."""
         kind = AckType.RENEW
         return await self._by_hand(group_id, at, first, last, kind, extend_ms=extend_ms)
+
+    async def purge_group(
+        self,
+        group_id: str,
+        *,
+        older_than_ms: int | None = None,
+        topics: Iterable[str] | None = None,
+    ) -> dict[TopicPartition, DecidedRecords]:
+        """Give up all records of a share group that are not finished, also those that members hold
+        and those that nobody has got yet. They become no dead letters, and stay in the log for
+        others. Returns what each partition had, with the offsets that the log has no record at.
+
+        Args:
+            older_than_ms: only records before the first one whose timestamp is not so long ago;
+                None: all that there are now.
+            topics: only in these; None: in all where the group has state.
+
+        Raises:
+            UnknownTopicOrPartition: the group has no state of a topic; nothing was purged.
+            GroupIdNotFound, UnsupportedVersion: as :meth:`accept_records`.
+        """
+        await self.describe_share_groups([group_id])  # an error if the group does not exist
+        known = await self.list_share_group_offsets(group_id)
+        wanted = None if topics is None else set(topics)
+        for name in (wanted or set()) - {at.topic for at in known}:
+            raise UnknownTopicOrPartition(f"{group_id} has no state of {name}")
+        chosen = [at for at in known if wanted is None or at.topic in wanted]
+        ends = await self._ask(purge_ends, chosen, older_than_ms)
+        return {
+            at: await self._by_hand(group_id, at, 0, end - 1, AckType.GAP)
+            for at, end in ends.items()
+            if end > 0
+        }
 
     async def _by_hand(
         self,

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from sharegroup.client.admin.descriptions import DecidedRecords, ResourceType
+from sharegroup.client.admin.descriptions import DecidedRecords, OffsetSpec, ResourceType
 from sharegroup.client.admin.group_requests import answer_error, describe_share_group
-from sharegroup.client.admin.topic_requests import alter_configs, leaders_of
+from sharegroup.client.admin.topic_requests import alter_configs, leaders_of, list_offsets
+from sharegroup.client.clock import wall_ms
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.ack_type import AckType
 from sharegroup.model.errors import UnsupportedVersion, error_from_code
@@ -38,6 +39,18 @@ async def set_paused(cluster: Cluster, group_id: str, *, paused: bool) -> None:
         raise UnsupportedVersion("the broker cannot pause a group")
     settings = {PAUSED: "true" if paused else None}
     await alter_configs(cluster, ResourceType.GROUP, group_id, settings)
+
+
+async def purge_ends(
+    cluster: Cluster, partitions: Sequence[TopicPartition], older_than_ms: int | None
+) -> dict[TopicPartition, int]:
+    """ListOffsets: one past the last record to purge, of each partition."""
+    listed = await list_offsets(cluster, partitions, OffsetSpec.LATEST)
+    ends = {at: one.offset for at, one in listed.items()}
+    if older_than_ms is None:
+        return ends
+    young = await list_offsets(cluster, partitions, max(0, wall_ms() - older_than_ms))
+    return {at: young[at].offset if young[at].offset >= 0 else end for at, end in ends.items()}
 
 
 async def decide_blocked_record(

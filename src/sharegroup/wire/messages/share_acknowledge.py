@@ -70,7 +70,7 @@ class ShareAcknowledgeRequest(Message):
     records that are blocked. A broker that does not know this field finds no such session."""
     every_state: bool = boolean(tag=9001)
     """Ours, with ``by_hand``: the decisions are about ranges, and about all records in them that are
-    not finished; each is ACCEPT, RELEASE, REJECT or RENEW. The pauses say how long locks are to be
+    not finished; each is ACCEPT, RELEASE, REJECT, RENEW, or GAP to purge them. The pauses say how long locks are to be
     extended (feature ``share.by.hand``)."""
 
 
