@@ -1,4 +1,4 @@
-"""`sharegroup groups pause`, `resume` and decisions by `groups records`, against a running broker."""
+"""`sharegroup groups pause`, `resume`, `purge`, and `groups records --accept …`, with a broker."""
 
 from __future__ import annotations
 
@@ -80,7 +80,9 @@ def test_decisions_about_records(commands: Commands, name: str) -> None:
         assert f"archive, and never deliver again, 1 record of {name}?" in unsure.stderr
         done = commands.ok(*records, "--offsets", "2,4-5", "--archive", "--yes")
         assert done.stdout == "3 records archived, 3 of them held by members\n"
-        done = commands.ok(*records, "--topic", name, "-p", "0", "--offsets", "0-1", "--accept", "-y")
+        done = commands.ok(
+            *records, "--topic", name, "-p", "0", "--offsets", "0-1", "--accept", "-y"
+        )
         assert done.stdout == "2 records accepted, 2 of them held by members\n"
         done = commands.ok(*records, "--offsets", "3-6", "--extend", "1h", "--yes", "--json")
         assert done.json == {"group": name, "extended": 2, "held": 2}
@@ -109,9 +111,7 @@ def test_decisions_about_records(commands: Commands, name: str) -> None:
         (("--offsets", "a"), "write an offset or a range"),
     ],
 )
-def test_wrong_options(
-    commands: Commands, name: str, options: tuple[str, ...], said: str
-) -> None:
+def test_wrong_options(commands: Commands, name: str, options: tuple[str, ...], said: str) -> None:
     wrong = commands.inside("groups", "records", name, *options)
     assert wrong.status == 2
     assert said in wrong.stderr

@@ -109,16 +109,12 @@ class NaivePartition:
         settings: DeliverySettings,
         pauses: list[tuple[int, int, int]] | None = None,
     ) -> None:
-        said: dict[int, int] = {}
-        for first, last, types in batches:
-            for i, offset in enumerate(range(first, last + 1)):
-                said[offset] = types[0] if len(types) == 1 else types[i]
-        again = {(member, offset) for offset in self.records if self._holds(member, offset)}
-        self.taken -= again
-        late = [offset for offset in said if (member, offset) in self.taken]
-        for offset in late:
-            del said[offset]
-            self.taken.remove((member, offset))
+        said = {
+            offset: types[0] if len(types) == 1 else types[i]
+            for first, last, types in batches
+            for i, offset in enumerate(range(first, last + 1))
+        }
+        late = self._late(member, said)
         said = {offset: kind for offset, kind in said.items() if offset >= self.start}
         if RENEW in said.values() and not settings.renew_enabled:
             raise Refused
@@ -184,8 +180,14 @@ class NaivePartition:
         self._settle(changed=found > 0 and kind != RENEW)
         return found, held
 
-    def _holds(self, member: str, offset: int) -> bool:
-        return self.records[offset].member == member
+    def _late(self, member: str, said: dict[int, int]) -> list[int]:
+        """Takes out of ``said`` what an operator has taken from the member."""
+        self.taken -= {(member, o) for o, record in self.records.items() if record.member == member}
+        late = [offset for offset in said if (member, offset) in self.taken]
+        for offset in late:
+            del said[offset]
+            self.taken.remove((member, offset))
+        return late
 
     def release_member(self, member: str, now_ms: int, settings: DeliverySettings) -> int:
         self.taken = {one for one in self.taken if one[0] != member}

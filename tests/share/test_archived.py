@@ -36,7 +36,7 @@ def test_each_reason() -> None:
         (30, 39, "retention-cap", 1),
         (40, 44, "retention-cap", 0),
     ], "a gap that the client reports is no record"
-    assert leader.partition.archived.counts == [0, 7, 2, 3, 17, 15]
+    assert leader.partition.archived.counts == [0, 7, 2, 3, 17, 15, 0]
 
 
 def test_finished_and_missing_records_are_not_archived() -> None:
@@ -48,7 +48,7 @@ def test_finished_and_missing_records_are_not_archived() -> None:
 
 
 def test_many_runs_are_counted_and_the_last_ones_remembered() -> None:
-    archived, shared = Archived(counts := [0] * 5), Archived(counts)
+    archived, shared = Archived(counts := [0] * 6), Archived(counts)
     runs = [ArchivedRange(at, at, Reason.REJECTED, 1) for at in range(0, 1_000, 2)]
     archived.add(runs)
     shared.add([ArchivedRange(0, 9, Reason.REJECTED, 1)])

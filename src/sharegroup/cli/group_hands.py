@@ -1,9 +1,9 @@
-"""``sharegroup groups records … --accept | --release | --archive | --extend``: what an operator decides
-about the records that the command shows."""
+"""``sharegroup groups records … --accept | --release | --archive | --extend``: what an operator
+decides about the records that the command shows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final
@@ -13,6 +13,7 @@ import typer
 from sharegroup.cli.outcome import ExitCode, UsageError, complain
 from sharegroup.cli.tables import count, print_json, print_line
 from sharegroup.client.admin.admin import Admin
+from sharegroup.client.admin.descriptions import DecidedRecords
 from sharegroup.client.core.letter_expression import duration_ms
 from sharegroup.cooperative.intervals import common, normal
 from sharegroup.model.ids import TopicPartition
@@ -138,12 +139,13 @@ async def do(
     admin: Admin, group: str, deed: Deed, rows: Sequence[dict[str, Any]], *, as_json: bool
 ) -> ExitCode:
     """Decide about the records of these lines, and say how many they were."""
-    act = {
+    acts: dict[AckType, Callable[..., Awaitable[DecidedRecords]]] = {
         AckType.ACCEPT: admin.accept_records,
         AckType.RELEASE: admin.release_records,
         AckType.REJECT: partial(admin.archive_records, reason=deed.reason),
         AckType.RENEW: partial(admin.extend_records, extend_ms=deed.extend_ms or 0),
-    }[deed.kind]
+    }
+    act = acts[deed.kind]
     records = held = 0
     ranges: dict[TopicPartition, list[tuple[int, int]]] = {}
     for row in rows:

@@ -153,6 +153,8 @@ def records(
     except typer.Exit as ended:
         if ended.exit_code or deed is None:
             raise
+    if deed is None:
+        return
     size = sum(row["records"] for row in rows)
     confirm(f"{deed.question} {count(size, 'record')} of {group}", yes=yes)
     run(act(deed))

@@ -79,7 +79,7 @@ Examples:
 
 \b
 sharegroup groups records workers --state acquired
-sharegroup groups records workers --topic jobs --partition 0 --offsets 17 --archive --reason "no such customer"
+sharegroup groups records workers --topic jobs -p 0 --offsets 17 --archive --reason "no customer"
 sharegroup groups records workers --topic jobs --state delayed --release --yes
 sharegroup groups records workers --state acquired --extend 10m
 """

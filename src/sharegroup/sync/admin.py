@@ -15,6 +15,7 @@ from sharegroup.client.admin.descriptions import (
     ClusterDescription,
     ConfigSetting,
     ConsumerGroupDescription,
+    DecidedRecords,
     GroupListing,
     ListedOffset,
     OffsetSpec,
@@ -198,6 +199,75 @@ class Admin(Front):
     def archive_blocked_record(self, group_id: str, at: TopicPartition, offset: int) -> None:
         """Give up a record that waits for an operator; its key goes on."""
         self._run(self._inner.archive_blocked_record(group_id, at, offset))
+
+    def accept_records(
+        self, group_id: str, at: TopicPartition, first: int, last: int | None = None
+    ) -> DecidedRecords:
+        """Finish the records ``first`` … ``last`` (``last`` None: one record), as if a consumer had
+        accepted them: whether members hold them, they rest, or nobody has got them yet.
+        """
+        return self._run(self._inner.accept_records(group_id, at, first, last))
+
+    def release_records(
+        self, group_id: str, at: TopicPartition, first: int, last: int | None = None
+    ) -> DecidedRecords:
+        """Let the records be delivered again at once: take them from their holders, end their rest,
+        let blocked ones go.
+        """
+        return self._run(self._inner.release_records(group_id, at, first, last))
+
+    def archive_records(
+        self,
+        group_id: str,
+        at: TopicPartition,
+        first: int,
+        last: int | None = None,
+        *,
+        reason: str | None = None,
+    ) -> DecidedRecords:
+        """Give the records up: they are never delivered again, and become dead letters if the group
+        has a topic for them, with ``reason`` as their message.
+        """
+        return self._run(self._inner.archive_records(group_id, at, first, last, reason=reason))
+
+    def extend_records(
+        self,
+        group_id: str,
+        at: TopicPartition,
+        first: int,
+        last: int | None = None,
+        *,
+        extend_ms: int,
+    ) -> DecidedRecords:
+        """Let the members that hold the records keep them for at least ``extend_ms`` from now on,
+        up to a week, whatever the group's lock duration is.
+        """
+        return self._run(self._inner.extend_records(group_id, at, first, last, extend_ms=extend_ms))
+
+    def purge_group(
+        self,
+        group_id: str,
+        *,
+        older_than_ms: int | None = None,
+        topics: Iterable[str] | None = None,
+    ) -> dict[TopicPartition, DecidedRecords]:
+        """Give up all records of a share group that are not finished, also those that members hold
+        and those that nobody has got yet. Returns what each partition had, with the offsets that
+        the log has no record at.
+        """
+        return self._run(
+            self._inner.purge_group(group_id, older_than_ms=older_than_ms, topics=topics)
+        )
+
+    def pause_group(self, group_id: str) -> None:
+        """Deliver no records to a share group until :meth:`resume_group`, also after a restart of
+        the broker (group config ``share.paused``).
+        """
+        self._run(self._inner.pause_group(group_id))
+
+    def resume_group(self, group_id: str) -> None:
+        """Deliver records to a share group again."""
+        self._run(self._inner.resume_group(group_id))
 
     def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int]

@@ -111,6 +111,14 @@ BY_GROUP.histogram(
     kafka=_GROUPS + "TopicPartitionsAcquireTimeMs,group=…",
 )
 LETTERS.counter(
+    "sharegroup_records_decided_by_hand",
+    "Records about which operators have decided, by type: accept, release, reject, renew, gap "
+    "(purged).",
+    lambda scrape: scrape.by_label("decisions_by_hand"),
+    labels=("type",),
+    unit="records",
+)
+LETTERS.counter(
     "sharegroup_dead_letters",
     "Dead letters written, by group.",
     lambda scrape: scrape.by_label("dead_letters"),
@@ -194,6 +202,12 @@ BY_PARTITION.counter(
     "that did not hold them any more).",
     _disorder,
     labels=("event",),
+    unit="records",
+)
+BY_PARTITION.counter(
+    "sharegroup_share_late_answers",
+    "Records that a member answered after an operator had decided about them: without effect.",
+    lambda led: led.late,
     unit="records",
 )
 BY_PARTITION.counter(

@@ -138,6 +138,8 @@ class LedView(NamedTuple):
     """With order per key: the records that were handled against the order, counted."""
     blocked_keys: int
     """With order per key: the number of keys with a record that waits for an operator."""
+    late: int
+    """Records that a member answered after an operator had decided about them."""
 
 
 class ShareGroupViews:
@@ -271,6 +273,7 @@ class ShareGroupViews:
                     led.meter,
                     core.order.disorder,
                     core.order.blocked_keys,
+                    core.late,
                 )
 
     async def _stored(self, key: SharePartitionKey) -> SharePartition:

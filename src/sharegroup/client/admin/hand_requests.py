@@ -1,5 +1,5 @@
-"""``Admin``'s requests by which an operator lays hands on a share group: pauses it, and decides about
-its records in place of their consumers."""
+"""``Admin``'s requests by which an operator lays hands on a share group: pauses it, and decides
+about its records in place of their consumers."""
 
 from __future__ import annotations
 
@@ -116,6 +116,7 @@ async def _decide(
     response = await cluster.send(leader, apis.SHARE_ACKNOWLEDGE, request)
     if response.error_code:
         raise error_from_code(response.error_code, response.error_message)
+    answer: PartitionData
     [answer] = [one for found in response.responses for one in found.partitions]
     error = answer_error(answer)
     if error is not None:

@@ -69,9 +69,9 @@ class ShareAcknowledgeRequest(Message):
     """Ours: an operator, who is no member and has no session, says RELEASE or REJECT of single
     records that are blocked. A broker that does not know this field finds no such session."""
     every_state: bool = boolean(tag=9001)
-    """Ours, with ``by_hand``: the decisions are about ranges, and about all records in them that are
-    not finished; each is ACCEPT, RELEASE, REJECT, RENEW, or GAP to purge them. The pauses say how long locks are to be
-    extended (feature ``share.by.hand``)."""
+    """Ours, with ``by_hand``: decisions about ranges, and about all records in them that are not
+    finished; each is ACCEPT, RELEASE, REJECT, RENEW, or GAP to purge them. The pauses say how
+    long locks are to be extended (feature ``share.by.hand``)."""
 
 
 @message
