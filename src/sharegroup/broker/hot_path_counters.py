@@ -40,6 +40,10 @@ class TopicMeter:
 
     produce_bytes: int = 0
     produce_requests: int = 0
+    repeated_records: int = 0
+    """Records that were not appended because their message id had been there."""
+    message_ids_forgotten: int = 0
+    """Message ids that were forgotten within the window, for lack of room."""
     fetch_bytes: int = 0
     fetch_requests: int = 0
     share_fetch_bytes: int = 0

@@ -138,6 +138,11 @@ OFFSET_RANGES_MAX: Final = 60_000
 HELD_RANGES_MAX: Final = 1_000
 """Key ranges that a member says it has of one partition. An assignment has a few."""
 
+DEDUPLICATION_IDS_MAX: Final = 1 << 20
+"""Message ids that one partition remembers (deduplication.window.ms), 48 MiB of memory. With more
+ids within the window the oldest are forgotten early, which is counted and logged: the window of the
+partition is shorter then."""
+
 GROUP_REGEXES_MAX: Final = 100
 """Different regular expressions in one consumer group. Each is matched with every topic's name, in
 slices, and, when topics change, with the new names."""

@@ -17,6 +17,15 @@ from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
 
 
+class Repeated(NamedTuple):
+    """A record that was not appended, because its message id has been there."""
+
+    index: int
+    """Which record of the produced batches it is, from 0."""
+    offset: int
+    """The first record of the id."""
+
+
 class Appended(NamedTuple):
     """Where a produced set of batches stands in the log."""
 
@@ -27,6 +36,13 @@ class Appended(NamedTuple):
 
     duplicate: bool = False
     """The batch was there already (idempotent retry); the offsets are from its first append."""
+
+    repeated: tuple[Repeated, ...] = ()
+    """The records that were not appended. Where none was, ``base_offset`` is the offset of the first
+    record's first copy. ``last_offset`` is the last one of all that must be durable."""
+
+    ids_forgotten: int = 0
+    """How many message ids were forgotten early, because the partition has no room for more."""
 
 
 class StoredBatches(NamedTuple):
@@ -141,6 +157,23 @@ class Recompression(NamedTuple):
     level: int | None
     batch_bytes_max: int
     """A larger batch is refused, however small it could be made."""
+
+
+class MessageIds(Protocol):
+    """The message ids that a partition has had within its topic's window."""
+
+    @property
+    def secret(self) -> bytes:
+        """By which ids are hashed."""
+        ...
+
+    def repeated(self, batches: bytes, base_offset: int) -> tuple[tuple[int, ...], ...]:
+        """The index of each record that would not be appended at ``base_offset``, by batch.
+
+        Raises:
+            NotEnoughReplicas: another producer has an id of the batch in its open transaction.
+        """
+        ...
 
 
 class ServedLog(Protocol):
@@ -290,6 +323,11 @@ class OwnedLog(ServedLog, Protocol):
     @property
     def producer_states(self) -> ProducerStates:
         """What the log knows of its producers."""
+        ...
+
+    @property
+    def ids(self) -> MessageIds | None:
+        """The message ids; None: the topic has no window for them."""
         ...
 
     def damages(self) -> list[DamagedOffsets]:

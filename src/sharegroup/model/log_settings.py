@@ -64,6 +64,9 @@ class LogSettings:
     max_compaction_lag_ms: int = 2**63 - 1
     delete_retention_ms: int = 86_400_000
 
+    deduplication_window_ms: int = 0
+    """A record whose message id was there within this time is not appended; 0: all are."""
+
     record_bytes_max: int = 2**31 - 9
     """``max.decompressed.message.bytes``: the largest record of a compressed batch, unpacked."""
 

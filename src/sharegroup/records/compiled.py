@@ -8,6 +8,7 @@ import ctypes
 import errno
 import logging
 import os
+from array import array
 from collections.abc import Callable
 from mmap import mmap
 from pathlib import Path
@@ -73,7 +74,25 @@ def load(path: Path = LIBRARY) -> ctypes.CDLL | None:
         _POINTER, _INT64, *[_POINTER] * 2, *[_INT64] * 6, ctypes.c_int32, *[_INT64] * 2,
         *[_POINTER] * 2,
     ]  # fmt: skip
+    _declare_ids(library)
     return library
+
+
+def _declare_ids(library: Any) -> None:
+    """The functions of ``message_ids.c``."""
+    library.sharegroup_ids_find.argtypes = [_POINTER, *[_INT64] * 4, *[_POINTER] * 5]
+    library.sharegroup_ids_find.restype = _INT64
+    library.sharegroup_ids_expire.argtypes = [_POINTER, *[_INT64] * 2]
+    library.sharegroup_ids_decide.argtypes = [*[_POINTER] * 4, *[_INT64] * 5, _POINTER]
+    library.sharegroup_ids_decide.restype = _INT64
+    library.sharegroup_ids_look.argtypes = [*[_POINTER] * 3, *[_INT64] * 2, _POINTER]
+    library.sharegroup_ids_note.argtypes = [*[_POINTER] * 4, *[_INT64] * 5]
+    library.sharegroup_ids_undo.argtypes = [_POINTER, _INT64]
+    library.sharegroup_ids_settle.argtypes = [_POINTER, *[_INT64] * 2, ctypes.c_int32]
+    library.sharegroup_ids_export.argtypes = [_POINTER, *[_INT64] * 3, _POINTER]
+    library.sharegroup_ids_export.restype = _INT64
+    library.sharegroup_ids_import.argtypes = [*[_POINTER] * 2, *[_INT64] * 4]
+    library.sharegroup_ids_move.argtypes = [*[_POINTER] * 2, _INT64]
 
 
 def sync_with(library: ctypes.CDLL | None) -> Callable[[int], int] | None:
@@ -184,3 +203,8 @@ def address(data: Buffer | mmap) -> Any:
     if not len(data) or (isinstance(data, memoryview) and data.readonly):
         return bytes(data)
     return ctypes.byref(ctypes.c_char.from_buffer(data))
+
+
+def pointer(numbers: array[int]) -> Any:
+    """Where the numbers stand, as ctypes takes it."""
+    return _POINTER(numbers.buffer_info()[0])

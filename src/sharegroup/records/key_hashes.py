@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.records import walk as walking
 from sharegroup.records.check import walk_plain
-from sharegroup.records.compiled import address
+from sharegroup.records.compiled import address, pointer
 from sharegroup.records.pure import LONG, number
 from sharegroup.wire.batch import COMPRESSION_MASK, BatchHeader, with_records
 
@@ -84,7 +84,7 @@ def key_hashes(
     numbers = [array("q", bytes(8 * size)) for size in (count, count, 2 * count)]
     verdict = walking.LIBRARY.sharegroup_key_hashes(
         address(records), 0, len(records), count, header.last_offset_delta, header.base_offset,
-        *map(_pointer, numbers),
+        *map(pointer, numbers),
     )  # fmt: skip
     if verdict:
         walk_plain(header, records, dense=False)
@@ -138,13 +138,13 @@ def _compiled_select(
     flat = array("q", [limit for each in ranges for limit in each])
     chosen, size = bytearray(count + 1), ctypes.c_int64()
     kept = library.sharegroup_key_choose(
-        end, count, _pointer(index.hashes), _pointer(index.starts), _pointer(flat), len(ranges),
+        end, count, pointer(index.hashes), pointer(index.starts), pointer(flat), len(ranges),
         address(chosen), ctypes.byref(size),
     )  # fmt: skip
     out = bytearray(size.value)
     if out:
         library.sharegroup_key_copy(
-            address(records), end, count, _pointer(index.starts), address(chosen), address(out)
+            address(records), end, count, pointer(index.starts), address(chosen), address(out)
         )
     return kept, out
 
@@ -181,11 +181,6 @@ def _pure_key_hashes(header: BatchHeader, records: Buffer) -> KeyHashes:
         found.hashes.append(key_hash)
         at = end
     return found
-
-
-def _pointer(numbers: array[int]) -> Any:
-    """Where the numbers stand, as ctypes takes it."""
-    return ctypes.c_void_p(numbers.buffer_info()[0])
 
 
 def murmur2(data: bytes, seed: int = KAFKA_SEED) -> int:

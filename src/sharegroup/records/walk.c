@@ -7,7 +7,7 @@
  */
 #include "reader.h"
 
-enum { VERSION = 6 };
+enum { VERSION = 7 };
 
 /* What sharegroup_walk writes into facts. */
 enum { WALKED, POSITION, EARLIEST, LATEST, KEYLESS };

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sharegroup.model.environment import DiskFile
+from sharegroup.storage.deduplication import Deduplication
 from sharegroup.storage.segment import Segment
 from sharegroup.transactions.producers import ProducerTable
 
@@ -38,6 +39,8 @@ class LogContents:
     """Offsets below it may be missing."""
     first_dirty_offset: int = 0
     """The cleaner has cleaned the log up to this offset."""
+    ids: Deduplication | None = None
+    """The message ids, if the topic has a window for them."""
     unsynced: list[DiskFile] = field(default_factory=list)
     side_files: list[DiskFile] = field(default_factory=list)
     """The files in ``unsynced`` that must be closed after the sync."""

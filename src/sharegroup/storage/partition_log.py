@@ -13,7 +13,9 @@ deletion of its topic, a log answers every call with the same error.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
 from uuid import UUID
 
@@ -33,6 +35,7 @@ from sharegroup.model.log_settings import FlushPolicy, LogSettings, TimestampTyp
 from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.model.retention import Needed
 from sharegroup.storage import (
+    id_recovery,
     lost_offsets,
     producers,
     retention,
@@ -84,6 +87,7 @@ class LocalPartitionLog:
         self._flusher = flusher
         self._segments = contents.segments
         self._producers = contents.producers
+        self.ids = contents.ids
         self.cleaning = LogCleaning(contents)
         self._log_start = contents.log_start_offset
         self._recovery_point = contents.recovery_point
@@ -123,8 +127,7 @@ class LocalPartitionLog:
 
     async def offsets(self) -> LogOffsets:
         """All of them. See ``ReadableLog``."""
-        stable = self.last_stable_offset
-        return LogOffsets(self._log_start, stable, self._visible.offset, self._end)
+        return LogOffsets(self._log_start, self.last_stable_offset, self._visible.offset, self._end)
 
     @property
     def recovery_point(self) -> int:
@@ -156,6 +159,8 @@ class LocalPartitionLog:
     def configure(self, settings: LogSettings) -> None:
         """Use these settings from now on."""
         self.settings = settings
+        where = self._environment, self.folder, self._end
+        self.ids = id_recovery.configured(self.ids, settings, where, self._unsynced)
         if self._recovery_point < self._end and settings.flush_policy is FlushPolicy.DURABLE:
             self._flusher.request(self)
 
@@ -167,7 +172,11 @@ class LocalPartitionLog:
         now_ms = self._environment.clock.wall_ms()
         headers = check_batches(batches, self.settings, now_ms)
         duplicate = producers.duplicate_of(self._producers, headers[0])
-        return duplicate or self._append(batches, headers, now_ms)
+        if self.ids is None:
+            return duplicate or self._append(batches, headers, now_ms)
+        self.ids.keep(self.last_stable_offset, self._unsynced)
+        append = partial(self._append, now_ms=now_ms)
+        return self.ids.append(batches, headers, duplicate or self._end, append)
 
     def append_trusted(self, batches: bytes, *, flush: bool = True) -> Appended:
         """Append batches of the broker itself without checks. See ``TrustedLog``."""
@@ -183,22 +192,21 @@ class LocalPartitionLog:
         append_time = now_ms if by_log else -1
         try:
             segment = self._segment_for(len(batches), headers, now_ms)
-            segment.file.append(
-                stamped(batches, headers, self._end, self.leader_epoch, append_time)
-            )
+            epoch = self.leader_epoch
+            segment.file.append(stamped(batches, headers, self._end, epoch, append_time))
         except OSError as error:
             raise self._disk_failed(error) from error
-        base_offset = self._end
+        base_offset, known = self._end, self._producers
         for header in headers:
             max_timestamp = header.max_timestamp if append_time < 0 else append_time
             segment.note(header, self._end, segment.size, max_timestamp)
             last_offset = self._end + header.last_offset_delta
             if header.producer_id >= 0:  # its batch is the only one
-                aborted = producers.note(
-                    self._producers, header, self._end, lambda: batches, now_ms
-                )
+                aborted = producers.note(known, header, self._end, lambda: batches, now_ms)
                 if aborted is not None:
                     segment.transactions.append(aborted)
+                if self.ids is not None:
+                    self.ids.ended(header, batches)
             segment.size += header.length
             self._end = segment.next_offset = last_offset + 1
         if self.settings.flush_policy is FlushPolicy.SYSTEM:
@@ -221,14 +229,9 @@ class LocalPartitionLog:
         """Seal the active segment and begin the next one; both are durable after the next round."""
         sealed = self._segments[-1]
         side_files: list[DiskFile] = []
+        disk, interval = self._environment.disk, self.settings.index_interval_bytes
         segment = rolling.roll(
-            self._environment.disk,
-            self.folder,
-            sealed,
-            self._end,
-            self._producers,
-            self.settings.index_interval_bytes,
-            side_files,
+            disk, self.folder, sealed, self._end, self._producers, interval, side_files
         )
         if self._recovery_point < self._end:
             self._unsynced.add_sealed(sealed.file)
@@ -309,20 +312,13 @@ class LocalPartitionLog:
             )
         visible = self._visible.offset
         end = visible if end_offset is None else min(end_offset, visible)
-        try:
-            data, found = b"", None
+        data, found = b"", None
+        with self._disk_answers():
             if offset < end:
                 span = self._segments, offset, max_bytes, end, self._visible
                 found = segments.stored(*span) if stored else None
                 data = b"" if found is not None else segments.read(*span)
-        except OSError as error:
-            raise self._disk_failed(error) from error
-        return ReadBatches(
-            data=data,
-            high_watermark=self._visible.offset,
-            log_start_offset=self._log_start,
-            stored=found,
-        )
+        return ReadBatches(data, visible, self._log_start, found)
 
     def after_damage(self, offset: int) -> int:
         """``offset``, or the first offset after the damaged range that contains it."""
@@ -341,22 +337,18 @@ class LocalPartitionLog:
     async def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
         """(offset, timestamp) of the first visible record at or after ``timestamp_ms``, or None."""
         self._check_in_service()
-        try:
+        with self._disk_answers():
             return timestamp_lookup.first_at_or_after(
                 self._segments, timestamp_ms, self._log_start, self._visible.offset
             )
-        except OSError as error:
-            raise self._disk_failed(error) from error
 
     async def offset_of_max_timestamp(self) -> tuple[int, int] | None:
         """(offset, timestamp) of the first visible record with the largest timestamp, or None
         (ListOffsets -3).
         """
         self._check_in_service()
-        try:
+        with self._disk_answers():
             return timestamp_lookup.latest(self._segments, self._log_start, self._visible.offset)
-        except OSError as error:
-            raise self._disk_failed(error) from error
 
     # Removing --------------------------------------------------------------------------------
 
@@ -372,11 +364,9 @@ class LocalPartitionLog:
         if not 0 <= offset <= self._visible.offset:
             raise OffsetOutOfRange(f"records up to {offset} cannot be deleted, {self}")
         if offset > self._log_start:
-            try:
+            with self._disk_answers():
                 self._move_start(offset)
                 self._remove_segments()
-            except OSError as error:
-                raise self._disk_failed(error) from error
         return self._log_start
 
     def _move_start(self, offset: int) -> None:
@@ -461,6 +451,8 @@ class LocalPartitionLog:
         self._segments[-1].write_indexes(files)
         disk, producers = self._environment.disk, self._producers
         rolling.write_snapshot(disk, self.folder, self._end, producers, files)
+        if self.ids is not None:
+            files += self.ids.write(self.last_stable_offset)
         return files
 
     def close(self) -> None:
@@ -495,6 +487,13 @@ class LocalPartitionLog:
     def _check_in_service(self) -> None:
         if self._failure is not None:
             raise type(self._failure)(self._failure.message)
+
+    @contextmanager
+    def _disk_answers(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise self._disk_failed(error) from error
 
     def _disk_failed(self, error: OSError) -> KafkaStorageError:
         return self._failures.of_log(self, error)

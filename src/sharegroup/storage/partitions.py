@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 from sharegroup.model.environment import Environment
@@ -10,10 +11,16 @@ from sharegroup.model.errors import KafkaStorageError, UnknownTopicOrPartition
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log_settings import LogSettings
 from sharegroup.model.store import Configs
+from sharegroup.storage import id_recovery
 from sharegroup.storage.catalog import Catalog
 from sharegroup.storage.failures import DiskFailures
 from sharegroup.storage.flush import Flusher
-from sharegroup.storage.partition_folders import OpenedPartition, PartitionFolders, WantedPartition
+from sharegroup.storage.partition_folders import (
+    OpenedPartition,
+    PartitionFolders,
+    WantedPartition,
+    close,
+)
 from sharegroup.storage.partition_log import LocalPartitionLog
 from sharegroup.storage.recovery import LastKnown, Recovered
 
@@ -77,7 +84,7 @@ class Partitions:
     ) -> list[OpenedPartition]:
         """Open a slice of the catalog's partitions; see ``PartitionFolders.open``."""
         settings = {topic: self.settings(topic) for topic in {key.topic for key in keys}}
-        return await self.folders.open(
+        opened = await self.folders.open(
             [
                 WantedPartition(
                     key,
@@ -90,6 +97,25 @@ class Partitions:
             ],
             self.recovered,
         )
+        return [await self._with_ids(one) for one in opened]
+
+    async def _with_ids(self, opened: OpenedPartition) -> OpenedPartition:
+        """The partition with its message ids, if its topic has a window for them."""
+        contents, settings = opened.contents, opened.wanted.settings
+        if contents is None or not settings.deduplication_window_ms:
+            return opened
+        window_ms = settings.deduplication_window_ms
+        load = partial(
+            id_recovery.load, self._environment, contents.folder, contents.segments, window_ms
+        )
+        try:
+            contents.ids, files = await self.folders.run(load)
+        except OSError as error:
+            close(contents)
+            return OpenedPartition(opened.wanted, None, error)
+        for file in files:  # without it the next start reads the last segment
+            file.close()
+        return opened
 
     def log_of(self, opened: OpenedPartition) -> LocalPartitionLog:
         """The log of an opened partition."""

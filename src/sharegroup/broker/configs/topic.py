@@ -43,6 +43,7 @@ _NO_TIERS: Final = "there is no tiered storage"
 _FLUSH_POLICY: Final = "write flush.policy"
 _DOWN_CONVERSION: Final = "message.downconversion.enable"
 
+DEDUPLICATION_WINDOW: Final = "deduplication.window.ms"
 DEAD_LETTERS_ENABLE: Final = "errors.deadletterqueue.group.enable"
 RETENTION_GROUPS: Final = "share.retention.groups"
 RETENTION_CAP_MS: Final = "share.retention.cap.ms"
@@ -150,6 +151,14 @@ TOPIC_CONFIGS: Final = ConfigTable(
             "What is kept in max.bytes.key.range.cache for the next fetch by key ranges: false, "
             "the hashes of keys; true, the unpacked records of compressed batches as well, until "
             "all of their hashes were fetched. Not a Kafka setting.",
+        ),
+        long(
+            DEDUPLICATION_WINDOW,
+            0,
+            0,
+            "A record is not appended if the partition had one with the same message id (header "
+            "sharegroup.message.id) within this time; its producer is told the first one's "
+            "offset. 0: every record is appended. Not a Kafka setting.",
         ),
         integer(
             "min.insync.replicas",
@@ -392,6 +401,7 @@ def log_settings(overrides: Mapping[str, str], broker: BrokerConfig) -> LogSetti
         cap_ms=number(RETENTION_CAP_MS),
         cap_bytes=number(RETENTION_CAP_BYTES),
         drops_finished=deletes and topic_value(RETENTION_DROP, overrides, broker) is True,
+        deduplication_window_ms=number(DEDUPLICATION_WINDOW),
     )
 
 

@@ -19,8 +19,13 @@ from typing import Final, TypeVar
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.limits import DECOMPRESSED_BATCH_BYTES_MAX, UNPACKED_ON_LOOP_BYTES_MAX
-from sharegroup.model.log import Recompression
-from sharegroup.records.walked_batches import recompressed, walk_batches
+from sharegroup.model.log import MessageIds, OwnedLog, Recompression
+from sharegroup.records.walked_batches import (
+    WalkedBatches,
+    prepare,
+    recompressed,
+    walk_batches,
+)
 from sharegroup.wire.batch import COMPRESSION_MASK, HEADER_BYTES, parse_headers
 
 T = TypeVar("T")
@@ -50,9 +55,10 @@ class Unpacking:
         batches: bytes,
         how: Recompression | None = None,
         record_bytes_max: int | None = None,
+        ids: MessageIds | None = None,
     ) -> bytes:
         """Check compressed batches, and return all batches, compressed as ``how`` says; the append
-        checks the rest.
+        checks the rest. With ``ids`` their message ids are found too.
 
         Yields to the loop only if it must. The caller must append the result at once.
 
@@ -60,14 +66,37 @@ class Unpacking:
             CorruptMessage, InvalidRecord, UnsupportedCompressionType: a batch is not what it says.
         """
         walk = walk_batches if how is None else partial(_recompressed, how)
-        work = partial(walk, record_bytes_max=record_bytes_max)
+        secret = None if ids is None else ids.secret
+        work = partial(walk, record_bytes_max=record_bytes_max, id_secret=secret)
         small = how is None or len(batches) <= RECOMPRESSED_ON_LOOP_BYTES_MAX
         if small and partition not in self._waiting:
             with suppress(CorruptMessage):  # or too large for the loop: the thread finds out which
                 return work(batches, UNPACKED_ON_LOOP_BYTES_MAX)
+        return await self._others_wait(partition, partial(work, batches))
+
+    async def without_repeats(
+        self, partition: TopicIdPartition, batches: bytes, ids: MessageIds, log: OwnedLog
+    ) -> None:
+        """Take the repeated records out of large compressed batches, so that the append need not:
+        that unpacks and compresses them. The caller must append at once.
+
+        Raises:
+            NotEnoughReplicas: as ``MessageIds.repeated``.
+        """
+        if not isinstance(batches, WalkedBatches):
+            return
+        if batches.unpacked_bytes <= RECOMPRESSED_ON_LOOP_BYTES_MAX or not is_compressed(batches):
+            return
+        while any(gone := ids.repeated(batches, log.log_end_offset)):
+            if batches.prepared is not None and batches.prepared.gone == gone:
+                return  # nothing has changed meanwhile
+            await self._others_wait(partition, partial(prepare, batches, gone))
+
+    async def _others_wait(self, partition: TopicIdPartition, work: Callable[[], T]) -> T:
+        """Run ``work`` in the thread; later batches of the partition wait for the thread too."""
         self._waiting[partition] += 1
         try:
-            return await self.in_thread(partial(work, batches))
+            return await self.in_thread(work)
         finally:
             self._waiting[partition] -= 1
             if not self._waiting[partition]:
@@ -84,8 +113,9 @@ def _recompressed(
     batches: bytes,
     bytes_max: int = DECOMPRESSED_BATCH_BYTES_MAX,
     record_bytes_max: int | None = None,
+    id_secret: bytes | None = None,
 ) -> bytes:
-    return recompressed(batches, how, bytes_max, record_bytes_max)
+    return recompressed(batches, how, bytes_max, record_bytes_max, id_secret)
 
 
 def is_compressed(batches: bytes) -> bool:

@@ -68,6 +68,15 @@ class LeaderIdAndEpoch(Message):
 
 
 @message
+class RepeatedRecord(Message):
+    """A record that was not appended, since its message id had been there; and where the first
+    record of the id is. Not Kafka's."""
+
+    batch_index: int = i32("9+")
+    offset: int = i64("9+")
+
+
+@message
 class PartitionProduceResponse(Message):
     """Where the batches of one partition were appended, or an error."""
 
@@ -79,6 +88,7 @@ class PartitionProduceResponse(Message):
     record_errors: Sequence[BatchIndexAndErrorMessage] = array(BatchIndexAndErrorMessage, "8+")
     error_message: str | None = string("8+", default=None, nullable="8+")
     current_leader: LeaderIdAndEpoch | None = struct(LeaderIdAndEpoch, "10+", tag=0)
+    repeated: Sequence[RepeatedRecord] = array(RepeatedRecord, "9+", tag=9000)
 
 
 @message

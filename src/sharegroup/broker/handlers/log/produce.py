@@ -28,6 +28,7 @@ from sharegroup.wire.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    RepeatedRecord,
     TopicProduceData,
     TopicProduceResponse,
 )
@@ -142,7 +143,10 @@ async def _append(
     how = log.recompression
     if not parts.unpacking.passes(batches, how):
         where = TopicIdPartition(log.topic_id, partition.index)
-        batches = await parts.unpacking.walked(where, batches, how, log.record_bytes_max)
+        ids, most = log.ids, log.record_bytes_max
+        batches = await parts.unpacking.walked(where, batches, how, most, ids)
+        if ids is not None:
+            await parts.unpacking.without_repeats(where, batches, ids, log)
     write = None
     if admission is not None and _is_transactional(batches):
         write = Write(log, parse_headers(batches)[0])
@@ -153,7 +157,12 @@ async def _append(
     part.base_offset = appended.base_offset
     part.log_append_time_ms = appended.append_time_ms
     part.log_start_offset = log.log_start_offset
-    parts.meters.topic(log.topic_id).produce_bytes += len(partition.records)
+    meter = parts.meters.topic(log.topic_id)
+    meter.produce_bytes += len(partition.records)
+    if log.ids is not None:
+        part.repeated = [RepeatedRecord(*each) for each in appended.repeated]
+        meter.repeated_records += len(appended.repeated)
+        meter.message_ids_forgotten += appended.ids_forgotten
     return log, appended.last_offset + 1, part
 
 
@@ -224,4 +233,5 @@ def _refuse(parts: BrokerParts, part: PartitionProduceResponse, error: KafkaErro
     part.record_errors = [BatchIndexAndErrorMessage(at, why) for at, why in error.records]
     part.error_message = None if isinstance(error, UnknownServerError) else error.message
     part.base_offset = -1
+    part.repeated = ()
     part.log_append_time_ms = -1

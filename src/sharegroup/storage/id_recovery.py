@@ -1,0 +1,144 @@
+"""Reads the message ids of a partition at its opening: from the ``.ids`` files, then from the log.
+
+A file that cannot be read is removed, and so is one that goes beyond the end of the log: its ids
+are read from the log instead, from the end of the file before it. Without any file, ids are read
+from the last segment only: a partition has a file from the moment when it gets a window.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from sharegroup.model.environment import Disk, DiskFile, Environment
+from sharegroup.model.errors import CorruptMessage, InvalidRecord, UnsupportedCompressionType
+from sharegroup.model.log_settings import LogSettings
+from sharegroup.records.check import plain_records
+from sharegroup.records.id_table import id_table
+from sharegroup.records.message_ids import SECRET_BYTES, find_ids
+from sharegroup.storage import id_journal
+from sharegroup.storage.deduplication import Deduplication
+from sharegroup.storage.id_journal import Chunk, IdJournal
+from sharegroup.storage.segment import Segment
+from sharegroup.storage.unsynced_files import UnsyncedFiles
+from sharegroup.wire.batch import BatchHeader
+from sharegroup.wire.markers import is_control
+
+logger = logging.getLogger(__name__)
+
+
+def load(
+    environment: Environment, folder: str, segments: Sequence[Segment], window_ms: int
+) -> tuple[Deduplication, list[DiskFile]]:
+    """The ids of a partition, and a new file that the caller must sync and close.
+
+    Raises:
+        OSError: the disk failed.
+    """
+    disk, clock = environment.disk, environment.clock
+    end = segments[-1].next_offset
+    chunks = _chunks(disk, folder, end)
+    new = not chunks
+    if new:
+        first = segments[-1].base_offset
+        chunks = [Chunk(environment.entropy(SECRET_BYTES), first, first, b"")]
+    table, journal = id_table(), IdJournal(disk, folder, chunks)
+    now_ms = clock.monotonic_ms()
+    shift_ms = now_ms - clock.wall_ms()
+    for chunk in chunks:
+        table.load(chunk.rows, shift_ms, now_ms, now_ms - window_ms)
+    deduplication = Deduplication(clock, table, journal, window_ms)
+    for segment in segments:
+        if segment.next_offset > journal.end_offset:
+            _replay(deduplication, segment, journal.end_offset)
+    return deduplication, [_first_file(disk, folder, chunks[0])] if new else []
+
+
+def begin(
+    environment: Environment, folder: str, end_offset: int, window_ms: int
+) -> tuple[Deduplication, list[DiskFile]]:
+    """As :func:`load`, for a partition that gets a window while it is open: ids count from here."""
+    disk = environment.disk
+    for end in id_journal.ends(disk.list(folder)):
+        disk.remove(id_journal.path_of(folder, end))
+    chunk = Chunk(environment.entropy(SECRET_BYTES), end_offset, end_offset, b"")
+    journal = IdJournal(disk, folder, [chunk])
+    deduplication = Deduplication(environment.clock, id_table(), journal, window_ms)
+    return deduplication, [_first_file(disk, folder, chunk)]
+
+
+def configured(
+    ids: Deduplication | None,
+    settings: LogSettings,
+    where: tuple[Environment, str, int],
+    unsynced: UnsyncedFiles,
+) -> Deduplication | None:
+    """``ids`` under the settings that hold from now on. ``where``: environment, folder and end of
+    the log."""
+    window_ms = settings.deduplication_window_ms
+    if not window_ms:
+        if ids is not None:
+            ids.remove()
+        return None
+    if ids is None:
+        environment, folder, end_offset = where
+        try:
+            ids, files = begin(environment, folder, end_offset, window_ms)
+        except OSError as error:
+            logger.error("%s: no deduplication until the next start: %s", folder, error)
+            return None
+        unsynced.add_side_files(files)
+    ids.window_ms = window_ms
+    return ids
+
+
+def _first_file(disk: Disk, folder: str, chunk: Chunk) -> DiskFile:
+    file = disk.open(id_journal.path_of(folder, chunk.end_offset))
+    file.truncate(0)
+    file.append(id_journal.encode(chunk))
+    return file
+
+
+def _chunks(disk: Disk, folder: str, end: int) -> list[Chunk]:
+    """The readable files, each of which begins where the one before it ends."""
+    chunks: list[Chunk] = []
+    for offset in id_journal.ends(disk.list(folder)):
+        path = id_journal.path_of(folder, offset)
+        try:
+            chunk = id_journal.decode(disk.read_file(path))
+            if chunk.end_offset > end:
+                raise ValueError(f"it goes beyond the end of the log, {end}")
+            if chunks and chunk.secret != chunks[0].secret:
+                raise ValueError("it is of another series")
+        except ValueError as error:
+            logger.warning("%s is not used: %s", path, error)
+            disk.remove(path)
+            continue
+        if chunks and chunk.first_offset != chunks[-1].end_offset:
+            # What is missing between the two comes from the log, and so does all that follows.
+            disk.remove(path)
+            continue
+        chunks.append(chunk)
+    return chunks
+
+
+def _replay(deduplication: Deduplication, segment: Segment, start: int) -> None:
+    """Note the ids of a segment from ``start`` on."""
+    try:
+        position = segment.limit_of(max(start, segment.base_offset))
+        for at, header in segment.headers(position, segment.size):
+            if header.base_offset >= start:
+                _note(deduplication, header, segment.file.pread(header.length, at))
+    except CorruptMessage as error:
+        logger.error("message ids of %s are incomplete: %s", segment.file.path, error)
+
+
+def _note(deduplication: Deduplication, header: BatchHeader, batch: bytes) -> None:
+    try:
+        if is_control(header):
+            deduplication.ended(header, batch)
+        elif header.record_count:
+            plain = bytes(plain_records(header, batch))
+            deduplication.replayed(header, find_ids(header, plain, 0, deduplication.secret))
+    except (CorruptMessage, InvalidRecord, UnsupportedCompressionType) as error:
+        logger.error("message ids of the batch at %d are lost: %s", header.base_offset, error)
