@@ -50,10 +50,11 @@ EXPLAINED: Final = {
     "cluster cluster-id": r"Cluster ID: .*",
     # Levels that are ours, and of what is not here: replicas, KRaft, streams.
     "features describe": r"Feature: (?!group|transaction).*",
-    # flush.policy, range fetches and retention that knows the queue are ours;
+    # flush.policy, deduplication, range fetches and retention that knows the queue are ours;
     # min.insync.replicas: see config_differences.csv.
     "configs --describe --all --entity-type topics": (
-        r" *(flush\.policy|(accept|reserve\.message\.value)\.range\.fetch|share\.retention\.[a-z.]+"
+        r" *(flush\.policy|deduplication\.window\.ms|(accept|reserve\.message\.value)\.range\.fetch"
+        r"|share\.retention\.[a-z.]+"
         r"|min\.insync\.replicas)=.*"
     ),
     # No streams groups; order per key, wide windows and pauses are ours.

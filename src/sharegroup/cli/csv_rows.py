@@ -9,7 +9,9 @@ from typing import Final
 
 from sharegroup.cli.input_records import NewRecord
 from sharegroup.cli.outcome import UsageError
+from sharegroup.client.core.record import Headers
 from sharegroup.model.limits import INPUT_LINE_BYTES_MAX
+from sharegroup.records.message_ids import MESSAGE_ID
 
 _QUOTE: Final = b'"'
 
@@ -22,12 +24,20 @@ class CsvRows:
         key: the column for the key; None: no key.
         value: the column for the value; None: the other columns, as a JSON object of strings.
         headers: the columns for the headers.
+        message_id: the column for the message id; None: no id.
     """
 
-    def __init__(self, key: str | None, value: str | None, headers: Sequence[str]) -> None:
+    def __init__(
+        self,
+        key: str | None,
+        value: str | None,
+        headers: Sequence[str],
+        message_id: str | None = None,
+    ) -> None:
         self._key = key
         self._value = value
         self._headers = list(dict.fromkeys(headers))
+        self._message_id = message_id
         self._columns: list[str] | None = None
         self._begun: list[bytes] = []  # the lines so far of a row with an open quote
         self._begun_at = self._begun_bytes = 0
@@ -83,7 +93,7 @@ class CsvRows:
 
     def _named(self, cells: list[str]) -> list[str]:
         cells[0] = cells[0].removeprefix("\ufeff")  # the BOM that spreadsheets write
-        for name in (self._key, self._value, *self._headers):
+        for name in (self._key, self._value, self._message_id, *self._headers):
             if name is not None and name not in cells:
                 raise UsageError(f"there is no column {name!r}; there are {', '.join(cells)}")
         if len(set(cells)) < len(cells):
@@ -94,11 +104,16 @@ class CsvRows:
         if self._value is not None:
             value = row[self._value]
         else:
-            taken = {self._key, *self._headers}
+            taken = {self._key, self._message_id, *self._headers}
             rest = {name: cell for name, cell in row.items() if name not in taken}
             value = json.dumps(rest, ensure_ascii=False)
+        headers: Headers = [(name, row[name].encode()) for name in self._headers]
+        if self._message_id is not None:
+            if not row[self._message_id]:
+                raise UsageError(f"line {self._begun_at} has no {self._message_id}: no message id")
+            headers.append((MESSAGE_ID, row[self._message_id].encode()))
         return NewRecord(
             key=None if self._key is None else row[self._key].encode(),
             value=value.encode(),
-            headers=[(name, row[name].encode()) for name in self._headers],
+            headers=headers,
         )

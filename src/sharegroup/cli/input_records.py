@@ -9,6 +9,7 @@ from typing import NamedTuple
 from sharegroup.cli.outcome import UsageError
 from sharegroup.client.core.record import Headers
 from sharegroup.model.limits import INPUT_LINE_BYTES_MAX
+from sharegroup.records.message_ids import MESSAGE_ID
 
 
 class NewRecord(NamedTuple):
@@ -73,6 +74,24 @@ def parser(key_field: str | None, key_separator: str | None) -> Parse:
     return lambda _number, line: NewRecord(None, line)
 
 
+def with_message_id(parse: Parse, field: str) -> Parse:
+    """``parse``, and the message id from a field of the line, which is a JSON object. A line
+    without the field, or where it is null, raises UsageError: it would not be told apart."""
+
+    def parsed(number: int, line: bytes) -> NewRecord | None:
+        if not line.strip():
+            return None
+        record = parse(number, line)
+        found = _field_of(number, line, field)
+        if record is None:
+            return None
+        if not found:
+            raise UsageError(f"line {number} has no message id: its field {field!r} is empty")
+        return record._replace(headers=[*record.headers, (MESSAGE_ID, found)])
+
+    return parsed
+
+
 def parse_headers(pairs: Iterable[str]) -> Headers:
     """Parse ``["name=value", …]`` of ``--header``; the value of ``name`` alone is null.
 
@@ -91,13 +110,17 @@ def parse_headers(pairs: Iterable[str]) -> Headers:
 def _keyed_by_field(number: int, line: bytes, field: str) -> NewRecord | None:
     if not line.strip():
         return None
+    return NewRecord(_field_of(number, line, field), line)
+
+
+def _field_of(number: int, line: bytes, field: str) -> bytes | None:
     try:
         document = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"line {number} is not JSON: {error}") from None
     if not isinstance(document, dict) or field not in document:
         raise UsageError(f"line {number} has no field {field!r}")
-    return NewRecord(_key_bytes(document[field]), line)
+    return _key_bytes(document[field])
 
 
 def _key_bytes(value: object) -> bytes | None:

@@ -18,7 +18,13 @@ from sharegroup.cli.confirming import Confirming, RecordPlace, place_in
 from sharegroup.cli.connecting import BrokerAddress, broker_of
 from sharegroup.cli.csv_rows import CsvRows
 from sharegroup.cli.input import chunks, open_input, size_of
-from sharegroup.cli.input_records import LineSplitter, Parse, parse_headers, parser
+from sharegroup.cli.input_records import (
+    LineSplitter,
+    Parse,
+    parse_headers,
+    parser,
+    with_message_id,
+)
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, CommandConfig
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, explain, run
 from sharegroup.cli.record_json import parse_record_json
@@ -56,8 +62,8 @@ class Form(StrEnum):
 
 
 OPTIONS: Final = {
-    Form.LINES: {"--key", "--key-separator"},
-    Form.CSV: {"--key", "--value", "--header-column"},
+    Form.LINES: {"--key", "--key-separator", "--message-id"},
+    Form.CSV: {"--key", "--value", "--header-column", "--message-id"},
     Form.JSON: set[str](),
 }
 """Which options apply to which formats of the input."""
@@ -113,6 +119,14 @@ def produce(
         ),
     ] = None,
     header: Header = None,
+    message_id: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD",
+            help="The CSV column, or the field of JSON lines, that tells messages apart: a topic "
+            "with deduplication.window.ms takes each id once.",
+        ),
+    ] = None,
     partition: Annotated[
         int | None,
         typer.Option("--partition", "-p", min=0, help="Send all records to this partition."),
@@ -139,7 +153,7 @@ def produce(
     """
 
     async def command() -> int:
-        parse = _parse(form, key, key_separator, value, header_columns or [])
+        parse = _parse(form, key, key_separator, value, header_columns or [], message_id)
         sending = ProduceRun(topic, parse, parse_headers(header or []), partition)
         with ExitStack() as stack:
             if confirm_to is not None:
@@ -167,7 +181,12 @@ async def _producer(broker: BrokerAddress, compression: str) -> Producer:
 
 
 def _parse(
-    form: Form, key: str | None, separator: str | None, value: str | None, headers: list[str]
+    form: Form,
+    key: str | None,
+    separator: str | None,
+    value: str | None,
+    headers: list[str],
+    message_id: str | None,
 ) -> Parse:
     """The parser of the input.
 
@@ -175,15 +194,17 @@ def _parse(
         UsageError: an option does not apply to this format.
     """
     given = {"--key": key, "--key-separator": separator, "--value": value}
+    given["--message-id"] = message_id
     given["--header-column"] = headers[0] if headers else None
     for option, text in given.items():
         if text is not None and option not in OPTIONS[form]:
             raise UsageError(f"{option} is not for --format {form}")
     if form is Form.CSV:
-        return CsvRows(key, value, headers)
+        return CsvRows(key, value, headers, message_id)
     if form is Form.JSON:
         return parse_record_json
-    return parser(key, separator)
+    lines = parser(key, separator)
+    return lines if message_id is None else with_message_id(lines, message_id)
 
 
 class _Sent(NamedTuple):

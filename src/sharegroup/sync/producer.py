@@ -124,6 +124,7 @@ class Producer(Front):
         headers: Sequence[tuple[str, bytes | None]] = (),
         partition: int | None = None,
         timestamp_ms: int | None = None,
+        message_id: bytes | str | None = None,
     ) -> RecordMetadata:
         """Send one record; when it returns, the record is durable. :meth:`enqueue` is the way to
         send many.
@@ -131,7 +132,9 @@ class Producer(Front):
         Raises:
             SharegroupError, TypeError, ValueError: as awaiting ``send`` of the asyncio producer.
         """
-        record = self._sending.outgoing(topic, value, key, headers, partition, timestamp_ms)
+        record = self._sending.outgoing(
+            topic, value, key, headers, partition, timestamp_ms, message_id
+        )
         return self._crossing.add(record, self._run, self._thread).result()
 
     def send_and_wait(
@@ -143,9 +146,12 @@ class Producer(Front):
         headers: Sequence[tuple[str, bytes | None]] = (),
         partition: int | None = None,
         timestamp_ms: int | None = None,
+        message_id: bytes | str | None = None,
     ) -> RecordMetadata:
         """The same as :meth:`send`."""
-        record = self._sending.outgoing(topic, value, key, headers, partition, timestamp_ms)
+        record = self._sending.outgoing(
+            topic, value, key, headers, partition, timestamp_ms, message_id
+        )
         return self._crossing.add(record, self._run, self._thread).result()
 
     def enqueue(
@@ -157,6 +163,7 @@ class Producer(Front):
         headers: Sequence[tuple[str, bytes | None]] = (),
         partition: int | None = None,
         timestamp_ms: int | None = None,
+        message_id: bytes | str | None = None,
     ) -> Delivery:
         """Put one record into the buffer, waiting while it is full. The record is **not** durable
         when this returns: call ``result()`` of the returned delivery, or :meth:`flush`.
@@ -165,7 +172,9 @@ class Producer(Front):
             TypeError, ValueError, MessageTooLarge: at once. All other errors are raised by the
                 delivery, or by :meth:`flush` or :meth:`close`.
         """
-        record = self._sending.outgoing(topic, value, key, headers, partition, timestamp_ms)
+        record = self._sending.outgoing(
+            topic, value, key, headers, partition, timestamp_ms, message_id
+        )
         delivery = self._crossing.add(record, self._run, self._thread)
         if len(self._crossing.queue) >= _QUEUE_MAX or record.size >= _LARGE_BYTES:
             self._run(self._crossing.ended())

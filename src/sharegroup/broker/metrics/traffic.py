@@ -180,6 +180,18 @@ BY_TOPIC.counter(
     kafka=_TOPIC_METRICS + "TotalProduceRequestsPerSec,topic=…",
 )
 BY_TOPIC.counter(
+    "sharegroup_repeated_records",
+    "Records that were not appended, because their message id had been there within "
+    "deduplication.window.ms.",
+    lambda meter: meter.repeated_records,
+)
+BY_TOPIC.counter(
+    "sharegroup_message_ids_forgotten",
+    "Message ids that were forgotten within deduplication.window.ms, because a partition remembers "
+    "1,048,576.",
+    lambda meter: meter.message_ids_forgotten,
+)
+BY_TOPIC.counter(
     "sharegroup_fetch_bytes",
     "Bytes of record batches sent to plain consumers.",
     lambda meter: meter.fetch_bytes,

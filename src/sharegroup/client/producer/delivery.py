@@ -28,6 +28,9 @@ class RecordMetadata(NamedTuple):
     partition: int
     offset: int
     timestamp: int
+    repeated: bool = False
+    """The topic has had a record with this ``message_id`` before: ``offset`` is that record's, and
+    this one was not added."""
 
 
 class Delivery:
@@ -67,13 +70,15 @@ class Delivery:
                 outcome = yield from asyncio.shield(batch.outcome).__await__()
                 if not batch.parts:
                     break
-            base_offset, append_time_ms = outcome
+            base_offset, append_time_ms, repeated = outcome
         except asyncio.CancelledError:
             self._take_back()
             raise
         where = batch.where
         timestamp = append_time_ms if append_time_ms >= 0 else self.timestamp
-        return RecordMetadata(where.topic, where.partition, base_offset + self._index, timestamp)
+        first = repeated.get(self._index) if repeated else None
+        offset = base_offset + self._index if first is None else first
+        return RecordMetadata(where.topic, where.partition, offset, timestamp, first is not None)
 
     def __del__(self) -> None:
         self._follow()

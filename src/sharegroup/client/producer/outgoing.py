@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from sharegroup.records.message_ids import MESSAGE_ID
+
 Headers = list[tuple[str, bytes | None]]
 
 RECORD_OVERHEAD_BYTES: Final = 24
@@ -34,8 +36,9 @@ def outgoing_record(
     headers: Sequence[tuple[str, bytes | None]],
     partition: int | None,
     timestamp_ms: int | None,
+    message_id: bytes | str | None = None,
 ) -> OutgoingRecord:
-    """The record; text is encoded as UTF-8.
+    """The record; text is encoded as UTF-8. ``message_id`` becomes its last header.
 
     Raises:
         TypeError: an argument has the wrong type; the text says which, and what to write.
@@ -51,6 +54,8 @@ def outgoing_record(
         _check_numbers(partition, timestamp_ms)
     size = RECORD_OVERHEAD_BYTES + (len(key) if key else 0) + (len(value) if value else 0)
     pairs: Headers = []
+    if message_id is not None:
+        headers = [*_checked_headers(headers), (MESSAGE_ID, _checked_id(message_id))]
     if headers != ():
         pairs = _checked_headers(headers)
         size += sum(len(n.encode()) + len(v or b"") + _HEADER_OVERHEAD_BYTES for n, v in pairs)
@@ -66,6 +71,13 @@ def _bytes_of(what: str, given: object) -> bytes:
         f"{what} is {_shown(given)}: a record's {what} is bytes, str or None, so encode it, "
         f"for instance with json.dumps()"
     )
+
+
+def _checked_id(message_id: object) -> bytes:
+    found = _bytes_of("message_id", message_id)
+    if not found:
+        raise ValueError("message_id is empty: leave it out, or write what tells the message apart")
+    return found
 
 
 def _check_topic(topic: object) -> None:

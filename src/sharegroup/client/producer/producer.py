@@ -130,6 +130,7 @@ class Producer:
         headers: Sequence[tuple[str, bytes | None]] = (),
         partition: int | None = None,
         timestamp_ms: int | None = None,
+        message_id: bytes | str | None = None,
     ) -> Delivery:
         """Send one record. Await the returned delivery: the record is then durable::
 
@@ -141,7 +142,9 @@ class Producer:
         and :meth:`close` raise it.
 
         Text is encoded as UTF-8. Records with the same key go to the same partition, as with Java's
-        producer. When the buffer is full, each task may have one record waiting for room; a second
+        producer. A topic with ``deduplication.window.ms`` appends the first record of a
+        ``message_id`` only, in each partition; another one's delivery says where the first is, and
+        ``repeated``. When the buffer is full, each task may have one record waiting for room; a second
         one fails with BufferExhausted, which bounds memory. :meth:`enqueue` waits instead.
 
         Raises:
@@ -159,7 +162,9 @@ class Producer:
             KafkaError: the broker refuses the record.
         """
         self._sending.check_may_send()
-        record = self._sending.outgoing(topic, value, key, headers, partition, timestamp_ms)
+        record = self._sending.outgoing(
+            topic, value, key, headers, partition, timestamp_ms, message_id
+        )
         return self._buffer.hand_over(record, waits=False)
 
     async def send_and_wait(
@@ -171,6 +176,7 @@ class Producer:
         headers: Sequence[tuple[str, bytes | None]] = (),
         partition: int | None = None,
         timestamp_ms: int | None = None,
+        message_id: bytes | str | None = None,
     ) -> RecordMetadata:
         """The same as ``await producer.send(...)``."""
         return await self.send(
@@ -180,6 +186,7 @@ class Producer:
             headers=headers,
             partition=partition,
             timestamp_ms=timestamp_ms,
+            message_id=message_id,
         )
 
     async def enqueue(
@@ -191,6 +198,7 @@ class Producer:
         headers: Sequence[tuple[str, bytes | None]] = (),
         partition: int | None = None,
         timestamp_ms: int | None = None,
+        message_id: bytes | str | None = None,
     ) -> Delivery:
         """Put one record into the buffer, waiting while it is full: the way to send many records.
         The record is **not** durable when this returns: await the delivery, or :meth:`flush`.
@@ -198,7 +206,9 @@ class Producer:
         After a cancelled call, the record may or may not be in the buffer. Raises as :meth:`send`
         and its delivery, for errors known when the record enters the buffer.
         """
-        record = self._sending.outgoing(topic, value, key, headers, partition, timestamp_ms)
+        record = self._sending.outgoing(
+            topic, value, key, headers, partition, timestamp_ms, message_id
+        )
         self._sending.check_may_send()
         delivery = self._buffer.hand_over(record, waits=True)
         if self._buffer.crowded or not delivery.has_entered:  # not awaited for nothing: it costs

@@ -287,7 +287,9 @@ class ProduceSender:
             else:
                 outbox.succeeded(batch)
                 self._recovered(outbox)
-                self.complete(batch, None, answer.base_offset, answer.log_append_time_ms)
+                repeated = {each.batch_index: each.offset for each in answer.repeated}
+                times = answer.log_append_time_ms
+                self.complete(batch, None, answer.base_offset, times, repeated)
 
     def _failed(self, outbox: Outbox, batch: OutgoingBatch, error: KafkaError) -> None:
         if isinstance(error, DuplicateSequenceNumber):  # in the log; the broker forgot its offset
@@ -319,14 +321,15 @@ class ProduceSender:
         error: SharegroupError | None,
         base_offset: int = -1,
         append_time_ms: int = -1,
+        repeated: Mapping[int, int] | None = None,
     ) -> None:
-        """Set the outcome of a batch."""
+        """Set the outcome of a batch. ``repeated``: index and offset of records that were there."""
         if error is not None and self._transactions is not None:
             self._transactions.machine.failed(error)
         batch.release()
         if not batch.outcome.done():
             if error is None:
-                batch.outcome.set_result((base_offset, append_time_ms))
+                batch.outcome.set_result((base_offset, append_time_ms, repeated))
             else:
                 batch.outcome.set_exception(error)
                 batch.outcome.exception()  # flush() raises the error if nobody awaits it

@@ -38,13 +38,16 @@ class Sending:
         headers: Sequence[tuple[str, bytes | None]],
         partition: int | None,
         timestamp_ms: int | None,
+        message_id: bytes | str | None = None,
     ) -> OutgoingRecord:
         """Check the arguments of ``Producer.send``. Any thread may call it.
 
         Raises:
             TypeError, ValueError, MessageTooLarge: as ``Producer.send``.
         """
-        record = outgoing_record(topic, value, key, headers, partition, timestamp_ms)
+        record = outgoing_record(
+            topic, value, key, headers, partition, timestamp_ms, message_id
+        )
         if record.size > self._size_max:
             raise MessageTooLarge(
                 f"the record has {record.size} bytes, and at most {self._size_max} are sent: "
