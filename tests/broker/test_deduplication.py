@@ -79,6 +79,7 @@ def test_aiokafka(compression: str | None, idempotent: bool) -> None:
             compression_type=compression,
             enable_idempotence=idempotent,
             acks="all",
+            max_batch_size=1 << 20,
         )
         async with producer:
             first = await producer.send_and_wait(TOPIC, b"1", headers=ids("a"))
@@ -87,7 +88,7 @@ def test_aiokafka(compression: str | None, idempotent: bool) -> None:
             batch = producer.create_batch()
             for name in ("a", "b", "c", "b"):
                 value = name.encode() * 20_000  # compressed, it is taken apart in a thread
-                batch.append(key=None, value=value, timestamp=None, headers=ids(name))
+                assert batch.append(key=None, value=value, timestamp=None, headers=ids(name))
             sent = await (await producer.send_batch(batch, TOPIC, partition=0))
             last = await producer.send_and_wait(TOPIC, b"3", headers=ids("d"))
             assert last.offset == sent.offset + 4

@@ -28,7 +28,7 @@ from tests.records.making import batch_of, record, sized, written, zigzag
 SECRET = bytes(range(SECRET_BYTES))
 WAYS = [True, False] if walk.IS_COMPILED else [False]
 EVER = -(2**62)
-NAMES = st.sampled_from([MESSAGE_ID, "sharegroup.redriven", "sharegroup.message.ie", "x", ""])
+NAMES = st.sampled_from([MESSAGE_ID, "sharegroup.redriven", "__dlq.errors.x", "sharegroup.message.ie", "x", ""])
 HEADERS = st.lists(st.tuples(NAMES, st.none() | st.binary(max_size=20)), max_size=3)
 
 
@@ -82,6 +82,8 @@ def test_which_header_is_the_id(compiled: bool) -> None:
         ([(MESSAGE_ID, b"")], None),
         ([(MESSAGE_ID.upper(), b"a")], None),
         ([(MESSAGE_ID, b"a"), ("sharegroup.redriven", b"1")], None),
+        ([("__dlq.errors.topic", b"t"), (MESSAGE_ID, b"a")], None),
+        ([("__dlq.errors", b"t"), (MESSAGE_ID, b"a")], b"a"),
     ]
     body = b"".join(record(at, headers=headers_of(pairs)) for at, (pairs, _) in enumerate(rows))
     ids = found_in(batch_of(body, len(rows)), compiled)
@@ -89,7 +91,7 @@ def test_which_header_is_the_id(compiled: bool) -> None:
         assert bool(ids.has[at]) == (expected is not None), at
         if expected is not None:
             assert tuple(ids.hashes[2 * at : 2 * at + 2]) == hash_of_id(SECRET, expected)
-    assert ids.found == 3
+    assert ids.found == 4
     assert list(ids.deltas) == list(range(len(rows)))
 
 

@@ -222,6 +222,7 @@ class ProduceRun:
         self._partition = partition
         self.delivered: Counter[int] = Counter()  # by partition
         self.refused = 0
+        self.repeated = 0  # of the delivered: the topic has had their message id
         self.error: SharegroupError | None = None  # the first one
         self.refused_line = 0  # the line of its record; 0: it is not about a record
         self._parse = parse
@@ -284,7 +285,9 @@ class ProduceRun:
 
     async def _count(self, sent: _Sent) -> None:
         try:
-            self.delivered[(await sent.delivery).partition] += 1
+            where = await sent.delivery
+            self.delivered[where.partition] += 1
+            self.repeated += where.repeated
         except SharegroupError as error:
             self.refused += 1
             if self.error is None:
@@ -370,17 +373,20 @@ def _progress(size: int | None) -> Progress:
 
 def _report(sending: ProduceRun, *, as_json: bool) -> None:
     sent = sending.delivered.total()
+    repeated = {"repeated": sending.repeated} if sending.repeated else {}
     if as_json:
         partitions = {str(partition): n for partition, n in sorted(sending.delivered.items())}
         print_json(
             {
                 "topic": sending.topic,
                 "sent": sent,
+                **repeated,
                 "refused": sending.refused,
                 "partitions": partitions,
             }
         )
     else:
         refused = f", {sending.refused} refused" if sending.refused else ""
-        line = f"{count(sent, 'record')} sent to {sending.topic}{refused}"
+        again = f", {sending.repeated} of them there already" if repeated else ""
+        line = f"{count(sent, 'record')} sent to {sending.topic}{again}{refused}"
         print(printable(line), file=sys.stderr)

@@ -19,15 +19,21 @@ void sharegroup_hash(
 
 static const char NAME[] = "sharegroup.message.id";
 static const char REDRIVEN[] = "sharegroup.redriven";
-enum { NAME_LENGTH = sizeof NAME - 1, REDRIVEN_LENGTH = sizeof REDRIVEN - 1 };
+static const char LETTER[] = "__dlq.errors.";
+enum {
+    NAME_LENGTH = sizeof NAME - 1,
+    REDRIVEN_LENGTH = sizeof REDRIVEN - 1,
+    LETTER_LENGTH = sizeof LETTER - 1
+};
 
 /* The id in the headers of a record that was walked; the last header of the name counts, as in
- * Kafka's Headers.lastHeader. Returns its length; 0: the record has no id. A dead letter that was
- * sent back has none: its first delivery is what had the id. */
+ * Kafka's Headers.lastHeader. Returns its length; 0: the record has no id. Dead letters have
+ * none, nor have records that are sent back from there: each is a message of its own, whatever
+ * headers it has copied. */
 static int64_t id_at(Reader *reader, const uint8_t **id)
 {
     int64_t found = 0;
-    int redriven = 0;
+    int letter = 0;
     for (int64_t left = number(reader, 5); left > 0; left--) {
         const int64_t name_length = number(reader, 5);
         const uint8_t *const name = reader->at;
@@ -37,10 +43,11 @@ static int64_t id_at(Reader *reader, const uint8_t **id)
             found = length > 0 ? length : 0;
             *id = reader->at;
         }
-        redriven |= name_length == REDRIVEN_LENGTH && !memcmp(name, REDRIVEN, REDRIVEN_LENGTH);
+        letter |= name_length == REDRIVEN_LENGTH && !memcmp(name, REDRIVEN, REDRIVEN_LENGTH);
+        letter |= name_length >= LETTER_LENGTH && !memcmp(name, LETTER, LETTER_LENGTH);
         reader->at += length > 0 ? length : 0;
     }
-    return redriven ? 0 : found;
+    return letter ? 0 : found;
 }
 
 /* Find the id of each of `count` records in data[start .. end): two numbers of `hashes` and one of

@@ -2,8 +2,9 @@
 records.
 
 A record's id is the value of its header ``sharegroup.message.id``: any bytes. The last header of
-the name counts, and an id that is null or empty is none. A dead letter that was sent back (header
-``sharegroup.redriven``) has none: its id has been there. Ids are known by a keyed hash of 128 bits
+the name counts, and an id that is null or empty is none. Dead letters (a header
+``__dlq.errors.…``) have none, nor have records that are sent back from there (``sharegroup.redriven``):
+each is a message of its own, whatever headers it has copied. Ids are known by a keyed hash of 128 bits
 (SipHash-2-4-128): without the secret nobody can choose ids that all fall into one place of a table.
 
 The ids are found by ``message_ids.c`` where it is compiled, else in Python. The hashes are the
@@ -37,6 +38,7 @@ USES_COMPILED: Final = walking.IS_COMPILED and sys.byteorder == "little"
 
 _NAME: Final = MESSAGE_ID.encode()
 _REDRIVEN: Final = b"sharegroup.redriven"
+_LETTER: Final = b"__dlq.errors."
 _WORD: Final = 2**64 - 1
 _NO_TIMESTAMP: Final = -1
 
@@ -155,7 +157,7 @@ def _pure_find(
 def _id_at(plain: bytes, at: int, end: int) -> bytes:
     """The id in the headers at ``at``; empty: there is none."""
     count, at = number(plain, at, end)
-    found, redriven = b"", False
+    found, letter = b"", False
     for _ in range(count):
         length, at = number(plain, at, end)
         name, at = plain[at : at + length], at + length
@@ -163,9 +165,9 @@ def _id_at(plain: bytes, at: int, end: int) -> bytes:
         length = max(length, 0)
         if name == _NAME:
             found = plain[at : at + length]
-        redriven = redriven or name == _REDRIVEN
+        letter = letter or name == _REDRIVEN or name.startswith(_LETTER)
         at += length
-    return b"" if redriven else found
+    return b"" if letter else found
 
 
 def hash_of_id(secret: bytes, name: bytes) -> tuple[int, int]:

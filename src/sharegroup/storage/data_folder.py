@@ -6,7 +6,7 @@ Layout, Kafka's own where Kafka has one::
     .lock  meta.properties  catalog.json  .kafka_cleanshutdown
     recovery-point-offset-checkpoint  log-start-offset-checkpoint  cleaner-…-checkpoint
     TOPIC-PARTITION/   partition.metadata  leader-epoch-checkpoint
-                       00000000000000000000.{log,index,timeindex,txnindex,snapshot}
+                       00000000000000000000.{log,index,timeindex,txnindex,snapshot,ids}
     ….ID-delete/       a deleted partition that is being removed
     ….ID-stray/        a partition that belongs to no topic in the catalog; kept, never read
     .reserve           room for operations that free room on a full disk
