@@ -28,7 +28,9 @@ from tests.records.making import batch_of, record, sized, written, zigzag
 SECRET = bytes(range(SECRET_BYTES))
 WAYS = [True, False] if walk.IS_COMPILED else [False]
 EVER = -(2**62)
-NAMES = st.sampled_from([MESSAGE_ID, "sharegroup.redriven", "__dlq.errors.x", "sharegroup.message.ie", "x", ""])
+NAMES = st.sampled_from(
+    [MESSAGE_ID, "sharegroup.redriven", "__dlq.errors.x", "sharegroup.message.ie", "x", ""]
+)
 HEADERS = st.lists(st.tuples(NAMES, st.none() | st.binary(max_size=20)), max_size=3)
 
 
@@ -223,8 +225,12 @@ class Twins(RuleBasedStateMachine):
         held = False
         for at, name in enumerate(names):
             one = None if name is None else self.living(name)
-            held = held or (one is not None and one not in self.known[len(before) :]
-                            and one[3] >= 0 and one[3] != owner)
+            held = held or (
+                one is not None
+                and one not in self.known[len(before) :]
+                and one[3] >= 0
+                and one[3] != owner
+            )
             expected.append(-1 if one is None else one[1])
             if one is None and name is not None:
                 self.known.append((name, self.end + at, self.now_ms, owner))

@@ -3,9 +3,7 @@ after a restart."""
 
 from __future__ import annotations
 
-import asyncio
 import errno
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +76,11 @@ async def values_of(log: LocalPartitionLog) -> list[tuple[int, bytes]]:
                 found += [(each.offset, each.value) for each in DefaultRecordBatch(one)]
             offset = header.last_offset + 1
     return found
+
+
+def files_in(path: Path) -> list[Path]:
+    """The files with ids, in the order of their offsets."""
+    return sorted(path.rglob(f"*{SUFFIX}"))
 
 
 def told(appended: Appended) -> tuple[int, int, list[tuple[int, int]]]:
@@ -215,7 +218,7 @@ def test_ids_are_known_after_a_restart(tmp_path: Path, clean: bool) -> None:
         await log.append(batch(b"gone", producer=(8, 0, 0), attributes=TRANSACTIONAL))
         log.append_trusted(marker(8, MarkerType.ABORT))
         await log.wait_durable(log.log_end_offset)
-        assert len(list(tmp_path.rglob(f"*{SUFFIX}"))) > 3
+        assert len(files_in(tmp_path)) > 3
         await (folder.close() if clean else abandon(folder))
         clock.now_ms += 10_000
         async with opened(tmp_path, WITH_IDS, clock=clock) as folder:
@@ -235,7 +238,7 @@ def test_ids_are_known_after_a_restart(tmp_path: Path, clean: bool) -> None:
             await log.wait_durable(log.log_end_offset)
             clock.now_ms += WINDOW_MS
             await log.append(batch(None))
-            assert len(list(tmp_path.rglob(f"*{SUFFIX}"))) <= 2
+            assert len(files_in(tmp_path)) <= 2
 
     run(main())
 
@@ -253,7 +256,7 @@ def test_a_file_of_ids_that_cannot_be_read_is_made_up_for_by_the_log(
             await log.append(batch(b"%d" % number))
             await log.wait_durable(log.log_end_offset)
         await folder.close()
-        files = sorted(tmp_path.rglob(f"*{SUFFIX}"))
+        files = files_in(tmp_path)
         for path in files[2:4]:
             content = path.read_bytes()
             path.write_bytes(content[:-5] if harm == "cut" else content[:-1] + b"\xee")
@@ -278,10 +281,10 @@ def test_a_window_that_is_set_and_taken_away_while_the_log_is_open(tmp_path: Pat
             log.configure(WITH_IDS)
             assert (await log.append(batch(b"a"))).base_offset == 2  # ids count from here on
             assert told(await log.append(batch(b"a"))) == (2, 2, [(0, 2)])
-            assert list(tmp_path.rglob(f"*{SUFFIX}"))
+            assert files_in(tmp_path)
             log.configure(LogSettings())
             assert (await log.append(batch(b"a"))).base_offset == 3
-            assert not list(tmp_path.rglob(f"*{SUFFIX}"))
+            assert not files_in(tmp_path)
 
     run(main())
 
@@ -372,63 +375,80 @@ class Naive:
         }
 
 
+class Both:
+    """A log, and the naive one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._clock = StillClock()
+        self._naive = Naive()
+        self._sequences = {7: 0, 8: 0}
+        self._is_open = False
+
+    async def open(self) -> None:
+        self._folder = await open_folder(self._path, WITH_IDS, clock=self._clock)
+        self._log = await one_log(self._folder)
+
+    async def play(self, steps: list[Step]) -> None:
+        await self.open()
+        for kind, what in steps:
+            if kind == "wait":
+                self._clock.now_ms += what
+            elif kind == "end":
+                self._end(what)
+            elif kind == "restart":
+                await self._log.wait_durable(self._log.log_end_offset)
+                await (self._folder.close() if what else abandon(self._folder))
+                await self.open()
+                if not what:  # ids from the log begin their window anew; the naive log's do not
+                    break
+            else:
+                await self._append(kind, what)
+            self._log.check_invariants()
+        await self._compare()
+        await self._folder.close()
+
+    def _end(self, committed: bool) -> None:
+        if self._is_open:
+            which = MarkerType.COMMIT if committed else MarkerType.ABORT
+            self._log.append_trusted(marker(8, which))
+            self._naive.finish(committed)
+        self._is_open = False
+
+    async def _append(self, kind: str, names: list[Any]) -> None:
+        expected = self._naive.append(names, self._clock.now_ms, kind)
+        try:
+            base, _, repeated = told(await self._log.append(self._batch(kind, names)))
+        except KafkaError as error:
+            got: object = type(error)
+        else:
+            got = base, repeated
+            self._sequences[7] += len(names) * (kind == "idempotent")
+            self._sequences[8] += len(names) * (kind == "transactional")
+            self._is_open = self._is_open or kind == "transactional"
+        assert got == expected
+
+    def _batch(self, kind: str, names: list[Any]) -> bytes:
+        if kind == "packed":
+            return packed(ZSTD, *names)
+        if kind == "idempotent":
+            return batch(*names, producer=(7, 0, self._sequences[7]))
+        if kind == "transactional":
+            sequence = self._sequences[8]
+            return batch(*names, producer=(8, 0, sequence), attributes=TRANSACTIONAL)
+        return batch(*names)
+
+    async def _compare(self) -> None:
+        for name, (offset, ms, held) in self._naive.taken.items():
+            if self._clock.now_ms - ms < WINDOW_MS and not held:
+                assert told(await self._log.append(batch(name)))[2] == [(0, offset)]
+        assert await values_of(self._log) == self._naive.records
+        assert self._log.log_end_offset == self._naive.end
+
+
 @settings(max_examples=60, deadline=None)
 @given(steps=STEPS)
 def test_a_log_does_what_a_naive_one_does(
     steps: list[Step], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    path = tmp_path_factory.mktemp("log")
-
-    async def main() -> None:
-        clock, naive = StillClock(), Naive()
-        folder = await open_folder(path, WITH_IDS, clock=clock)
-        log = await one_log(folder)
-        sequences, is_open = {7: 0, 8: 0}, False
-        makers: dict[str, Callable[[list[bytes]], bytes]] = {
-            "plain": lambda names: batch(*names),
-            "packed": lambda names: packed(ZSTD, *names),
-            "idempotent": lambda names: batch(*names, producer=(7, 0, sequences[7])),
-            "transactional": lambda names: batch(
-                *names, producer=(8, 0, sequences[8]), attributes=TRANSACTIONAL
-            ),
-        }
-        for kind, what in steps:
-            if kind == "wait":
-                clock.now_ms += what
-            elif kind == "end":
-                if is_open:
-                    which = MarkerType.COMMIT if what else MarkerType.ABORT
-                    log.append_trusted(marker(8, which))
-                    naive.finish(what)
-                is_open = False
-            elif kind == "restart":
-                await log.wait_durable(log.log_end_offset)
-                await (folder.close() if what else abandon(folder))
-                folder = await open_folder(path, WITH_IDS, clock=clock)
-                log = await one_log(folder)
-                if not what:  # ids from the log begin their window anew; so does the naive log's
-                    naive.taken = {
-                        name: (offset, ms, held)
-                        for name, (offset, ms, held) in naive.taken.items()
-                        if clock.now_ms - ms < WINDOW_MS
-                    }
-                    break
-            else:
-                expected = naive.append(what, clock.now_ms, kind)
-                try:
-                    base, _, repeated = told(await log.append(makers[kind](what)))
-                    assert (base, repeated) == expected
-                    sequences[7] += len(what) * (kind == "idempotent")
-                    sequences[8] += len(what) * (kind == "transactional")
-                    is_open = is_open or kind == "transactional"
-                except KafkaError as error:
-                    assert type(error) is expected
-            log.check_invariants()
-        for name, (offset, ms, held) in naive.taken.items():  # also after the kill
-            if clock.now_ms - ms < WINDOW_MS and not held:
-                assert told(await log.append(batch(name)))[2] == [(0, offset)]
-        assert await values_of(log) == naive.records
-        assert log.log_end_offset == naive.end
-        await folder.close()
-
-    asyncio.run(main())
+    run(Both(tmp_path_factory.mktemp("log")).play(steps))

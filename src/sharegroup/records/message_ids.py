@@ -2,9 +2,9 @@
 records.
 
 A record's id is the value of its header ``sharegroup.message.id``: any bytes. The last header of
-the name counts, and an id that is null or empty is none. Dead letters (a header
-``__dlq.errors.…``) have none, nor have records that are sent back from there (``sharegroup.redriven``):
-each is a message of its own, whatever headers it has copied. Ids are known by a keyed hash of 128 bits
+the name counts, and an id that is null or empty is none. Dead letters (``__dlq.errors.…``) have no
+id, nor have records that are sent back from there (``sharegroup.redriven``): each is a message of
+its own, whatever headers it has copied. Ids are known by a keyed hash of 128 bits
 (SipHash-2-4-128): without the secret nobody can choose ids that all fall into one place of a table.
 
 The ids are found by ``message_ids.c`` where it is compiled, else in Python. The hashes are the

@@ -31,7 +31,7 @@ class Offsets:
     Args:
         base_offset: the base offset of the segment.
         sparse_below: compaction has gone up to this offset (Kafka's cleaner-offset-checkpoint).
-            Offsets below it may be missing; from it on every offset must be in the log.
+            Whole batches below it may be missing; from it on every offset is in a batch.
     """
 
     def __init__(self, base_offset: int, sparse_below: int = 0) -> None:

@@ -41,6 +41,9 @@ logger = logging.getLogger(__name__)
 CHUNKS: Final = 8
 """Files in a window, at least: what a start reads from the log is an eighth of the window."""
 
+CHUNK_MS_MIN: Final = 1000
+"""The least time between two files, so that a short window does not write one for each batch."""
+
 Append = Callable[[bytes, Sequence[BatchHeader]], Appended]
 
 
@@ -178,9 +181,7 @@ class Deduplication:
             firsts = array("q", [-1]) * len(ids.has)
             if ids.found:
                 owner = header.producer_id if is_transactional(header) else SETTLED
-                found = self._table.decide(
-                    ids, base_offset, now_ms, now_ms - self.window_ms, owner
-                )
+                found = self._table.decide(ids, base_offset, now_ms, now_ms - self.window_ms, owner)
                 if found is None:
                     raise NotEnoughReplicas(
                         "a record has the message id of a record in another producer's open "
@@ -220,7 +221,8 @@ class Deduplication:
         """Write the ids below ``stable_end``, the last stable offset, to a file when it is time."""
         now_ms = self._clock.monotonic_ms()
         added = self._table.mark() - self._written_mark
-        if now_ms - self._written_ms < self.window_ms // CHUNKS and added < self._ids_per_chunk:
+        pause_ms = max(CHUNK_MS_MIN, self.window_ms // CHUNKS)
+        if now_ms - self._written_ms < pause_ms and added < self._ids_per_chunk:
             return
         self._written_ms, self._written_mark = now_ms, self._table.mark()
         try:
@@ -265,10 +267,8 @@ class Deduplication:
 
 
 def _answer(own: Appended, records: int, repeats: list[Repeated]) -> Appended:
-    """The answer to a producer whose batch was written as ``own`` says, or not at all: where nothing
-    of it was new, it is the first record's offset."""
+    """The answer to a producer whose batch was written as ``own`` says, or not at all: where no
+    record was new, it has the offset of the first record's first copy."""
     last_offset = max([own.last_offset, *(repeat.offset for repeat in repeats)])
     base_offset = repeats[0].offset if len(repeats) == records else own.base_offset
-    return own._replace(
-        base_offset=base_offset, last_offset=last_offset, repeated=tuple(repeats)
-    )
+    return own._replace(base_offset=base_offset, last_offset=last_offset, repeated=tuple(repeats))

@@ -118,9 +118,7 @@ class IdJournal:
         ids after them. The last file stays: its name says where the log takes over. Raises OSError.
         """
         later = sum(file.ids for file in self._files[1:])
-        while len(self._files) > 1 and (
-            self._files[0].newest_ms < before_ms or later >= ids_max
-        ):
+        while len(self._files) > 1 and (self._files[0].newest_ms < before_ms or later >= ids_max):
             self._disk.remove(path_of(self._folder, self._files[0].end_offset))
             del self._files[0]
             later -= self._files[0].ids

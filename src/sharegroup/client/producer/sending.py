@@ -45,9 +45,7 @@ class Sending:
         Raises:
             TypeError, ValueError, MessageTooLarge: as ``Producer.send``.
         """
-        record = outgoing_record(
-            topic, value, key, headers, partition, timestamp_ms, message_id
-        )
+        record = outgoing_record(topic, value, key, headers, partition, timestamp_ms, message_id)
         if record.size > self._size_max:
             raise MessageTooLarge(
                 f"the record has {record.size} bytes, and at most {self._size_max} are sent: "
