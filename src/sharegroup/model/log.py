@@ -38,8 +38,8 @@ class Appended(NamedTuple):
     """The batch was there already (idempotent retry); the offsets are from its first append."""
 
     repeated: tuple[Repeated, ...] = ()
-    """The records that were not appended. Where none was, ``base_offset`` is the offset of the first
-    record's first copy. ``last_offset`` is the last one of all that must be durable."""
+    """The records that were not appended. If all of them are here, ``base_offset`` is where the
+    first record's first copy is. ``last_offset`` is the last one of all that must be durable."""
 
     ids_forgotten: int = 0
     """How many message ids were forgotten early, because the partition has no room for more."""

@@ -101,8 +101,8 @@ def without_records(
     header: BatchHeader, data: Buffer, start: int, ids: FoundIds, gone: Sequence[int]
 ) -> bytes:
     """A batch without the records that ``gone`` names by their index, ascending. Offsets, sequence
-    numbers and the codec stay, as when the log cleaner removes records: the batch has holes. Without
-    any record it is a header.
+    numbers and the codec stay, as when the log cleaner removes records: the batch has holes. A
+    batch without any record is a header.
 
     Args:
         data: the plain records from ``start`` on, which ``ids`` were found in.

@@ -52,8 +52,8 @@ class Offsets:
             CorruptMessage, InvalidRecord, UnsupportedCompressionType: the batch is invalid.
         """
         check_crc(batch)
-        # Deduplication leaves holes in a batch wherever it is; what a producer sends was checked for
-        # holes before the append.
+        # Deduplication leaves holes in a batch wherever it is. What a producer sends was checked
+        # for holes before the append.
         check_records(header, batch, dense=False)
 
 

@@ -1,16 +1,18 @@
-"""Deduplication at enqueue (topic config ``deduplication.window.ms``): a record whose message id the
-partition has had within the window is not appended, and its producer is told where the first one is.
+"""Deduplication at enqueue (topic config ``deduplication.window.ms``): a record whose message id
+the partition has had within the window is not appended, and its producer is told where the first
+record is.
 
-* **A batch with some repeated records** is written without them, as the log cleaner would leave it:
-  offsets, sequence numbers and codec stay, and there are holes. So a producer's other records have
-  the offsets that it counts from the answer, and its sequence goes on over a restart.
-* **A batch of nothing but repeated records** is not written, unless its producer is idempotent: then
-  its header is, which remembers the sequence.
-* **Transactions**: an id in an open transaction belongs to its producer. Other producers are told to
-  try again (NOT_ENOUGH_REPLICAS, as Kafka says of transactions that it cannot check yet), since
-  nobody knows yet whether the record will be there. A commit makes the id taken, an abort free.
-* **Durability**: ids are written to ``.ids`` files eight times in a window (``id_journal``), and the
-  log itself has those since then (``id_recovery``). Nothing is synced that was not synced before.
+* **A batch with some repeated records** is written without them, as the log cleaner would leave
+  it: offsets, sequence numbers and codec stay, and there are holes. So a producer's other records
+  have the offsets that it counts from the answer, and its sequence goes on over a restart.
+* **A batch of nothing but repeated records** is not written, unless its producer is idempotent:
+  then its header is written, which remembers the sequence.
+* **Transactions**: an id in an open transaction belongs to its producer. Other producers are told
+  to try again (NOT_ENOUGH_REPLICAS, as Kafka says of transactions that it cannot check yet), since
+  nobody knows yet whether the record will be there. After a commit the id is taken, after an abort
+  it is free.
+* **Durability**: ids are written to ``.ids`` files some eight times in a window (``id_journal``),
+  and the log itself has the ids since then (``id_recovery``). No append waits for a file of ids.
 * **Memory**: at most DEDUPLICATION_IDS_MAX ids; beyond them the oldest are forgotten early.
 
 Time is a clock that never goes back, so setting the machine's clock changes no window. A restart

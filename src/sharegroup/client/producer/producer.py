@@ -142,10 +142,11 @@ class Producer:
         and :meth:`close` raise it.
 
         Text is encoded as UTF-8. Records with the same key go to the same partition, as with Java's
-        producer. A topic with ``deduplication.window.ms`` appends the first record of a
-        ``message_id`` only, in each partition; another one's delivery says where the first is, and
-        ``repeated``. When the buffer is full, each task may have one record waiting for room; a second
+        producer. When the buffer is full, each task may have one record waiting for room; a second
         one fails with BufferExhausted, which bounds memory. :meth:`enqueue` waits instead.
+
+        A topic with ``deduplication.window.ms`` appends only the first record of a ``message_id``
+        in each partition. The delivery of a later one says where the first is, and ``repeated``.
 
         Raises:
             TypeError, ValueError: not a record; the text says what to write.
