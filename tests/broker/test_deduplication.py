@@ -32,14 +32,16 @@ def run_with(kafka: LocalBroker, scenario: Callable[[LocalBroker], Awaitable[Non
         asyncio.run(limited())
 
 
-def ids(*names: str) -> list[tuple[str, bytes]]:
+def ids(*names: str) -> list[Any]:
     return [(MESSAGE_ID, name.encode()) for name in names]
 
 
 async def values(kafka: LocalBroker, count: int) -> list[bytes | None]:
     """The values of a share group's ``count`` records, which is all there is."""
     async with Admin(kafka.bootstrap) as admin:
-        await admin.alter_configs("group", "readers", {"share.auto.offset.reset": "earliest"})
+        settings = {"share.auto.offset.reset": "earliest"}
+        settings["share.isolation.level"] = "read_committed"
+        await admin.alter_configs("group", "readers", settings)
     found: list[bytes | None] = []
     async with ShareConsumer(
         TOPIC, group_id="readers", bootstrap_servers=kafka.bootstrap, fetch_max_wait_ms=50

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from typing import Any
 
 from confluent_kafka import Producer
 
@@ -31,11 +32,11 @@ def plain(work: Work) -> None:
         first = work.random.randrange(IDS - PER_PASS)
         for number in range(first, first + PER_PASS):
 
-            def delivered(error: object, message: object, number: int = number) -> None:
+            def delivered(error: Any, message: Any, number: int = number) -> None:
                 if error is None:
-                    work.journal.note("acked", name=str(number), offset=message.offset())  # type: ignore[attr-defined]
+                    work.journal.note("acked", name=str(number), offset=message.offset())
 
-            headers = [(MESSAGE_ID, str(number).encode())]
+            headers: list[Any] = [(MESSAGE_ID, str(number).encode())]
             value = f"{work.journal.name}.{number}".encode()
             producer.produce(TOPIC, value, headers=headers, on_delivery=delivered)
             producer.flush(PATIENCE_S)

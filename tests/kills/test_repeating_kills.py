@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -23,7 +24,7 @@ from tests.servers.sharegroup_server import SharegroupServer
 KILLS = 6
 LOOK_S = 0.002
 WAIT_S = 120
-SETTINGS = {"deduplication_window_ms": "3600000", "internal_segment_bytes": "60000"}
+SETTINGS: dict[str, Any] = {"deduplication_window_ms": "3600000", "internal_segment_bytes": "60000"}
 
 
 def play(folder: Path, seed: int, kills: int) -> SharegroupServer:
@@ -80,8 +81,9 @@ def committed_ids(bootstrap: str) -> dict[int, str]:
                 continue
             if message.error():  # the end of the partition
                 return found
-            ids = [value for name, value in message.headers() if name == MESSAGE_ID]
-            found[message.offset()] = ids[0].decode()
+            headers: list[Any] = list(message.headers() or ())
+            ids = [value for name, value in headers if name == MESSAGE_ID]
+            found[message.offset() or 0] = ids[0].decode()
     finally:
         consumer.close()
     raise AssertionError("the consumer does not come to the end")

@@ -23,7 +23,7 @@ from sharegroup.records.message_ids import (
     without_records,
 )
 from sharegroup.wire.batch import HEADER_BYTES, check_crc, parse_header
-from tests.records.making import batch_of, record, sized, written, zigzag
+from tests.records.making import Record, batch_of, record, sized, written, zigzag
 
 SECRET = bytes(range(SECRET_BYTES))
 WAYS = [True, False] if walk.IS_COMPILED else [False]
@@ -75,7 +75,7 @@ def test_the_hash_is_siphash_of_128_bits() -> None:
 
 @pytest.mark.parametrize("compiled", WAYS)
 def test_which_header_is_the_id(compiled: bool) -> None:
-    rows = [
+    rows: list[tuple[list[tuple[str, bytes | None]], bytes | None]] = [
         ([], None),
         ([(MESSAGE_ID, b"a")], b"a"),
         ([(MESSAGE_ID, b"a"), ("x", b"b")], b"a"),
@@ -126,7 +126,9 @@ def test_hostile_bytes_have_the_same_verdict(body: bytes, count: int, last: int)
 @given(gone=st.sets(st.integers(0, 5)))
 @settings(max_examples=20)
 def test_a_batch_without_some_records(codec: int, gone: set[int]) -> None:
-    rows = [(b"k%d" % at, b"v" * at, 1000 + at, [(MESSAGE_ID, b"%d" % at)]) for at in range(6)]
+    rows: list[Record] = [
+        (b"k%d" % at, b"v" * at, 1000 + at, [(MESSAGE_ID, b"%d" % at)]) for at in range(6)
+    ]
     plain, batch = written(rows), written(rows, codec)
     header = parse_header(batch)._replace(producer_id=7, producer_epoch=1, base_sequence=40)
     ids = found_in(plain, walk.IS_COMPILED)

@@ -20,7 +20,7 @@ from sharegroup.storage import LocalPartitionLog, LogSettings
 from sharegroup.storage.id_journal import SUFFIX
 from sharegroup.wire.batch import TRANSACTIONAL, check_crc, parse_headers
 from sharegroup.wire.markers import MarkerType, encode_marker
-from tests.records.making import batch_of, record, sized, written, zigzag
+from tests.records.making import Record, batch_of, record, sized, written, zigzag
 from tests.storage.faulty_disk import FaultyDisk
 from tests.storage.support import (
     NOW_MS,
@@ -53,7 +53,7 @@ def batch(*names: bytes | None, producer: tuple[int, int, int] = (-1, -1, -1), *
 
 def packed(codec: int, *names: bytes, size: int = 1) -> bytes:
     """The same, compressed, with values of ``size`` bytes."""
-    rows = [(None, name * size, NOW_MS, [(MESSAGE_ID, name)]) for name in names]
+    rows: list[Record] = [(None, name * size, NOW_MS, [(MESSAGE_ID, name)]) for name in names]
     return written(rows, codec)
 
 
@@ -85,7 +85,8 @@ def files_in(path: Path) -> list[Path]:
 
 def told(appended: Appended) -> tuple[int, int, list[tuple[int, int]]]:
     """Base offset, last offset, and the repeated records."""
-    return appended.base_offset, appended.last_offset, [tuple(each) for each in appended.repeated]
+    repeated = [(each.record, each.offset) for each in appended.repeated]
+    return appended.base_offset, appended.last_offset, repeated
 
 
 def test_the_second_record_of_an_id_is_not_appended(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from sharegroup.model.ids import TopicPartition
 class Repeated(NamedTuple):
     """A record that was not appended, because its message id has been there."""
 
-    index: int
+    record: int
     """Which record of the produced batches it is, from 0."""
     offset: int
     """The first record of the id."""

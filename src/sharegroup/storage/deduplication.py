@@ -65,14 +65,16 @@ class _Decided(NamedTuple):
 class Deduplication:
     """See the module. One partition's."""
 
-    def __init__(self, clock: Clock, table: IdTable, journal: IdJournal, window_ms: int) -> None:
+    def __init__(
+        self, clock: Clock, table: IdTable, journal: IdJournal, window_ms: int, now_ms: int
+    ) -> None:
         self.window_ms = window_ms
         self._clock = clock
         self._table = table
         self._journal = journal
         self._open: dict[int, int] = {}
         """Producer with an open transaction → the first offset with an id in it."""
-        self._written_ms = clock.monotonic_ms()
+        self._written_ms = now_ms
         self._written_mark = table.mark()
         self._ids_per_chunk = max(1, table.ids_max // CHUNKS)
         self._said_early = False
@@ -164,13 +166,12 @@ class Deduplication:
             committed = marker.type == MarkerType.COMMIT
             self._table.settle(producer_id, first_offset, committed=committed)
 
-    def replayed(self, header: BatchHeader, ids: FoundIds) -> None:
-        """The batch is in the log; used to read ids from it."""
+    def replayed(self, header: BatchHeader, ids: FoundIds, now_ms: int) -> None:
+        """The batch is in the log; used to read ids from it, on any thread."""
         owner = SETTLED
         if is_transactional(header):
             owner = header.producer_id
             self._open.setdefault(owner, header.base_offset)
-        now_ms = self._clock.monotonic_ms()
         self._table.note(ids, header.base_offset, now_ms, now_ms - self.window_ms, owner)
 
     def _decide(

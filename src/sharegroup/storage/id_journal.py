@@ -58,13 +58,13 @@ def decode(data: bytes) -> Chunk:
     """
     try:
         version, crc = _HEAD.unpack_from(data)
-        fields = _BODY.unpack_from(data, _HEAD.size)
+        secret, first_offset, end_offset = _BODY.unpack_from(data, _HEAD.size)
     except struct.error as error:
         raise ValueError("the file is cut off") from error
     rows = data[_HEAD.size + _BODY.size :]
     if version != VERSION or crc != crc32c(data[_HEAD.size :]) or len(rows) % ROW_BYTES:
         raise ValueError("the file is of another version or damaged")
-    return Chunk(*fields, rows)
+    return Chunk(secret, first_offset, end_offset, rows)
 
 
 def path_of(folder: str, end_offset: int) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from sharegroup.model.environment import Disk, DiskFile, Environment
 from sharegroup.model.errors import CorruptMessage, InvalidRecord, UnsupportedCompressionType
@@ -27,15 +28,23 @@ from sharegroup.wire.markers import is_control
 logger = logging.getLogger(__name__)
 
 
+class Now(NamedTuple):
+    """The time at the beginning of a reading, which runs off the loop's thread: there the clock
+    cannot be asked."""
+
+    monotonic_ms: int
+    wall_ms: int
+
+
 def load(
-    environment: Environment, folder: str, segments: Sequence[Segment], window_ms: int
+    environment: Environment, folder: str, segments: Sequence[Segment], window_ms: int, now: Now
 ) -> tuple[Deduplication, list[DiskFile]]:
     """The ids of a partition, and a new file that the caller must sync and close.
 
     Raises:
         OSError: the disk failed.
     """
-    disk, clock = environment.disk, environment.clock
+    disk, now_ms = environment.disk, now.monotonic_ms
     end = segments[-1].next_offset
     chunks = _chunks(disk, folder, end)
     new = not chunks
@@ -43,14 +52,12 @@ def load(
         first = segments[-1].base_offset
         chunks = [Chunk(environment.entropy(SECRET_BYTES), first, first, b"")]
     table, journal = id_table(), IdJournal(disk, folder, chunks)
-    now_ms = clock.monotonic_ms()
-    shift_ms = now_ms - clock.wall_ms()
     for chunk in chunks:
-        table.load(chunk.rows, shift_ms, now_ms, now_ms - window_ms)
-    deduplication = Deduplication(clock, table, journal, window_ms)
+        table.load(chunk.rows, now_ms - now.wall_ms, now_ms, now_ms - window_ms)
+    deduplication = Deduplication(environment.clock, table, journal, window_ms, now_ms)
     for segment in segments:
         if segment.next_offset > journal.end_offset:
-            _replay(deduplication, segment, journal.end_offset)
+            _replay(deduplication, segment, journal.end_offset, now_ms)
     return deduplication, [_first_file(disk, folder, chunks[0])] if new else []
 
 
@@ -63,7 +70,8 @@ def begin(
         disk.remove(id_journal.path_of(folder, end))
     chunk = Chunk(environment.entropy(SECRET_BYTES), end_offset, end_offset, b"")
     journal = IdJournal(disk, folder, [chunk])
-    deduplication = Deduplication(environment.clock, id_table(), journal, window_ms)
+    clock = environment.clock
+    deduplication = Deduplication(clock, id_table(), journal, window_ms, clock.monotonic_ms())
     return deduplication, [_first_file(disk, folder, chunk)]
 
 
@@ -122,23 +130,24 @@ def _chunks(disk: Disk, folder: str, end: int) -> list[Chunk]:
     return chunks
 
 
-def _replay(deduplication: Deduplication, segment: Segment, start: int) -> None:
+def _replay(deduplication: Deduplication, segment: Segment, start: int, now_ms: int) -> None:
     """Note the ids of a segment from ``start`` on."""
     try:
         position = segment.limit_of(max(start, segment.base_offset))
         for at, header in segment.headers(position, segment.size):
             if header.base_offset >= start:
-                _note(deduplication, header, segment.file.pread(header.length, at))
+                _note(deduplication, header, segment.file.pread(header.length, at), now_ms)
     except CorruptMessage as error:
         logger.error("message ids of %s are incomplete: %s", segment.file.path, error)
 
 
-def _note(deduplication: Deduplication, header: BatchHeader, batch: bytes) -> None:
+def _note(deduplication: Deduplication, header: BatchHeader, batch: bytes, now_ms: int) -> None:
     try:
         if is_control(header):
             deduplication.ended(header, batch)
         elif header.record_count:
             plain = bytes(plain_records(header, batch))
-            deduplication.replayed(header, find_ids(header, plain, 0, deduplication.secret))
+            ids = find_ids(header, plain, 0, deduplication.secret)
+            deduplication.replayed(header, ids, now_ms)
     except (CorruptMessage, InvalidRecord, UnsupportedCompressionType) as error:
         logger.error("message ids of the batch at %d are lost: %s", header.base_offset, error)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
-from sharegroup.model.environment import Environment
+from sharegroup.model.environment import DiskFile, Environment
 from sharegroup.model.errors import KafkaStorageError, UnknownTopicOrPartition
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log_settings import LogSettings
@@ -104,17 +104,21 @@ class Partitions:
         contents, settings = opened.contents, opened.wanted.settings
         if contents is None or not settings.deduplication_window_ms:
             return opened
-        window_ms = settings.deduplication_window_ms
-        load = partial(
-            id_recovery.load, self._environment, contents.folder, contents.segments, window_ms
-        )
+        window_ms, clock = settings.deduplication_window_ms, self._environment.clock
+        now = id_recovery.Now(clock.monotonic_ms(), clock.wall_ms())
+        where = self._environment, contents.folder, contents.segments
+        load = partial(id_recovery.load, *where, window_ms, now)
+        files: list[DiskFile] = []
         try:
             contents.ids, files = await self.folders.run(load)
+            if files:
+                await self._environment.disk.sync(files)
         except OSError as error:
             close(contents)
             return OpenedPartition(opened.wanted, None, error)
-        for file in files:  # without it the next start reads the last segment
-            file.close()
+        finally:
+            for file in files:
+                file.close()
         return opened
 
     def log_of(self, opened: OpenedPartition) -> LocalPartitionLog:
