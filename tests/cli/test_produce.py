@@ -45,6 +45,22 @@ def test_json_lines_of_a_file_keyed_by_a_field(
     assert all(len(where) == 1 for where in partitions.values())
 
 
+def test_a_message_id_is_taken_once(commands: Commands, topic: str) -> None:
+    commands.ok("topics", "alter", topic, "--config", "deduplication.window.ms=600000")
+    lines = '{"n": 1}\n{"n": 2}\n{"n": 1}\n'
+    done = commands.ok("produce", topic, "--message-id", "n", "-p", "0", stdin=lines)
+    assert done.stderr == f"3 records sent to {topic}, 1 of them there already\n"
+    again = commands.ok("produce", topic, "--message-id", "n", "-p", "0", "--json", stdin=lines)
+    assert (again.json["sent"], again.json["repeated"]) == (3, 3)
+    rows = "n,what\n2,b\n3,c\n"
+    words = ("produce", topic, "--format", "csv", "--message-id", "n", "-p", "0")
+    assert commands.ok(*words, stdin=rows).stderr.endswith(", 1 of them there already\n")
+    assert values(commands, topic) == ['{"n": 1}', '{"n": 2}', '{"what": "c"}']
+    missing = commands.run(*words[:2], "--message-id", "n", stdin='{"n": null}\n')
+    assert missing.status == 2
+    assert "line 1 has no message id" in missing.stderr
+
+
 def test_a_wrong_line_ends_it_after_the_lines_before(commands: Commands, topic: str) -> None:
     lines = '{"k": 1}\n{"k": 2}\n{"l": 3}\n{"k": 4}\n'
     done = commands.run("produce", topic, "--key", "k", "--json", stdin=lines)

@@ -55,11 +55,9 @@ class _Decided(NamedTuple):
     header: BatchHeader
     ids: FoundIds
     firsts: array[int]
-
-    @property
-    def gone(self) -> tuple[int, ...]:
-        """The index of each repeated record."""
-        return tuple(at for at, first in enumerate(self.firsts) if first >= 0)
+    """As ``IdTable.decide`` says."""
+    gone: tuple[int, ...]
+    """The index of each repeated record."""
 
 
 class Deduplication:
@@ -191,7 +189,7 @@ class Deduplication:
                         "transaction: send it again when that transaction has ended"
                     )
                 firsts = found
-            decided.append(_Decided(header, ids, firsts))
+            decided.append(_Decided(header, ids, firsts, _repeated_in(firsts)))
             base_offset += header.last_offset_delta + 1
         return decided
 
@@ -267,6 +265,13 @@ class Deduplication:
                 self._table.ids_max,
             )
         self._said_early = True
+
+
+def _repeated_in(firsts: array[int]) -> tuple[int, ...]:
+    """The index of each repeated record; no loop for a batch without one, as most are."""
+    if firsts.count(-1) == len(firsts):
+        return ()
+    return tuple(at for at, first in enumerate(firsts) if first >= 0)
 
 
 def _answer(own: Appended, records: int, repeats: list[Repeated]) -> Appended:
