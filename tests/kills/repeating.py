@@ -40,8 +40,6 @@ def plain(work: Work) -> None:
             value = f"{work.journal.name}.{number}".encode()
             producer.produce(TOPIC, value, headers=headers, on_delivery=delivered)
             producer.flush(PATIENCE_S)
-            if work.stopping:
-                break
         pause(PACE_S)
 
 

@@ -157,11 +157,14 @@ def test_an_idempotent_producer_keeps_its_sequence(tmp_path: Path) -> None:
         folder = await open_folder(tmp_path, WITH_IDS)
         log = await one_log(folder)
         await log.append(batch(b"a", b"b", producer=(7, 0, 0)))
-        only = batch(b"a", b"b", producer=(7, 0, 2))
+        only = batch(b"a", b"b", producer=(7, 0, 2), timestamp=NOW_MS + 1)
         assert told(await log.append(only)) == (0, 3, [(0, 0), (1, 1)])
         again = await log.append(only)  # a retry gets the same answer
         assert told(again) == (0, 3, [(0, 0), (1, 1)])
         assert again.duplicate
+        # What is left of the batch is found by no time.
+        await log.wait_durable(4)
+        assert await log.offset_of_max_timestamp() == (0, NOW_MS)
         some = batch(b"b", b"c", producer=(7, 0, 4))
         assert told(await log.append(some)) == (4, 5, [(0, 1)])
         assert told(await log.append(some)) == (4, 5, [(0, 1)])

@@ -109,9 +109,9 @@ def without_records(
     """
     count, end = len(ids.starts), len(data)
     left = header._replace(record_count=count - len(gone))
-    if len(gone) == count:
+    if len(gone) == count:  # without a time: a look-up by time must find a record
         attributes = header.attributes & ~COMPRESSION_MASK
-        return with_records(left._replace(attributes=attributes), b"")
+        return with_records(left._replace(attributes=attributes, max_timestamp=_NO_TIMESTAMP), b"")
     view, parts, at = memoryview(data), [], start
     for index in gone:
         begin = ids.starts[index]

@@ -17,7 +17,7 @@ record is.
 
 Time is a clock that never goes back, so setting the machine's clock changes no window. A restart
 counts by wall clock, and ids that are read from the log begin their window anew: a restart may
-lengthen the window, and never shortens it.
+lengthen the window, and shortens it only if the machine's clock was set forward.
 """
 
 from __future__ import annotations
