@@ -76,6 +76,14 @@ ConfirmTo = Annotated[
         help="JSON: tell `consume --confirmed-by`, by this named pipe, what is durable.",
     ),
 ]
+MessageId = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FIELD",
+        help="The CSV column, or the field of JSON lines, that tells messages apart: a topic "
+        "with deduplication.window.ms takes each id once.",
+    ),
+]
 Header = Annotated[
     list[str] | None,
     typer.Option(
@@ -119,14 +127,7 @@ def produce(
         ),
     ] = None,
     header: Header = None,
-    message_id: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FIELD",
-            help="The CSV column, or the field of JSON lines, that tells messages apart: a topic "
-            "with deduplication.window.ms takes each id once.",
-        ),
-    ] = None,
+    message_id: MessageId = None,
     partition: Annotated[
         int | None,
         typer.Option("--partition", "-p", min=0, help="Send all records to this partition."),
