@@ -28,9 +28,23 @@ class RecordMetadata(NamedTuple):
     partition: int
     offset: int
     timestamp: int
-    repeated: bool = False
-    """The topic has had a record with this ``message_id`` before: ``offset`` is that record's, and
-    this one was not added."""
+
+    @property
+    def repeated(self) -> bool:
+        """The topic has had a record with this ``message_id`` before: ``offset`` is that record's,
+        and this one was not added."""
+        return False
+
+
+class RepeatedRecordMetadata(RecordMetadata):
+    """Of a record that was not added. A class of its own: the tuple has four fields, as ever."""
+
+    __slots__ = ()
+
+    @property
+    def repeated(self) -> bool:
+        """See :class:`RecordMetadata`."""
+        return True
 
 
 class Delivery:
@@ -76,9 +90,10 @@ class Delivery:
             raise
         where = batch.where
         timestamp = append_time_ms if append_time_ms >= 0 else self.timestamp
-        first = repeated.get(self._index) if repeated else None
-        offset = base_offset + self._index if first is None else first
-        return RecordMetadata(where.topic, where.partition, offset, timestamp, first is not None)
+        if repeated and self._index in repeated:
+            first = repeated[self._index]
+            return RepeatedRecordMetadata(where.topic, where.partition, first, timestamp)
+        return RecordMetadata(where.topic, where.partition, base_offset + self._index, timestamp)
 
     def __del__(self) -> None:
         self._follow()
