@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from sharegroup.broker import features
 from sharegroup.client import Backoff, IllegalState, Record, ShareConsumer
 from sharegroup.client.worker.locks import WorkerLocks
+from sharegroup.client.worker.retry import LETS_REST
 from sharegroup.client.worker.settings import SIGNALS
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicIdPartition
@@ -63,8 +65,10 @@ def test_locks_are_renewed_while_handlers_run_and_records_wait(kafka: LocalBroke
 
 
 def test_without_renewal_a_retry_pause_ends_before_the_lock(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delitem(features.FEATURES, LETS_REST)  # the worker holds what rests
+
     async def handler(record: Record) -> None:
         if record.delivery_count == 1:
             raise ValueError("no")

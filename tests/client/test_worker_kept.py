@@ -67,6 +67,14 @@ def test_a_release_is_not_kept() -> None:
     assert len(bench.kept) == 0
 
 
+def test_the_pause_of_a_release_is_kept() -> None:
+    bench = Bench()
+    bench.kept.keep_answer(record(1), AckType.RELEASE, None, 130.0)
+    found = bench.kept.take(record(1, count=2), first=True)
+    assert found is not None
+    assert (found.final, found.due, found.answer) == (False, 130.0, None)
+
+
 def test_nothing_is_kept_if_that_is_not_wanted() -> None:
     bench = Bench(wanted=False)
     bench.accept(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from sharegroup.client.core.acknowledgements import SENT, AckType
 from sharegroup.client.core.fetched import Acknowledged
@@ -21,8 +21,17 @@ log = logging.getLogger("sharegroup.worker")
 _GATHER_S: Final = 0.02
 """Answers that are given within this time, in seconds, are sent together, or ride on a fetch."""
 
-_Given = tuple[Record, AckType, str | None]
-"""A record, its answer, and the reason."""
+
+class _Given(NamedTuple):
+    """A record and its answer."""
+
+    record: Record
+    kind: AckType
+    reason: str | None
+    pause_ms: int | None
+    """How long the released record is to rest; None: as the group's settings say."""
+    due: float
+    """When it has rested, by the loop's clock."""
 
 
 class WorkerAnswers:
@@ -42,7 +51,8 @@ class WorkerAnswers:
         ordered: the group has order per key.
         on_answered: called with each outcome.
         on_unconfirmed: called with each answer that the broker has not confirmed, because the
-            connection or session was lost: its record, its kind and its reason.
+            connection or session was lost: its record, its kind, its reason, and when the pause
+            that it asks for is over (None: it asks for none).
     """
 
     def __init__(
@@ -58,25 +68,40 @@ class WorkerAnswers:
         self._on_late = on_late
         self.ordered = False
         self.on_answered: Callable[[Iterable[Acknowledged]], None] = lambda _outcomes: None
-        self.on_unconfirmed: Callable[[Record, AckType, str | None], None] = _ignore
+        self.on_unconfirmed: Callable[[Record, AckType, str | None, float | None], None] = _ignore
         self._given: dict[TopicIdPartition, dict[int, _Given]] = {}
         """The answers without an outcome."""
         self._timer: asyncio.TimerHandle | None = None
         self._again: set[asyncio.Task[None]] = set()
 
-    def give(self, record: Record, kind: AckType, reason: str | None = None) -> bool:
-        """Acknowledge the record, and say why. Returns False if its lock is gone with its session;
-        then nothing is sent."""
+    def give(
+        self,
+        record: Record,
+        kind: AckType,
+        reason: str | None = None,
+        pause_ms: int | None = None,
+    ) -> bool:
+        """Acknowledge the record, and say why, and for how long it is to rest. Returns False if its
+        lock is gone with its session; then nothing is sent."""
         delivery = delivery_of(record)
         if delivery.lease.lost:
             return False
         delivery.decide(record.offset, kind)
-        self._given.setdefault(delivery.partition, {})[record.offset] = (record, kind, reason)
-        if reason is not None:
-            self._member.reasons.note(delivery.partition, record.offset, reason)
+        loop = asyncio.get_running_loop()
+        given = _Given(record, kind, reason, pause_ms, loop.time() + (pause_ms or 0) / 1000)
+        self._given.setdefault(delivery.partition, {})[record.offset] = given
+        self._note(given)
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_GATHER_S, self._send)
+            self._timer = loop.call_later(_GATHER_S, self._send)
         return True
+
+    def _note(self, given: _Given) -> None:
+        """Say beside the answer what it says more."""
+        where = delivery_of(given.record).partition
+        if given.reason is not None:
+            self._member.reasons.note(where, given.record.offset, given.reason)
+        if given.pause_ms is not None:
+            self._member.pauses.note(where, given.record.offset, given.pause_ms)
 
     def forget(self, record: Record) -> None:
         """Drop the record: it gets no acknowledgement."""
@@ -97,14 +122,15 @@ class WorkerAnswers:
         if isinstance(outcome.error, InvalidRecordState) and len(said) > 1 and self.ordered:
             log.info("some of %d acknowledgements came too late", len(said))
         elif isinstance(outcome.error, InvalidRecordState) and len(said) > 1:
-            task = asyncio.create_task(self._say_again(outcome, said))
+            task = asyncio.create_task(self._say_again(outcome, said, given))
             self._again.add(task)
             task.add_done_callback(self._again.discard)
         elif said:
             log.info("%d acknowledgements came too late: %s", len(said), outcome.error)
             if isinstance(outcome.error, RetriableError):
                 for one in given:
-                    self.on_unconfirmed(*one)
+                    due = None if one.pause_ms is None else one.due
+                    self.on_unconfirmed(one.record, one.kind, one.reason, due)
             self._on_late(len(said))
 
     def _settled(self, outcome: Acknowledged) -> list[_Given]:
@@ -120,8 +146,13 @@ class WorkerAnswers:
             self._given.pop(outcome.partition, None)
         return found
 
-    async def _say_again(self, outcome: Acknowledged, said: list[tuple[int, int]]) -> None:
+    async def _say_again(
+        self, outcome: Acknowledged, said: list[tuple[int, int]], given: list[_Given]
+    ) -> None:
+        notes = {one.record.offset: one for one in given}
         for offset, kind in said:
+            if offset in notes:  # they were forgotten with the outcome
+                self._note(notes[offset])
             self._member.acknowledge(outcome.partition, offset, offset, bytes([kind]))
             await self._member.commit()
 
@@ -136,7 +167,7 @@ class WorkerAnswers:
             await asyncio.wait(self._again)
 
 
-def _ignore(_record: Record, _kind: AckType, _reason: str | None) -> None:
+def _ignore(_record: Record, _kind: AckType, _reason: str | None, _due: float | None) -> None:
     """Nobody keeps it."""
 
 

@@ -20,7 +20,7 @@ from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.client.core.record import Record, delivery_of
 from sharegroup.client.worker.failures import FailureLog, named
 from sharegroup.client.worker.metrics import WorkerMetrics
-from sharegroup.client.worker.work import Work
+from sharegroup.client.worker.work import Place, Work, place_of
 from sharegroup.model.ids import TopicIdPartition
 
 log = logging.getLogger("sharegroup.worker")
@@ -31,7 +31,6 @@ KEPT_S: Final = 300.0
 """How long a result is kept for a record that does not come back, from the time on when the broker
 is back."""
 
-_Place = tuple[TopicIdPartition, int]
 _Key = tuple[TopicIdPartition, bytes]
 
 
@@ -96,7 +95,7 @@ class KeptResults:
         self._is_served = is_served
         self._cancel = cancel
         self._limit = limit
-        self._kept: dict[_Place, Kept] = {}
+        self._kept: dict[Place, Kept] = {}
         """In the order of their ends; those that run are anywhere."""
         self._of_key: dict[_Key, set[int]] = {}
         self.running = 0
@@ -116,10 +115,18 @@ class KeptResults:
         new = self._new(work.record, error=work.error, final=final, due=due)
         return self._keep(work.record, new)
 
-    def keep_answer(self, record: Record, answer: AckType, reason: str | None) -> None:
-        """The broker has not confirmed this answer, and the lock is gone."""
-        if answer in (AckType.ACCEPT, AckType.REJECT):  # a released record comes back anyway
+    def keep_answer(
+        self, record: Record, answer: AckType, reason: str | None, due: float | None = None
+    ) -> None:
+        """The broker has not confirmed this answer, and the lock is gone.
+
+        Args:
+            due: when the pause is over that a release has asked for, in seconds; None: for none.
+        """
+        if answer in (AckType.ACCEPT, AckType.REJECT):
             self._keep(record, self._new(record, answer=answer, reason=reason))
+        elif due is not None:  # else a released record comes back anyway
+            self._keep(record, self._new(record, due=due))
 
     def ended(self, work: Work, answer: AckType, reason: str | None) -> bool:
         """A handler without a lock has ended, and all is done but the answer. Returns whether that
@@ -148,7 +155,7 @@ class KeptResults:
         """
         if not self._kept:
             return None
-        place = _place(record)
+        place = place_of(record)
         kept = self._kept.get(place)
         earlier, later = self._neighbours(record)
         if kept is None:
@@ -213,7 +220,7 @@ class KeptResults:
     def _keep(self, record: Record, kept: Kept) -> bool:
         if not self._wanted:
             return False
-        place = _place(record)
+        place = place_of(record)
         self._remove(place)
         self._kept[place] = kept
         self.running += kept.work is not None
@@ -226,17 +233,17 @@ class KeptResults:
         return True
 
     def _of(self, work: Work) -> Kept | None:
-        kept = self._kept.get(_place(work.record))
+        kept = self._kept.get(place_of(work.record))
         return kept if kept is not None and kept.work is work else None
 
     def _put_last(self, record: Record, kept: Kept) -> None:
         kept.work = None
         self.running -= 1
-        place = _place(record)
+        place = place_of(record)
         del self._kept[place]
         self._kept[place] = kept
 
-    def _neighbours(self, record: Record) -> tuple[list[_Place], list[_Place]]:
+    def _neighbours(self, record: Record) -> tuple[list[Place], list[Place]]:
         """The kept results of earlier and of later records of the same key."""
         if not self._of_key or record.key is None:
             return [], []
@@ -247,7 +254,7 @@ class KeptResults:
             [(partition, at) for at in offsets if at > record.offset],
         )
 
-    def _remove(self, place: _Place) -> Kept | None:
+    def _remove(self, place: Place) -> Kept | None:
         kept = self._kept.pop(place, None)
         if kept is not None and kept.work is not None:
             self.running -= 1
@@ -258,7 +265,7 @@ class KeptResults:
                 self._of_key.pop(kept.key, None)
         return kept
 
-    def _drop(self, places: Iterable[_Place], why: str) -> None:
+    def _drop(self, places: Iterable[Place], why: str) -> None:
         names = []
         for place in places:
             kept = self._remove(place)
@@ -281,7 +288,3 @@ class KeptResults:
                 self._metrics.kept_answered,
                 self._metrics.kept_dropped,
             )
-
-
-def _place(record: Record) -> _Place:
-    return delivery_of(record).partition, record.offset

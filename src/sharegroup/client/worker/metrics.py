@@ -20,7 +20,7 @@ class WorkerMetrics:
     Attributes:
         handled: records whose handler returned, and that were accepted.
         failed: deliveries whose handler raised, or took too long.
-        retried: failed records that were released when their pause was over.
+        retried: failed records that were released, to come again after their pause.
         dead_lettered: records that are in the dead-letter topic, and were rejected.
         dead_letters_failed: dead letters that could not be produced.
         rejected: records that were given up without a dead-letter topic.

@@ -11,6 +11,7 @@ from sharegroup.client.admin.admin import Admin
 from sharegroup.client.core.retry import RetryPolicy
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.errors import ConfigError, KafkaError
+from sharegroup.model.limits import PAUSE_MS_MAX
 
 log = logging.getLogger("sharegroup.worker")
 
@@ -19,6 +20,8 @@ _KNOWS_ORDER: Final = "share.blocked.records"
 """The feature of a broker whose groups may have order per key."""
 WRITES_LETTERS: Final = "share.dead.letters"
 """The feature of a broker that writes dead letters and loses none."""
+LETS_REST: Final = "share.release.backoff"
+"""The feature of a broker that keeps the pauses of records which are released."""
 _LETTERS_TOPIC: Final = "errors.deadletterqueue.topic.name"
 
 
@@ -28,10 +31,17 @@ class Reject(Exception):
     """
 
 
+class DeliveriesUsedUp(Exception):
+    """Why the worker gives up on a record without trying: all deliveries before the last ended
+    without an acknowledgement, for instance because the process died.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How a worker retries. After its n-th delivery failed, a record is held for
-    ``first_s * factor ** (n - 1)`` seconds and then released, for delivery to any member.
+    """How a worker retries. After its n-th delivery failed, a record rests for
+    ``first_s * factor ** (n - 1)`` seconds, and then comes again to any member. It rests at the
+    broker where the broker can do that, else the worker holds it.
 
     Args:
         first_s: the first pause, in seconds.
@@ -77,6 +87,7 @@ class Deliveries(NamedTuple):
     ``ordered``: the records of a key are to be handled in order (``share.ordering=key``).
     ``letters_topic``: where the broker writes dead letters, with what the worker says; None: it
     writes none.
+    ``rests``: a record that is released may rest at the broker.
     """
 
     limit: int
@@ -84,6 +95,22 @@ class Deliveries(NamedTuple):
     renewable: bool
     ordered: bool = False
     letters_topic: str | None = None
+    rests: bool = False
+
+    def pause_ms(self, pause_s: float | None) -> int | None:
+        """The pause that a release asks the broker for, in milliseconds; None: it asks for none, or
+        the broker could not do it."""
+        if pause_s is None or not self.rests:
+            return None
+        return min(round(pause_s * 1000), PAUSE_MS_MAX)
+
+    def end_of(self, own_topic: str | None) -> str:
+        """What becomes of a record that is given up. ``own_topic``: of the worker's own dead
+        letters."""
+        if own_topic is not None:
+            return f"it is sent to {own_topic}"
+        topic = self.letters_topic
+        return f"it is rejected, and the broker sends it to {topic}" if topic else "it is rejected"
 
 
 async def deliveries_of(
@@ -125,7 +152,8 @@ async def deliveries_of(
             reserve,
             usable,
         )
-    return Deliveries(limit, min(attempts, usable), renewable, ordered, topic)
+    rests = LETS_REST in cluster.features
+    return Deliveries(limit, min(attempts, usable), renewable, ordered, topic, rests)
 
 
 async def _group_settings(cluster: Cluster, group_id: str) -> tuple[int, bool, bool, str | None]:

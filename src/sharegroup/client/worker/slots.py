@@ -3,9 +3,11 @@
 ::
 
     fetched ─▶ waiting ─▶ running ─┬─ returned ─────────────────▶ ACCEPT
-                                   ├─ raised ─▶ resting, its pause is over ─▶ RELEASE
+                                   ├─ raised ─▶ RELEASE, and it rests at the broker
+                                   │         ─▶ resting, its pause is over ─▶ RELEASE
                                    └─ raised for the last time ─▶ dead letter ─▶ REJECT
 
+A failed record rests here only where the broker lets none rest, or has no delivery left for it.
 All of them keep their locks. Each gets one answer; a record whose lock is lost gets none. If the
 lock is lost with the connection or session, the handler goes on, and its result is kept for the
 record's return (:mod:`~sharegroup.client.worker.kept`).
@@ -24,15 +26,16 @@ from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.client.core.record import Record, delivery_of
 from sharegroup.client.records.decode import Decoding
 from sharegroup.client.worker.answers import WorkerAnswers
+from sharegroup.client.worker.broker_rests import BrokerRests
 from sharegroup.client.worker.dead_letters import DeadLetters
 from sharegroup.client.worker.failures import FailureLog, named, said_of
 from sharegroup.client.worker.handling import Handling
 from sharegroup.client.worker.kept import Kept, KeptResults
 from sharegroup.client.worker.key_order import BEHIND_MAX, Lines
 from sharegroup.client.worker.metrics import WorkerMetrics
-from sharegroup.client.worker.retry import Backoff, Deliveries
+from sharegroup.client.worker.retry import Backoff, Deliveries, DeliveriesUsedUp
 from sharegroup.client.worker.settings import Handler, WorkerSettings
-from sharegroup.client.worker.work import Work
+from sharegroup.client.worker.work import Place, Work, place_of
 from sharegroup.model.errors import SharegroupError
 from sharegroup.model.ids import TopicIdPartition
 
@@ -40,12 +43,6 @@ RESTING_MAX: Final = 500
 """With this many records resting, fetching stops: if all records fail, more would fail too."""
 _BEFORE_LOCK_ENDS_S: Final = 1.0
 """If locks cannot be renewed, a record's rest ends this many seconds before its lock expires."""
-
-
-class DeliveriesUsedUp(Exception):
-    """Why the worker gives up on a record without trying: all deliveries before the last ended
-    without an acknowledgement, for instance because the process died.
-    """
 
 
 class Slots:
@@ -100,11 +97,12 @@ class Slots:
         self._failures = FailureLog(self._now)
         self._letters_work = True
         self._held_back = self._draining = self._closed = False
-        self._works: dict[tuple[TopicIdPartition, int], Work] = {}
+        self._works: dict[Place, Work] = {}
         self._waiting: deque[Work] = deque()
         self.lines = Lines(ordered=deliveries.ordered)
         self._running: set[Work] = set()
         self._resting: set[Work] = set()
+        self._at_broker = BrokerRests(self.changed.set)
         self._kept = KeptResults(
             wanted=settings.keeps_results(ordered=deliveries.ordered),
             ordered=deliveries.ordered,
@@ -145,7 +143,8 @@ class Slots:
         a lock: a fetch may bring their records back.
         """
         settings = self._settings
-        if len(self._resting) >= RESTING_MAX or len(self._waiting) > settings.ahead // 2:
+        resting = len(self._resting) + len(self._at_broker)
+        if resting >= RESTING_MAX or len(self._waiting) > settings.ahead // 2:
             return 0
         if self.lines.behind_count >= BEHIND_MAX:
             return 0
@@ -155,7 +154,7 @@ class Slots:
     def take(self, records: Iterable[Record]) -> None:
         """Take records that were fetched."""
         for record in records:
-            place = _place(record)
+            place = place_of(record)
             if place in self._works:
                 # Its lock is gone, otherwise the record would not have come again.
                 self._lose(self._works[place])
@@ -200,7 +199,7 @@ class Slots:
             work = self._waiting.popleft()
             delivery = delivery_of(work.record)
             if delivery.lease.lost or delivery.deadline < self._now():
-                self.lose(*_place(work.record))
+                self.lose(*place_of(work.record))
             else:
                 work.task = asyncio.create_task(self._run(work), name=f"handler of {work.name}")
                 self._running.add(work)
@@ -244,20 +243,14 @@ class Slots:
         what = f"{work.name} failed, delivery {count} of {attempts}"
         if isinstance(error, self._settings.given_up_at_once) or count >= attempts:
             work.giving_up = True
-            self._failures.note(f"{what}: {self._end()}", error)
+            own_topic = None if self._letters is None else self._letters.topic
+            self._failures.note(f"{what}: {self._deliveries.end_of(own_topic)}", error)
             await self._give_up(work, error)
             return
         pause_s = self._retry.pause_s(count, self._chance)
-        self._failures.note(f"{what}: it is released in {pause_s:.1f} s", error)
+        self._failures.note(f"{what}: it comes again in {pause_s:.1f} s", error)
         work.error = error
         self._rest(work, pause_s)
-
-    def _end(self) -> str:
-        """What becomes of a record that is given up."""
-        if self._letters is not None:
-            return f"it is sent to {self._letters.topic}"
-        topic = self._deliveries.letters_topic
-        return f"it is rejected, and the broker sends it to {topic}" if topic else "it is rejected"
 
     async def _give_up(self, work: Work, error: Exception) -> None:
         work.error = error
@@ -295,8 +288,16 @@ class Slots:
     # --- resting ----------------------------------------------------------------------------------
 
     def _rest(self, work: Work, pause_s: float) -> None:
+        at_broker = self._deliveries.rests and not (work.again or self._is_last(work))
+        if at_broker and delivery_of(work.record).lease.lost:
+            self._lose(work, with_session=True)
         if work.lost:
             self._kept.failed(work, final=work.giving_up, due=self._now() + pause_s)
+            return
+        if at_broker:
+            if self._answer(work, AckType.RELEASE, pause_s=pause_s):
+                self._at_broker.begin(pause_s)
+                self._metrics.retried += 1
             return
         if not self._renewing():
             lock_s = delivery_of(work.record).deadline - self._now()
@@ -319,20 +320,27 @@ class Slots:
             self._metrics.retried += 1
         self.fill()
 
-    def _give_back(self, work: Work) -> None:
+    def _give_back(self, work: Work, pause_s: float | None = None) -> None:
         if self._is_last(work):
             self._failures.note(
                 f"{work.name} has no dead letter and no delivery left: the broker archives it now"
             )
-        if self._answer(work, AckType.RELEASE):
+        if self._answer(work, AckType.RELEASE, pause_s=pause_s):
             self._metrics.released += 1
 
     # --- answers and locks ------------------------------------------------------------------------
 
-    def _answer(self, work: Work, kind: AckType, reason: str | None = None) -> bool:
-        """Give the answer. If the lock is lost, returns whether the answer is kept."""
+    def _answer(
+        self, work: Work, kind: AckType, reason: str | None = None, *, pause_s: float | None = None
+    ) -> bool:
+        """Give the answer. If the lock is lost, returns whether the answer is kept.
+
+        Args:
+            pause_s: how long the record is to rest at a broker that can do that.
+        """
         reason = reason or self._reason(work, kind)
-        if not work.lost and not self._answers.give(work.record, kind, reason):
+        pause_ms = self._deliveries.pause_ms(pause_s)
+        if not work.lost and not self._answers.give(work.record, kind, reason, pause_ms):
             self._lose(work, with_session=True)
         if work.lost:
             return self._kept.ended(work, kind, reason)
@@ -358,7 +366,7 @@ class Slots:
             self._forget(later)
 
     def _forget(self, work: Work) -> None:
-        place = _place(work.record)
+        place = place_of(work.record)
         if self._works.get(place) is work:
             del self._works[place]
         following = self.lines.remove(work)
@@ -449,13 +457,15 @@ class Slots:
                 self._give_back(work)
         self._waiting = staying
         for work in list(self._resting):
+            left_s = 0.0
             if work.timer is not None:
+                left_s = max(0.0, work.timer.when() - self._now())
                 work.timer.cancel()
             self._resting.discard(work)
             if self._is_last(work):
                 self._waiting.append(work)
             else:
-                self._give_back(work)
+                self._give_back(work, left_s)
         self.fill()
 
     @property
@@ -483,11 +493,8 @@ class Slots:
         """The consumer is about to release all records that are left."""
         self._metrics.released += len(self._works)
         self._works.clear()
+        self._at_broker.close()
 
     def say_kept(self) -> None:
         """The worker has ended: say which results are lost."""
         self._kept.end()
-
-
-def _place(record: Record) -> tuple[TopicIdPartition, int]:
-    return delivery_of(record).partition, record.offset

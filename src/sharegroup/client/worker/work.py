@@ -5,7 +5,16 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from sharegroup.client.core.record import Record
+from sharegroup.client.core.record import Record, delivery_of
+from sharegroup.model.ids import TopicIdPartition
+
+Place = tuple[TopicIdPartition, int]
+"""A record's partition and offset."""
+
+
+def place_of(record: Record) -> Place:
+    """The record's place."""
+    return delivery_of(record).partition, record.offset
 
 
 @dataclass(eq=False, slots=True)
