@@ -134,6 +134,8 @@ class CompiledIdTable:
         self._library: Any = library
         self.ids_max = ids_max
         self._table, self._memory = _empty(min(_CAPACITY_MIN, ids_max))
+        self._moved = 0
+        """By how much the numbers of entries have grown with the table: marks do not count it."""
 
     @property
     def early(self) -> int:
@@ -178,11 +180,11 @@ class CompiledIdTable:
 
     def mark(self) -> int:
         """See :class:`IdTable`."""
-        return int(self._table.head)
+        return int(self._table.head) - self._moved
 
     def undo(self, mark: int) -> None:
         """See :class:`IdTable`."""
-        self._library.sharegroup_ids_undo(ctypes.byref(self._table), mark)
+        self._library.sharegroup_ids_undo(ctypes.byref(self._table), mark + self._moved)
 
     def settle(self, owner: int, first_offset: int, *, committed: bool) -> None:
         """See :class:`IdTable`."""
@@ -224,11 +226,11 @@ class CompiledIdTable:
         if capacity == self._table.capacity:
             return
         table, memory = _empty(capacity)
-        table.tail = table.head = self._table.head  # marks stay good
         table.early = self._table.early
         self._library.sharegroup_ids_move(
             ctypes.byref(self._table), ctypes.byref(table), expired_ms
         )
+        self._moved += table.head - self._table.head
         self._table, self._memory = table, memory
 
 
