@@ -69,16 +69,17 @@ def test_a_late_answer_over_the_wire(tmp_path: Path) -> None:
             assert (done.records, done.held) == (3, 3)
             done = await admin.archive_records(GROUP, AT, 1, 3)
             assert (done.records, done.held) == (0, 0)
+            await produce(port, session.topic_id, 0, *[AHEAD_MAX // 4] * 4, 10)
             with pytest.raises(InvalidRecordState, match="too far"):
-                await produce(port, session.topic_id, 0, *[AHEAD_MAX // 4] * 4, 10)
                 await admin.accept_records(GROUP, AT, AHEAD_MAX + 10)
         answer = await session.acknowledge({0: [(0, 4, [ACCEPT])]})
         assert codes(answer) == {0: INVALID_RECORD_STATE}
         (led,) = broker.parts.share_partitions.all()
         assert led.core.start_offset == 5, "0 and 4 are accepted all the same"
         body, _ = await MetricsReader(broker.parts).text()
+        labels = f'{{group="{GROUP}",partition="0",topic="{TOPIC}"}}'
         for line in (
-            f'sharegroup_share_late_answers_total{{group="{GROUP}",partition="0",topic="{TOPIC}"}} 3.0',
+            f"sharegroup_share_late_answers_total{labels} 3.0",
             'sharegroup_records_decided_by_hand_total{type="reject"} 3.0',
         ):
             assert line in body.decode()
