@@ -184,7 +184,8 @@ async def _looked_up(asking: Asking, group: str) -> dict[str, Any]:
         offsets = await admin.list_share_group_offsets(group)
         found["partitions"] = [_partition(where, one) for where, one in offsets.items()]
     if view in (View.ALL, View.STATE):
-        configs = await settings_if_shown(admin, "group", group)
+        quiet = view is View.STATE
+        configs = await settings_if_shown(admin, "group", group, quiet=quiet)
         found["paused"] = None if configs is None else configs.get(PAUSED) == "true"
         if view is View.ALL:
             found["configs"] = configs

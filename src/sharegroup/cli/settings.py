@@ -35,10 +35,10 @@ def own_settings(configs: Mapping[str, ConfigSetting]) -> dict[str, str | None]:
 
 
 async def settings_if_shown(
-    admin: Admin, kind: Resource, name: str
+    admin: Admin, kind: Resource, name: str, *, quiet: bool = False
 ) -> dict[str, str | None] | None:
-    """The own settings of a topic or group. Without the right to see them: None, and a message on
-    stderr.
+    """The own settings of a topic or group. Without the right to see them: None, and, unless
+    ``quiet``, a message on stderr.
 
     Kafka has a separate right for settings (DESCRIBE_CONFIGS). A user who may only describe still
     gets the rest of a description.
@@ -46,5 +46,6 @@ async def settings_if_shown(
     try:
         return own_settings(await admin.describe_configs(kind, name))
     except (GroupAuthorizationFailed, TopicAuthorizationFailed):
-        complain(f"the settings of {kind} {name} are not shown: they need DESCRIBE_CONFIGS")
+        if not quiet:
+            complain(f"the settings of {kind} {name} are not shown: they need DESCRIBE_CONFIGS")
         return None
