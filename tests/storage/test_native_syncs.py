@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import os
 import signal
 from collections.abc import Awaitable
@@ -115,3 +116,27 @@ def test_the_threads_end_with_the_disk(tmp_path: Path) -> None:
         assert tasks() < before
 
     asyncio.run(main())
+
+
+def test_a_disk_that_is_dropped_leaves_no_thread_and_no_descriptor(tmp_path: Path) -> None:
+    """Disks that nobody closed filled a process until ``select()`` refused its next socket."""
+
+    def left() -> tuple[int, int]:
+        gc.collect()
+        return len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
+
+    async def one_sync(name: str) -> None:
+        [file] = files(tmp_path, 1)
+        own = LocalDisk().open(f"{tmp_path}/{name}")
+        own.sync()
+        own.append(b"x")
+        threads = SyncThreads(4, lambda _: None)
+        await threads.sync([file, own])
+        file.close()
+        own.close()
+
+    asyncio.run(one_sync("first"))
+    before = left()
+    for number in range(5):
+        asyncio.run(one_sync(f"{number}"))
+    assert left() == before

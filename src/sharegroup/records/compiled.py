@@ -8,6 +8,7 @@ import ctypes
 import errno
 import logging
 import os
+import weakref
 from array import array
 from collections.abc import Callable
 from mmap import mmap
@@ -125,12 +126,16 @@ class NativeSyncs:
         self._submit.argtypes = [_POINTER, ctypes.c_int32, _INT64]
         self._collect = held.sharegroup_syncs_collect
         self._collect.argtypes = [_POINTER, _POINTER, _POINTER, ctypes.c_int32]
-        self._end = library.sharegroup_syncs_end
-        self._end.argtypes, self._end.restype = [_POINTER], None
+        end = library.sharegroup_syncs_end
+        end.argtypes, end.restype = [_POINTER], None
         signal = ctypes.c_int32()
         self._of: int | None = start(threads, ctypes.addressof(signal))
         if self._of is None:
             raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        # Who drops this without a call of end() leaves no threads and no descriptor behind. When
+        # the process ends, they end with it: a sync that hangs must not hold it up.
+        self._end = weakref.finalize(self, end, self._of)
+        self._end.atexit = False
         self.signal_fd = signal.value
         """Can be read when a sync is done."""
         self._ids = (_INT64 * self.COLLECTED_MAX)()
@@ -153,9 +158,8 @@ class NativeSyncs:
 
     def end(self) -> None:
         """Do the syncs that wait, and end the threads; a second call does nothing."""
-        if self._of is not None:
-            self._end(self._of)
-            self._of = None
+        self._of = None
+        self._end()
 
 
 def has_native_syncs(library: ctypes.CDLL | None) -> bool:
