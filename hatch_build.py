@@ -22,7 +22,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.tags import platform_tags
 
 FOLDER = "src/sharegroup/records"
-SOURCES = ("walk.c", "key_hashes.c", "message_ids.c", "record_codec.c", "syncs.c")
+SOURCES = ("walk.c", "key_hashes.c", "message_ids.c", "record_codec.c", "expiry.c", "syncs.c")
 LIBRARY = "sharegroup/records/libwalk.so"
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-std=c99", "-O2", "-shared", "-fPIC", "-fvisibility=hidden")

@@ -32,6 +32,7 @@ INPUTS = (
     "requirements-zig.lock",
     "hatch_build.py",
     "src/sharegroup/records/key_hashes.c",
+    "src/sharegroup/records/expiry.c",
     "src/sharegroup/records/message_ids.c",
     "src/sharegroup/records/reader.h",
     "src/sharegroup/records/record_codec.c",

@@ -49,7 +49,7 @@ def sources_problems(archive: Path, root: Path) -> list[str]:
             if (file := opened.extractfile(member)) is not None
         }
     sources = {f"src/{name}" for name in package_files(root)}
-    compiled = ("walk.c", "key_hashes.c", "message_ids.c", "record_codec.c", "syncs.c")
+    compiled = ("walk.c", "key_hashes.c", "message_ids.c", "record_codec.c", "expiry.c", "syncs.c")
     sources |= {f"src/sharegroup/records/{name}" for name in compiled}
     found = [f"{name} is missing" for name in sorted({*sources, *IN_SOURCES} - {*content})]
     found += [f"{name} is a library" for name in content if name.endswith(".so")]

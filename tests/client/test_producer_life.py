@@ -13,13 +13,16 @@ import re
 import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
 from sharegroup import sync
 from sharegroup.client import BufferExhausted, Delivery, IllegalState, Producer
+from sharegroup.client.producer.outgoing import outgoing_record
 from sharegroup.model.errors import MessageTooLarge, RequestTimedOut, UnknownTopicOrPartition
+from sharegroup.model.record_headers import EXPIRES_AT
 from tests.client.producing_server import TOPIC, ProducingServer
 from tests.client.working import eventually, run
 
@@ -81,6 +84,10 @@ def test_awaiting_send_waits_for_the_broker_to_confirm() -> None:
         ((TOPIC,), {"partition": "0"}, "partition is '0' (str)"),
         ((TOPIC,), {"timestamp_ms": 1.5}, "timestamp_ms is 1.5 (float)"),
         ((TOPIC,), {"timestamp_ms": -1}, "timestamp_ms is -1"),
+        ((TOPIC,), {"expires_at": -1}, "expires_at is -1: write milliseconds since 1970"),
+        ((TOPIC,), {"expires_at": 10**18}, "expires_at is 1000000000000000000"),
+        ((TOPIC,), {"expires_at": "10m"}, "expires_at is '10m' (str): write a datetime"),
+        ((TOPIC,), {"expires_at": datetime(2030, 1, 1)}, "write its time zone"),  # noqa: DTZ001
     ],
 )
 def test_an_invalid_record_raises_at_the_call(
@@ -106,6 +113,17 @@ def test_text_and_all_bytes_types_are_accepted() -> None:
                 await producer.send(TOPIC, value, headers=[("h", value and b"h")])  # type: ignore[arg-type]
 
     run(scenario)
+
+
+def test_a_record_says_in_its_header_when_it_is_worthless() -> None:
+    at = datetime(2030, 1, 1, tzinfo=timezone(timedelta(hours=1)))
+    for given, text in ((at, b"1893452400000"), (0, b"0"), (10**18 - 1, b"9" * 18)):
+        plain = outgoing_record(TOPIC, b"x", None, [("a", b"1")], None, None)
+        record = outgoing_record(TOPIC, b"x", None, [("a", b"1")], None, None, expires_at=given)
+        assert record.headers == [("a", b"1"), (EXPIRES_AT, text)]
+        both = outgoing_record(TOPIC, b"x", None, (), None, None, "7", given)
+        assert both.headers == [("sharegroup.message.id", b"7"), (EXPIRES_AT, text)]
+        assert record.size >= plain.size + len(EXPIRES_AT) + len(text)
 
 
 def test_without_an_event_loop_the_error_names_the_blocking_client() -> None:

@@ -8,10 +8,10 @@ from sharegroup.groups.config import (
     Bounded,
     GroupSettings,
     check_group_configs,
-    describe_group_configs,
     effective,
     today,
 )
+from sharegroup.groups.config_description import describe_group_configs
 from sharegroup.groups.offset_reset import OffsetReset, OffsetResetKind
 from sharegroup.model.config import ConfigSource, ConfigSynonym
 from sharegroup.model.errors import InvalidConfig

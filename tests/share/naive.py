@@ -101,6 +101,36 @@ class NaivePartition:
         self._advance()
         return [(offset, self.records[offset].count) for offset in wanted]
 
+    def expire(
+        self,
+        batches: list[tuple[int, int]],
+        aborted: list[tuple[int, int]],
+        expired: set[int],
+        settings: DeliverySettings,
+    ) -> None:
+        there = {o for b in batches if b not in aborted for o in range(b[0], b[1] + 1)}
+        fresh = {offset for offset in expired if offset >= self.end}
+        room = settings.record_locks_max - (self.end - self.start)
+        if settings.back_off or self._in_state(DELAYED):
+            held = [*self._in_state(ACQUIRED), *self._in_state(AVAILABLE)]
+            room = settings.record_locks_max - len(held)
+        if fresh and room > 0:
+            limit, run = self.end + room - 1, min(o for o in there if o >= self.end)
+            while run in expired:
+                limit, run = max(limit, run), run + 1
+            end = self.end
+            for offset in range(end, max((o for o in fresh if o <= limit), default=end - 1) + 1):
+                self.records[offset] = Record() if offset in there else Record(ARCHIVED, ABSENT)
+            for _, one in groupby(range(end, self.end), key=there.__contains__):
+                known = max(self.batches, default=-1)
+                new = [offset for offset in one if offset > known]
+                self.batches |= dict.fromkeys(new, (new[0], new[-1])) if new else {}
+        free = [*self._in_state(AVAILABLE), *self._in_state(DELAYED)]
+        gone = [offset for offset in free if offset in expired]
+        for offset in gone:
+            self._set(offset, ARCHIVED)
+        self._settle(changed=bool(gone))
+
     def acknowledge(
         self,
         member: str,

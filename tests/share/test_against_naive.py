@@ -43,6 +43,17 @@ SETTINGS = st.builds(
 DEFAULTS = DeliverySettings(lock_ms=10, delivery_count_limit=10, record_locks_max=60)
 
 
+def runs_of(offsets: list[int]) -> list[list[int]]:
+    """Ascending offsets, cut where one is missing."""
+    runs: list[list[int]] = []
+    for at in offsets:
+        if runs and runs[-1][-1] == at - 1:
+            runs[-1].append(at)
+        else:
+            runs.append([at])
+    return runs
+
+
 class Delivery(RuleBasedStateMachine):
     """One share partition under any commands, restarts included."""
 
@@ -157,6 +168,27 @@ class Delivery(RuleBasedStateMachine):
         given = [(o, r.delivery_count) for r in got.ranges for o in range(r.first, r.last + 1)]
         assert given == expected
         assert got.records == len(expected)
+
+    @rule(
+        batches_max=st.integers(1, 4),
+        committed=st.booleans(),
+        which=st.lists(st.booleans(), min_size=1, max_size=12),
+    )
+    def expire(self, batches_max: int, committed: bool, which: list[bool]) -> None:
+        offset = self.real.next_fetch_offset()
+        batches = [batch for batch in self.log if batch[1] >= offset][:batches_max]
+        aborted = [b for b in batches if b in self.aborted] if committed else []
+        good = [o for b in batches if b not in aborted for o in range(b[0], b[1] + 1)]
+        expired = [o for at, o in enumerate(good) if which[at % len(which)]]
+        self.naive.expire(batches, aborted, set(expired), self.settings)
+        change = self.real.expire(
+            [(run[0], run[-1]) for run in runs_of(expired)],
+            batches,
+            fetch_offset=offset,
+            aborted=aborted,
+            settings=self.settings,
+        )
+        self._write(change)
 
     @rule(member=MEMBERS, data=st.data())
     def acknowledge(self, member: str, data: st.DataObject) -> None:
@@ -291,6 +323,7 @@ class Delivery(RuleBasedStateMachine):
         released = self.naive.release_member(member, self.now_ms, self.settings)
         change = self.real.release_member(member, now_ms=self.now_ms, settings=self.settings)
         self._write(change)
+        released += self.naive.tick(self.now_ms, self.settings)  # rests of before a restart
         assert (change.expired if change else 0) + self._tick() == released
 
     def _tick(self) -> int:

@@ -36,7 +36,7 @@ def test_each_reason() -> None:
         (30, 39, "retention-cap", 1),
         (40, 44, "retention-cap", 0),
     ], "a gap that the client reports is no record"
-    assert leader.partition.archived.counts == [0, 7, 2, 3, 17, 15, 0]
+    assert leader.partition.archived.counts == [0, 7, 2, 3, 17, 15, 0, 0]
 
 
 def test_finished_and_missing_records_are_not_archived() -> None:

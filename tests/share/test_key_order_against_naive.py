@@ -182,6 +182,28 @@ class OrderedMachine(RuleBasedStateMachine):
             assert len(mine) <= self.most_of(record.key), "it would be taken back again"
         assert len([one for one in self.records.values() if one.holder]) <= LOCKS_MAX
 
+    @rule(which=st.lists(st.booleans(), min_size=1, max_size=9), batches=st.integers(1, 4))
+    def expire(self, which: list[bool], batches: int) -> None:
+        """Some records are worthless by now, also such as rest or wait for an operator."""
+        offset = self.partition.next_fetch_offset("a")
+        base = offset - offset % BATCH
+        end = min(base + batches * BATCH, self.log_end)
+        if base >= end:
+            return
+        read = [at for at in sorted(self.records) if base <= at < end]
+        expired = [at for number, at in enumerate(read) if which[number % len(which)]]
+        change = self.partition.expire(
+            [(run[0], run[-1]) for run in _runs(expired)],
+            [(at, at + BATCH - 1) for at in range(base, end, BATCH)],
+            fetch_offset=offset,
+            settings=self.settings,
+        )
+        for at in expired:
+            one = self.records[at]
+            if at < self.partition.order.loaded_end and not one.finished and not one.holder:
+                one.state = RecordState.ARCHIVED
+        self.write(change)
+
     @rule(member=MEMBERS)
     def begin_to_read(self, member: str) -> None:
         """Much may happen until the read ends."""

@@ -49,9 +49,10 @@ LIST_HELP: Final = f"""\
 Show what failed, why, and how often: the dead letters that are neither redriven nor purged.
 
 Letters count together if they have the same cause and the same message, apart from numbers. The
-cause is rejected, or at the delivery limit released, lock-expired or session-ended; operator; or
-the type of a worker's exception. Letters that Apache Kafka has written have no cause. With --each,
-a line is one letter. Its name, such as 0:17, is its partition and offset in the dead-letter topic.
+cause is rejected, or at the delivery limit released, lock-expired or session-ended; operator;
+expired; or the type of a worker's exception. Letters that Apache Kafka has written have no cause.
+With --each, a line is one letter. Its name, such as 0:17, is its partition and offset in the
+dead-letter topic.
 
 {EXPRESSIONS}"""
 SHOW_HELP: Final = """\

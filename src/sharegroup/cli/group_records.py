@@ -75,9 +75,9 @@ key waits until somebody says release or archive.
 Archiving: archived, but the record's dead letter is not written yet. The reason is what its
 consumer said, or else how it failed. The broker's log says what the letters wait for.
 
-Archived: not delivered any more. The reason is delivery-limit, rejected, damaged, deleted (by
-retention or DeleteRecords), retention-cap, or purged (groups purge). The broker remembers the last
-200 ranges of each partition until it restarts, also before the start offset;
+Archived: not delivered any more. The reason is delivery-limit, rejected, expired, damaged, deleted
+(by retention or DeleteRecords), retention-cap, or purged (groups purge). The broker remembers the
+last 200 ranges of each partition until it restarts, also before the start offset;
 sharegroup_archived_records_total counts all.
 
 With --accept, --release, --archive or --extend the command decides about the records that it would

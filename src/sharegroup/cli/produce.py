@@ -30,6 +30,8 @@ from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, ex
 from sharegroup.cli.record_json import parse_record_json
 from sharegroup.cli.stopping import Stopping
 from sharegroup.cli.tables import count, print_json
+from sharegroup.client.clock import wall_ms
+from sharegroup.client.core.letter_expression import duration_ms
 from sharegroup.client.core.record import Headers
 from sharegroup.client.producer.delivery import Delivery
 from sharegroup.client.producer.producer import Producer
@@ -84,6 +86,18 @@ MessageId = Annotated[
         "with deduplication.window.ms takes each id once.",
     ),
 ]
+Partition = Annotated[
+    int | None,
+    typer.Option("--partition", "-p", min=0, help="Send all records to this partition."),
+]
+ExpiresIn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION",
+        help="The records are worthless after this time, as in 90s, 10m, 2d; for groups with "
+        "share.record.expiry.header.enable.",
+    ),
+]
 Header = Annotated[
     list[str] | None,
     typer.Option(
@@ -128,10 +142,8 @@ def produce(
     ] = None,
     header: Header = None,
     message_id: MessageId = None,
-    partition: Annotated[
-        int | None,
-        typer.Option("--partition", "-p", min=0, help="Send all records to this partition."),
-    ] = None,
+    partition: Partition = None,
+    expires_in: ExpiresIn = None,
     compression: Annotated[str, typer.Option(help="none, gzip, snappy, lz4 or zstd.")] = "none",
     confirm_to: ConfirmTo = None,
     as_json: AsJson = False,
@@ -155,7 +167,8 @@ def produce(
 
     async def command() -> int:
         parse = _parse(form, key, key_separator, value, header_columns or [], message_id)
-        sending = ProduceRun(topic, parse, parse_headers(header or []), partition)
+        headers = parse_headers(header or [])
+        sending = ProduceRun(topic, parse, headers, partition, _duration_ms(expires_in))
         with ExitStack() as stack:
             if confirm_to is not None:
                 sending.confirming = stack.enter_context(closing(_confirming(form, confirm_to)))
@@ -166,6 +179,13 @@ def produce(
         return status
 
     run(command())
+
+
+def _duration_ms(text: str | None) -> int | None:
+    found = None if text is None else duration_ms(text)
+    if text is not None and found is None:
+        raise UsageError(f"--expires-in is {text!r}: write a duration, as in 90s, 15m, 12h, 2d")
+    return found
 
 
 def _confirming(form: Form, pipe: str) -> Confirming:
@@ -217,8 +237,16 @@ class _Sent(NamedTuple):
 class ProduceRun:
     """The records being sent, and the numbers of accepted and refused records."""
 
-    def __init__(self, topic: str, parse: Parse, headers: Headers, partition: int | None) -> None:
+    def __init__(
+        self,
+        topic: str,
+        parse: Parse,
+        headers: Headers,
+        partition: int | None,
+        expires_in_ms: int | None = None,
+    ) -> None:
         self.topic = topic
+        self._expires_in_ms = expires_in_ms
         self._headers = headers
         self._partition = partition
         self.delivered: Counter[int] = Counter()  # by partition
@@ -244,8 +272,12 @@ class ProduceRun:
                 headers=[*parsed.headers, *self._headers],
                 partition=parsed.partition if self._partition is None else self._partition,
                 timestamp_ms=parsed.timestamp_ms,
+                expires_at=self._expires_at(),
             )
             self._on_their_way.append(_Sent(self.lines, sent, place))
+
+    def _expires_at(self) -> int | None:
+        return None if self._expires_in_ms is None else wall_ms() + self._expires_in_ms
 
     def end(self) -> None:
         """Note the end of the input; raises UsageError if a row is incomplete."""

@@ -11,7 +11,7 @@ would have no effect.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -19,17 +19,13 @@ from sharegroup.groups.offset_reset import OffsetReset, parse_offset_reset
 from sharegroup.model.config import (
     INT_MAX,
     ConfigDef,
-    ConfigEntry,
-    ConfigSource,
-    ConfigSynonym,
     ConfigTable,
     ConfigType,
     ConfigValue,
-    format_value,
     nearest_name,
 )
 from sharegroup.model.errors import InvalidConfig, InvalidTopic
-from sharegroup.model.limits import PAUSE_MS_MAX
+from sharegroup.model.limits import EXPIRY_MS_MAX, PAUSE_MS_MAX
 from sharegroup.model.topic_name import check_topic_name
 
 
@@ -302,6 +298,29 @@ class GroupSettings:
         minimum=0,
         maximum=1,
     )
+    record_expiry_ms: int = _plain(
+        0,
+        ConfigType.LONG,
+        "Not a Kafka setting. So long after its timestamp a record is delivered no more; 0: never.",
+        read=_whole,
+        minimum=0,
+        maximum=EXPIRY_MS_MAX,
+    )
+    record_expiry_header_enable: bool = _plain(
+        False,
+        ConfigType.BOOLEAN,
+        "Not a Kafka setting. Whether a record is delivered no more after the time in its header "
+        "sharegroup.expires.at: milliseconds since 1970, as decimal digits.",
+        read=bool,
+    )
+    record_expiry_action: str = _plain(
+        "deadletter",
+        ConfigType.STRING,
+        "Not a Kafka setting. With deadletter an expired record becomes a dead letter, if the "
+        "group has dead letters. With drop it is only archived, and counted.",
+        read=str,
+        choices=("deadletter", "drop"),
+    )
     errors_deadletterqueue_topic_name: str = _plain(
         "",
         ConfigType.STRING,
@@ -430,17 +449,6 @@ def effective(overrides: Mapping[str, str], broker: GroupDefaults) -> GroupSetti
     return GroupSettings(**resolved)
 
 
-def describe_group_configs(
-    overrides: Mapping[str, str],
-    broker: GroupDefaults,
-    broker_synonyms: Mapping[str, Sequence[ConfigSynonym]],
-) -> list[ConfigEntry]:
-    """DescribeConfigs of a group, whether it exists or not. ``broker_synonyms`` gives the sources
-    of each broker setting's value, the effective one first.
-    """
-    return [_entry(GROUP_CONFIGS[n], overrides, broker, broker_synonyms) for n in GROUP_CONFIGS]
-
-
 def today(overrides: Mapping[str, str]) -> dict[str, str]:
     """The same settings, with names from KIP drafts replaced by the current ones."""
     return {GROUP_CONFIGS.today(name) or name: text for name, text in overrides.items()}
@@ -457,30 +465,3 @@ def _definition(name: str) -> ConfigDef:
             f"Unknown group config name: {name}" + (f"; did you mean {near}?" if near else "")
         )
     return definition
-
-
-def _entry(
-    definition: ConfigDef,
-    overrides: Mapping[str, str],
-    broker: GroupDefaults,
-    broker_synonyms: Mapping[str, Sequence[ConfigSynonym]],
-) -> ConfigEntry:
-    name = definition.name
-    synonyms: list[ConfigSynonym] = []
-    if name in overrides:
-        synonyms.append(ConfigSynonym(name=name, value=overrides[name], source=ConfigSource.GROUP))
-    for synonym in definition.synonyms:
-        value = str(broker[name].value)
-        unset = ConfigSynonym(name=synonym, value=value, source=ConfigSource.DEFAULT)
-        synonyms.extend(broker_synonyms.get(synonym, (unset,)))
-    if not definition.synonyms:
-        default = format_value(definition.default)
-        synonyms.append(ConfigSynonym(name=name, value=default, source=ConfigSource.DEFAULT))
-    return ConfigEntry(
-        name=name,
-        value=synonyms[0].value,
-        source=synonyms[0].source,
-        type=definition.type,
-        doc=definition.doc,
-        synonyms=tuple(synonyms),
-    )

@@ -24,6 +24,8 @@ class Cause(IntEnum):
     """An operator gave it up."""
     UNKNOWN = 6
     """Another broker, which kept no cause, gave it up."""
+    EXPIRED = 7
+    """It was worthless before it was done: by its age, or by its header."""
 
     @property
     def word(self) -> str:

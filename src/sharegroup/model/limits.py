@@ -222,6 +222,10 @@ PAUSE_MS_MAX: Final = 7 * 24 * 3_600_000
 """The longest that a record may rest before it is delivered again: a week. What is to come later
 belongs into a schedule, not into a window that its start offset cannot leave."""
 
+EXPIRY_MS_MAX: Final = 10 * 365 * 24 * 3_600_000
+"""The longest that a group may let its records live (share.record.expiry.ms): ten years, longer
+than logs are kept."""
+
 DEAD_WEIGHT_MAX: Final = 16 << 20
 """About how many bytes the records of one share partition may take that failed for good and whose
 dead letters cannot be written. They are written again with each snapshot of the state. With more,

@@ -109,6 +109,20 @@ def sync_with(library: ctypes.CDLL | None) -> Callable[[int], int] | None:
     return cast(Callable[[int], int], sync)
 
 
+def expired_with(library: ctypes.CDLL | None) -> Callable[..., int] | None:
+    """``sharegroup_expired`` of ``expiry.c``. None: there is no library, or it is of an earlier
+    build and has no such function."""
+    try:
+        find: Any = library.sharegroup_expired  # type: ignore[union-attr]
+    except AttributeError:
+        return None
+    find.argtypes = [
+        _POINTER, *[_INT64] * 6, _POINTER, *[_INT64] * 2, *[_POINTER] * 2
+    ]  # fmt: skip
+    find.restype = _INT64
+    return cast(Callable[..., int], find)
+
+
 class NativeSyncs:
     """Threads that sync descriptors and know nothing of the interpreter (``syncs.c``).
 

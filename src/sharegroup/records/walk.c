@@ -7,7 +7,7 @@
  */
 #include "reader.h"
 
-enum { VERSION = 7 };
+enum { VERSION = 8 };
 
 /* What sharegroup_walk writes into facts. */
 enum { WALKED, POSITION, EARLIEST, LATEST, KEYLESS };

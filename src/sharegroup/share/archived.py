@@ -32,6 +32,8 @@ class Reason(IntEnum):
     cap as well."""
     PURGED = 6
     """An operator has purged the group."""
+    EXPIRED = 7
+    """They were worthless before they were done: share.record.expiry.…"""
 
     @property
     def word(self) -> str:

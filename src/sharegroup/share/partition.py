@@ -342,6 +342,28 @@ class SharePartition:
         self.order.start_moved()
         return change
 
+    def expire(
+        self,
+        ranges: Sequence[tuple[int, int]],
+        batches: Sequence[tuple[int, int]],
+        *,
+        fetch_offset: int,
+        aborted: Iterable[tuple[int, int]] = (),
+        settings: DeliverySettings,
+    ) -> StateChange | None:
+        """Archive the records in ``ranges`` that nobody holds: they are worthless by now. Call it
+        before :meth:`acquire` with the same read, whose arguments the others are. ``ranges`` lie
+        in the batches, ascending and disjoint.
+
+        Records past the window's end are archived as far as the window may grow.
+
+        Raises:
+            ValueError: ``batches`` are out of order.
+        """
+        if not ranges or fetch_offset > self.order.loaded_end:
+            return None
+        return self.order.expire(LogRead(fetch_offset, batches, aborted), ranges, settings)
+
     def damaged(self, first: int, last: int) -> StateChange | None:
         """Archive offsets ``first`` … ``last``, which the log has lost to damage.
 

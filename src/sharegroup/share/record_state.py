@@ -43,6 +43,8 @@ class Verb(IntEnum):
     """Released, lock expired or session ended, and not to be delivered before its pause is over."""
     DUE = 9
     """Its pause is over."""
+    EXPIRE = 10
+    """Nobody holds it, and it is worthless by now."""
 
 
 # Python 3.11 reads a member of an enum by a Python call, and a name of a module without a call.
@@ -59,6 +61,7 @@ EXHAUST: Final = Verb.EXHAUST
 TRANSITIONS: Final[dict[tuple[RecordState, Verb], RecordState]] = {
     (RecordState.AVAILABLE, Verb.ACQUIRE): RecordState.ACQUIRED,
     (RecordState.AVAILABLE, Verb.DISCARD): RecordState.ARCHIVED,
+    (RecordState.AVAILABLE, Verb.EXPIRE): RecordState.ARCHIVED,
     (RecordState.ACQUIRED, Verb.ACCEPT): RecordState.ACKNOWLEDGED,
     (RecordState.ACQUIRED, Verb.RELEASE): RecordState.AVAILABLE,
     (RecordState.ACQUIRED, Verb.EXHAUST): RecordState.ARCHIVED,
@@ -68,6 +71,7 @@ TRANSITIONS: Final[dict[tuple[RecordState, Verb], RecordState]] = {
     (RecordState.ACQUIRED, Verb.DELAY): RecordState.DELAYED,
     (RecordState.DELAYED, Verb.DUE): RecordState.AVAILABLE,
     (RecordState.DELAYED, Verb.DISCARD): RecordState.ARCHIVED,
+    (RecordState.DELAYED, Verb.EXPIRE): RecordState.ARCHIVED,
 }
 
 TERMINAL: Final = frozenset(RecordState) - {state for state, _ in TRANSITIONS}

@@ -6,8 +6,22 @@ They are passed to each call, not kept, because group configs change while a par
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sharegroup.share.pauses import BackOff
+
+
+class Expiry(NamedTuple):
+    """When records of a group are worthless, and what becomes of them."""
+
+    after_ms: int
+    """So long after their timestamps; 0: never (``share.record.expiry.ms``)."""
+    by_header: bool
+    """At the time in their header ``sharegroup.expires.at``
+    (``share.record.expiry.header.enable``)."""
+    letters: bool
+    """They become dead letters (``share.record.expiry.action`` deadletter, and the group has dead
+    letters)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +47,8 @@ class DeliverySettings:
     dead_letters: bool = False
     """Records that fail for good become dead letters: the group has
     ``errors.deadletterqueue.topic.name``."""
+    expiry: Expiry | None = None
+    """Which records are worthless; None: none."""
     key_max: int = 0
     """0: records have no order (``share.ordering`` none). Else there is order per key, and a member
     holds at most this many records of one key: ``share.ordering.key.max.in.flight``."""

@@ -36,7 +36,7 @@ _LAST = itemgetter(1)
 
 
 class _Outcome(NamedTuple):
-    """What a verb makes of an acquired record."""
+    """What a verb makes of an acquired record; of EXPIRE, of a record that nobody holds."""
 
     state: RecordState
     number: int
@@ -47,7 +47,11 @@ class _Outcome(NamedTuple):
     """Why the record is given up, if it is given up."""
 
 
-_GIVEN_UP = {Verb.EXHAUST: Reason.DELIVERY_LIMIT, Verb.REJECT: Reason.REJECTED}
+_GIVEN_UP = {
+    Verb.EXHAUST: Reason.DELIVERY_LIMIT,
+    Verb.REJECT: Reason.REJECTED,
+    Verb.EXPIRE: Reason.EXPIRED,
+}
 _OUTCOMES: Final = [
     _Outcome(
         state,
@@ -56,7 +60,7 @@ _OUTCOMES: Final = [
         _GIVEN_UP.get(verb),
     )
     for verb in Verb
-    for state in [TRANSITIONS.get((ACQUIRED, verb), ACQUIRED)]
+    for state in [TRANSITIONS.get((AVAILABLE if verb is Verb.EXPIRE else ACQUIRED, verb), ACQUIRED)]
 ]
 """By the number of the verb. Verbs that do not apply to acquired records have an entry, too; no
 caller uses it."""

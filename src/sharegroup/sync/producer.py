@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Final, Self, Unpack
 
@@ -125,6 +126,7 @@ class Producer(Front):
         partition: int | None = None,
         timestamp_ms: int | None = None,
         message_id: bytes | str | None = None,
+        expires_at: datetime | int | None = None,
     ) -> RecordMetadata:
         """Send one record; when it returns, the record is durable. :meth:`enqueue` is the way to
         send many.
@@ -133,7 +135,7 @@ class Producer(Front):
             SharegroupError, TypeError, ValueError: as awaiting ``send`` of the asyncio producer.
         """
         record = self._sending.outgoing(
-            topic, value, key, headers, partition, timestamp_ms, message_id
+            topic, value, key, headers, partition, timestamp_ms, message_id, expires_at
         )
         return self._crossing.add(record, self._run, self._thread).result()
 
@@ -147,10 +149,11 @@ class Producer(Front):
         partition: int | None = None,
         timestamp_ms: int | None = None,
         message_id: bytes | str | None = None,
+        expires_at: datetime | int | None = None,
     ) -> RecordMetadata:
         """The same as :meth:`send`."""
         record = self._sending.outgoing(
-            topic, value, key, headers, partition, timestamp_ms, message_id
+            topic, value, key, headers, partition, timestamp_ms, message_id, expires_at
         )
         return self._crossing.add(record, self._run, self._thread).result()
 
@@ -164,6 +167,7 @@ class Producer(Front):
         partition: int | None = None,
         timestamp_ms: int | None = None,
         message_id: bytes | str | None = None,
+        expires_at: datetime | int | None = None,
     ) -> Delivery:
         """Put one record into the buffer, waiting while it is full. The record is **not** durable
         when this returns: call ``result()`` of the returned delivery, or :meth:`flush`.
@@ -173,7 +177,7 @@ class Producer(Front):
                 delivery, or by :meth:`flush` or :meth:`close`.
         """
         record = self._sending.outgoing(
-            topic, value, key, headers, partition, timestamp_ms, message_id
+            topic, value, key, headers, partition, timestamp_ms, message_id, expires_at
         )
         delivery = self._crossing.add(record, self._run, self._thread)
         if len(self._crossing.queue) >= _QUEUE_MAX or record.size >= _LARGE_BYTES:

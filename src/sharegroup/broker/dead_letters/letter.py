@@ -11,16 +11,21 @@ from collections.abc import Iterable
 from typing import Final
 
 from sharegroup.model.dead_records import Cause, DeadRecords
+from sharegroup.model.record_headers import EXPIRES_AT
 from sharegroup.wire.record import Header, RecordContent, StoredRecord
 
 HEADER_PREFIX: Final = "__dlq.errors."
 _PREFIX: Final = HEADER_PREFIX.encode()
+_EXPIRES_AT: Final = EXPIRES_AT.encode()
+_EXPIRED_AT: Final = f"{HEADER_PREFIX}expires.at".encode()
+"""What the letter calls the header ``sharegroup.expires.at`` of its record."""
 _KAFKAS_MESSAGES: Final = {
     Cause.REJECTED: "Offset rejected by client.",
     Cause.RELEASED: "Offset delivery count exceeded the threshold.",
     Cause.LOCK_EXPIRED: "Offset delivery count exceeded the threshold.",
     Cause.SESSION_ENDED: "Offset delivery count exceeded the threshold.",
     Cause.OPERATOR: "Offset given up by an operator.",
+    Cause.EXPIRED: "Offset expired.",
 }
 
 
@@ -57,8 +62,13 @@ def letter_of(
     if original is None:
         return RecordContent(None, None, list(_headers(said.items())))
     said["timestamp"] = original.timestamp_ms
-    own = [one for one in original.content.headers if not one[0].startswith(_PREFIX)]
+    own = [_own(one) for one in original.content.headers if not one[0].startswith(_PREFIX)]
     return original.content._replace(headers=[*own, *_headers(said.items())])
+
+
+def _own(header: Header) -> Header:
+    """A header of the record, as its letter has it: a letter does not expire with its record."""
+    return (_EXPIRED_AT, header[1]) if header[0] == _EXPIRES_AT else header
 
 
 def _headers(said: Iterable[tuple[str, str | int]]) -> Iterable[Header]:

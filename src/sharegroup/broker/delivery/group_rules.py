@@ -6,12 +6,14 @@ from typing import Final
 
 from sharegroup.groups.config import GroupSettings
 from sharegroup.share.pauses import BackOff
-from sharegroup.share.settings import DeliverySettings
+from sharegroup.share.settings import DeliverySettings, Expiry
 
 BY_KEY: Final = "key"
 """The value of ``share.ordering`` for order per key."""
 BLOCK: Final = "block"
 """The value of ``share.ordering.on.failure`` for records that wait for an operator."""
+DEAD_LETTER: Final = "deadletter"
+"""The value of ``share.record.expiry.action`` for records that become dead letters."""
 
 
 def delivery_settings(settings: GroupSettings, *, dead_letters: bool) -> DeliverySettings:
@@ -20,6 +22,7 @@ def delivery_settings(settings: GroupSettings, *, dead_letters: bool) -> Deliver
     Args:
         dead_letters: whether ``share.version`` allows dead letters.
     """
+    letters = dead_letters and bool(settings.errors_deadletterqueue_topic_name)
     return DeliverySettings(
         lock_ms=settings.record_lock_duration_ms,
         delivery_count_limit=settings.delivery_count_limit,
@@ -29,7 +32,18 @@ def delivery_settings(settings: GroupSettings, *, dead_letters: bool) -> Deliver
         key_max=settings.ordering_key_max_in_flight if settings.ordering == BY_KEY else 0,
         blocks=settings.ordering_on_failure == BLOCK,
         back_off=_back_off(settings),
-        dead_letters=dead_letters and bool(settings.errors_deadletterqueue_topic_name),
+        dead_letters=letters,
+        expiry=_expiry(settings, letters=letters),
+    )
+
+
+def _expiry(settings: GroupSettings, *, letters: bool) -> Expiry | None:
+    if not settings.record_expiry_ms and not settings.record_expiry_header_enable:
+        return None
+    return Expiry(
+        after_ms=settings.record_expiry_ms,
+        by_header=settings.record_expiry_header_enable,
+        letters=letters and settings.record_expiry_action == DEAD_LETTER,
     )
 
 

@@ -23,6 +23,7 @@ from typing import Final, NamedTuple
 
 from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.authorization.resources import Operation
+from sharegroup.broker.delivery.expiring import Read, archive_expired
 from sharegroup.broker.delivery.found_batches import (
     HEADERS_ALONE_MIN,
     FoundBatches,
@@ -96,6 +97,8 @@ class _Ready(NamedTuple):
     end_offset: int
     committed: bool
     """The group reads committed."""
+    expires: bool
+    """Records of the group may expire."""
 
 
 class _Share(NamedTuple):
@@ -228,7 +231,8 @@ class ShareFetching:
             if offset < end and room:
                 led.passed_by |= led.fetching
                 if not led.fetching:
-                    ready.append(_Ready(key, led, offset, end, committed))
+                    expires = settings.expiry is not None
+                    ready.append(_Ready(key, led, offset, end, committed, expires))
         return ready
 
     async def _led(self, wish: FetchWish) -> list[LedSharePartition | KafkaError]:
@@ -293,11 +297,7 @@ class ShareFetching:
             if not found:
                 return None
             aborted = await _aborted(ready, found)
-            if led.core.order.needs_keys:
-                await load_keys(
-                    led.core.order, found.data, found.walk, self._parts.unpacking,
-                    fetch_offset=ready.offset, aborted=aborted,
-                )  # fmt: skip
+            await self._look_at_records(ready, found, aborted)
             settings = self._parts.share_partitions.delivery_settings(wish.group_id)
             if not self._may_acquire(wish, led):
                 return None
@@ -335,6 +335,20 @@ class ShareFetching:
             records = self._acquired_records(led, found, ranges)
         ordered = led.core.order.needs_keys
         return FetchedAnswer(records=records, acquired=ranges, ordered=ordered)
+
+    async def _look_at_records(
+        self, ready: _Ready, found: FoundBatches, aborted: Sequence[tuple[int, int]]
+    ) -> None:
+        """Load keys for a group with order per key, and archive what has expired."""
+        led = ready.led
+        if led.core.order.needs_keys:
+            await load_keys(
+                led.core.order, found.data, found.walk, self._parts.unpacking,
+                fetch_offset=ready.offset, aborted=aborted,
+            )  # fmt: skip
+        if ready.expires:
+            read = Read(found.data, found.walk, aborted, ready.offset)
+            await archive_expired(self._parts, led, read)
 
     def _acquired_records(
         self, led: LedSharePartition, found: FoundBatches, ranges: Sequence[AcquiredRange]
@@ -434,9 +448,9 @@ def _ends_wait(wish: FetchWish, fetched: Fetched) -> bool:
 
 
 def _needs_bytes(ready: _Ready) -> bool:
-    """Whether batches must be read as bytes: order per key looks at the records, and a group that
-    reads committed at the control batches."""
-    return ready.committed or ready.led.core.order.needs_keys
+    """Whether batches must be read as bytes: order per key and expiry look at the records, and a
+    group that reads committed at the control batches."""
+    return ready.committed or ready.expires or ready.led.core.order.needs_keys
 
 
 async def _aborted(ready: _Ready, found: FoundBatches) -> Sequence[tuple[int, int]]:

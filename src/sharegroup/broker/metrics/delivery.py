@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from sharegroup.broker.delivery.expiring import UNREADABLE
 from sharegroup.broker.hot_path_counters import ACK_TYPES, GroupMeter, RecordMeter
 from sharegroup.broker.metrics.metric import Sample, Summed
 from sharegroup.broker.metrics.table import Labels, Scrape, Source, Table
@@ -85,7 +86,8 @@ BY_GROUP_AND_TOPIC.counter(
     "Records given up: nobody gets them any more, and nobody has accepted them. By reason: "
     "delivery-limit (delivered share.delivery.count.limit times), rejected, damaged, deleted (by "
     "retention or DeleteRecords before they were done), retention-cap (the same, though the topic "
-    "names the group in share.retention.groups), purged (by an operator). Group other as above.",
+    "names the group in share.retention.groups), purged (by an operator), expired "
+    "(share.record.expiry.…). Group other as above.",
     _archived,
     labels=("reason",),
     unit="records",
@@ -117,6 +119,15 @@ LETTERS.counter(
     lambda scrape: scrape.by_label("decisions_by_hand"),
     labels=("type",),
     unit="records",
+)
+LETTERS.counter(
+    "sharegroup_expiry_headers_unreadable",
+    "Records about to be delivered whose header sharegroup.expires.at says no time, by group; "
+    "again each time.",
+    lambda scrape: scrape.by_label(UNREADABLE),
+    labels=("group",),
+    unit="records",
+    kafka="none",
 )
 LETTERS.counter(
     "sharegroup_dead_letters",

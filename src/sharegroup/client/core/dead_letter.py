@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from sharegroup.client.core.record import Headers
 from sharegroup.model.ids import TopicPartition
+from sharegroup.model.record_headers import EXPIRES_AT
 
 HEADER_PREFIX: Final = "__dlq.errors."
 REDRIVEN: Final = "sharegroup.redriven"
@@ -208,11 +209,13 @@ class LetterReader:
 
 
 def redriven_headers(headers: Headers) -> Headers:
-    """The headers of a record that is redriven: its own, and the count."""
+    """The headers of a record that is redriven: its own, and the count. It does not expire again:
+    whoever redrives it wants it handled."""
     times = 0
-    kept = [header for header in headers if header[0] != REDRIVEN]
+    kept = [header for header in headers if header[0] not in (REDRIVEN, EXPIRES_AT)]
     if len(kept) < len(headers):
-        times = max(_number(data) or 0 for name, data in headers if name == REDRIVEN)
+        counts = (_number(data) or 0 for name, data in headers if name == REDRIVEN)
+        times = max(counts, default=0)
     return [*kept, (REDRIVEN, str(times + 1).encode())]
 
 

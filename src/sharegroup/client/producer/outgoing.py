@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple, TypeAlias
 
+from sharegroup.model.record_headers import EXPIRES_AT
 from sharegroup.records.message_ids import MESSAGE_ID
 
 Headers = list[tuple[str, bytes | None]]
+
+ExpiresAt: TypeAlias = datetime | int | None
+"""A time with its zone, or milliseconds since 1970."""
 
 RECORD_OVERHEAD_BYTES: Final = 24
 """What a record costs besides its key, value and headers: an upper bound, from Kafka's class
@@ -15,6 +20,9 @@ DefaultRecord.
 """
 _HEADER_OVERHEAD_BYTES: Final = 10
 _TIMESTAMP_MAX_MS: Final = 2**63 - 1
+_TIME_MAX_MS: Final = 10**18 - 1
+"""A header says times in at most 18 digits."""
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
 class OutgoingRecord(NamedTuple):
@@ -37,8 +45,13 @@ def outgoing_record(
     partition: int | None,
     timestamp_ms: int | None,
     message_id: bytes | str | None = None,
+    expires_at: ExpiresAt = None,
 ) -> OutgoingRecord:
-    """The record; text is encoded as UTF-8. ``message_id`` becomes its last header.
+    """The record; text is encoded as UTF-8.
+
+    Args:
+        message_id: what tells its message apart; a header after ``headers`` says so.
+        expires_at: when it is worthless; its last header says so.
 
     Raises:
         TypeError: an argument has the wrong type; the text says which, and what to write.
@@ -54,10 +67,13 @@ def outgoing_record(
         _check_numbers(partition, timestamp_ms)
     size = RECORD_OVERHEAD_BYTES + (len(key) if key else 0) + (len(value) if value else 0)
     pairs: Headers = []
-    if message_id is not None:
-        headers = [*_checked_headers(headers), (MESSAGE_ID, _checked_id(message_id))]
     if headers != ():
         pairs = _checked_headers(headers)
+    if message_id is not None:
+        pairs.append((MESSAGE_ID, _checked_id(message_id)))
+    if expires_at is not None:
+        pairs.append((EXPIRES_AT, str(_milliseconds("expires_at", expires_at)).encode()))
+    if pairs:
         size += sum(len(n.encode()) + len(v or b"") + _HEADER_OVERHEAD_BYTES for n, v in pairs)
     return OutgoingRecord(topic, key, value, pairs, partition, timestamp_ms, size)
 
@@ -100,6 +116,21 @@ def _check_numbers(partition: object, timestamp_ms: object) -> None:
         )
     if not 0 <= timestamp_ms <= _TIMESTAMP_MAX_MS:
         raise ValueError(f"timestamp_ms is {timestamp_ms}: write milliseconds since 1970")
+
+
+def _milliseconds(name: str, given: object) -> int:
+    """A time as milliseconds since 1970."""
+    if isinstance(given, datetime):
+        if given.tzinfo is None:
+            raise ValueError(f"{name} is {given}: write its time zone, as in datetime.now(UTC)")
+        given = (given - _EPOCH) // timedelta(milliseconds=1)
+    if not isinstance(given, int):
+        raise TypeError(
+            f"{name} is {_shown(given)}: write a datetime, or whole milliseconds since 1970, an int"
+        )
+    if not 0 <= given <= _TIME_MAX_MS:
+        raise ValueError(f"{name} is {given}: write milliseconds since 1970")
+    return given
 
 
 def _checked_headers(headers: object) -> Headers:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Self, Unpack
 
@@ -131,6 +132,7 @@ class Producer:
         partition: int | None = None,
         timestamp_ms: int | None = None,
         message_id: bytes | str | None = None,
+        expires_at: datetime | int | None = None,
     ) -> Delivery:
         """Send one record. Await the returned delivery: the record is then durable::
 
@@ -148,6 +150,10 @@ class Producer:
         A topic with ``deduplication.window.ms`` appends only the first record of a ``message_id``
         in each partition. The delivery of a later one says where the first is, and ``repeated``.
 
+        ``expires_at`` is when the record is worthless, a datetime with its time zone or
+        milliseconds since 1970: it stands in the header ``sharegroup.expires.at``, which share
+        groups with ``share.record.expiry.header.enable`` obey.
+
         Raises:
             TypeError, ValueError: not a record; the text says what to write.
             MessageTooLarge: the record alone is larger than a request may be.
@@ -164,7 +170,7 @@ class Producer:
         """
         self._sending.check_may_send()
         record = self._sending.outgoing(
-            topic, value, key, headers, partition, timestamp_ms, message_id
+            topic, value, key, headers, partition, timestamp_ms, message_id, expires_at
         )
         return self._buffer.hand_over(record, waits=False)
 
@@ -178,6 +184,7 @@ class Producer:
         partition: int | None = None,
         timestamp_ms: int | None = None,
         message_id: bytes | str | None = None,
+        expires_at: datetime | int | None = None,
     ) -> RecordMetadata:
         """The same as ``await producer.send(...)``."""
         return await self.send(
@@ -188,6 +195,7 @@ class Producer:
             partition=partition,
             timestamp_ms=timestamp_ms,
             message_id=message_id,
+            expires_at=expires_at,
         )
 
     async def enqueue(
@@ -200,6 +208,7 @@ class Producer:
         partition: int | None = None,
         timestamp_ms: int | None = None,
         message_id: bytes | str | None = None,
+        expires_at: datetime | int | None = None,
     ) -> Delivery:
         """Put one record into the buffer, waiting while it is full: the way to send many records.
         The record is **not** durable when this returns: await the delivery, or :meth:`flush`.
@@ -208,7 +217,7 @@ class Producer:
         and its delivery, for errors known when the record enters the buffer.
         """
         record = self._sending.outgoing(
-            topic, value, key, headers, partition, timestamp_ms, message_id
+            topic, value, key, headers, partition, timestamp_ms, message_id, expires_at
         )
         self._sending.check_may_send()
         delivery = self._buffer.hand_over(record, waits=True)

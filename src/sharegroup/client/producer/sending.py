@@ -11,7 +11,7 @@ from sharegroup.client.core.committed_offsets import OffsetAndMetadata, as_commi
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.producer.delivery import Delivery
 from sharegroup.client.producer.life import ProducerLife
-from sharegroup.client.producer.outgoing import OutgoingRecord, outgoing_record
+from sharegroup.client.producer.outgoing import ExpiresAt, OutgoingRecord, outgoing_record
 from sharegroup.client.producer.parts import ProducerParts
 from sharegroup.client.producer.transaction_block import Transaction
 from sharegroup.model.errors import MessageTooLarge
@@ -38,14 +38,17 @@ class Sending:
         headers: Sequence[tuple[str, bytes | None]],
         partition: int | None,
         timestamp_ms: int | None,
-        message_id: bytes | str | None = None,
+        message_id: bytes | str | None,
+        expires_at: ExpiresAt,
     ) -> OutgoingRecord:
         """Check the arguments of ``Producer.send``. Any thread may call it.
 
         Raises:
             TypeError, ValueError, MessageTooLarge: as ``Producer.send``.
         """
-        record = outgoing_record(topic, value, key, headers, partition, timestamp_ms, message_id)
+        record = outgoing_record(
+            topic, value, key, headers, partition, timestamp_ms, message_id, expires_at
+        )
         if record.size > self._size_max:
             raise MessageTooLarge(
                 f"the record has {record.size} bytes, and at most {self._size_max} are sent: "

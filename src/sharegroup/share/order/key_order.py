@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import chain, compress
+from itertools import chain
 from typing import Final
 
 from sharegroup.model.dead_records import Cause
@@ -43,6 +43,7 @@ from sharegroup.share.acquire import Request
 from sharegroup.share.applying import AnsweredPiece, apply, types_of
 from sharegroup.share.archived import Archived
 from sharegroup.share.by_hand import Decided, Hand
+from sharegroup.share.expiry import expire, letters_of, overlaps
 from sharegroup.share.locks import Lock
 from sharegroup.share.lost_records import discard, lose
 from sharegroup.share.offset_codes import DOUBLED, ODD, combined, distinct, marked_runs
@@ -58,13 +59,14 @@ from sharegroup.share.order.offsets_by_verb import (
 )
 from sharegroup.share.order.order_violations import Disorder
 from sharegroup.share.order.pace import Pace
+from sharegroup.share.order.restored import unfinished
 from sharegroup.share.pauses import Pauses
 from sharegroup.share.ranges import AcquiredRange, LogRead, add_runs, apart, ranges_of
 from sharegroup.share.record_state import ACQUIRED, AVAILABLE, DELAYED, RecordState, Verb
 from sharegroup.share.release import put_off, regions
 from sharegroup.share.resting import end_rest, rest
 from sharegroup.share.settings import DeliverySettings
-from sharegroup.share.spans import ABSENT, Status, as_spans
+from sharegroup.share.spans import Status, as_spans
 from sharegroup.share.state_changes import Changes, StateChange
 from sharegroup.share.stretches import Stretch, recoded
 from sharegroup.share.stretches import clipped as cut_out
@@ -146,8 +148,8 @@ class KeyOrder:
             return
         skipped = bisect_left(offsets, since)
         offsets, hashes = offsets[skipped:], hashes[skipped:]
-        if since < window.end:  # durable state was restored: these offsets have states already
-            offsets, hashes = self._known(offsets, hashes, min(end, window.end) - 1)
+        if since < window.end:  # these offsets have states already
+            offsets, hashes = unfinished(window, since, offsets, hashes, min(end, window.end) - 1)
         known = min(end, window.end) - 1
         if window.end < end:
             new = offsets[bisect_left(offsets, window.end) :]
@@ -160,23 +162,6 @@ class KeyOrder:
                 for offset in range(span.first, span.last + 1):
                     queues.rest(offset)
         window.pass_terminal()
-
-    def _known(
-        self, offsets: Sequence[int], hashes: Sequence[int], last: int
-    ) -> tuple[Sequence[int], Sequence[int]]:
-        """The records to load after durable state was restored, and their hashes: of the offsets up
-        to ``last``, which have a state, only available and resting ones; all later ones. Such
-        offsets up to ``last`` that have no record are archived."""
-        since = self._queues.end
-        inside = bisect_left(offsets, last + 1)
-        free = bytearray(last - since + 1)
-        for first, until, *_ in unheld(self._window, since, last):
-            free[first - since : until - since + 1] = b"\1" * (until - first + 1)
-        kept = bytes(free[offset - since] for offset in offsets[:inside])
-        kept += b"\1" * (len(offsets) - inside)
-        holes = [s for s in as_spans(offsets[:inside], since, last) if s.delivery_count == ABSENT]
-        discard(self._window, [(hole.first, hole.last) for hole in holes])
-        return [*compress(offsets, kept)], [*compress(hashes, kept)]
 
     def take(
         self, fetched: LogRead, request: Request, settings: DeliverySettings
@@ -292,7 +277,7 @@ class KeyOrder:
         apply(window, pieces, member_id, now_ms + settings.lock_ms, changes)
         asked = [(one.first, one.last, one.pause_ms) for one in answers if one.pause_ms is not None]
         delayed = self._rest(said[Verb.RELEASE], stuck, now_ms, settings, asked)
-        change = changes.settled(window)
+        change = self._settled(changes)
         self._blocked.failed(stuck.intersection(said[Verb.RELEASE]))
         if late and change is None:
             raise InvalidRecordState(f"{late} records are not acquired by the member.")
@@ -385,7 +370,7 @@ class KeyOrder:
         for member_id in {lock.member_id for lock in ended}:
             if not window.locks.of_member(member_id):
                 self._queues.forget_member(member_id)
-        change = changes.settled(window)
+        change = self._settled(changes)
         return change and change._replace(delayed=delayed)
 
     def come_due(self, pauses: list[Lock], now_ms: int) -> None:
@@ -430,9 +415,7 @@ class KeyOrder:
         else:
             queues.finish(range(first, min(last + 1, queues.end)))
             apply(window, [hand.answered(pieces)], "", 0, changes)
-        change = changes.settled(window)
-        if window.start > queues.end:
-            queues.move_start(window.start)
+        change = self._settled(changes)
         return hand.done(change, last + 1)
 
     def _release_by_hand(self, pieces: list[Stretch], hand: Hand, changes: Changes) -> None:
@@ -450,8 +433,30 @@ class KeyOrder:
         for offset in kept_back:
             self._queues.let_go(offset)
 
+    def _settled(self, changes: Changes) -> StateChange | None:
+        change = changes.settled(self._window)
+        if self._window.start > self._queues.end:  # past records that an operator has finished
+            self._queues.move_start(self._window.start)
+        return change
+
     def widened(self, first: int) -> None:
         """Nothing: the keys of these records are loaded later, as after a restart."""
+
+    def expire(
+        self, fetched: LogRead, ranges: Sequence[tuple[int, int]], settings: DeliverySettings
+    ) -> StateChange | None:
+        """As in :class:`Order`, of the records that are loaded. Their keys go on."""
+        self.configure(settings)
+        window, queues = self._window, self._queues
+        loaded = [*overlaps([(window.start, queues.end - 1)], ranges)]
+        if not loaded:
+            return None
+        free = [(one.first, one.last) for one in unheld(window, loaded[0][0], loaded[-1][1])]
+        for first, last in overlaps(free, loaded):
+            queues.finish(range(first, last + 1))
+        changes = Changes(self._archived, letters_of(settings))
+        expire(window, loaded, changes)
+        return self._settled(changes)
 
     def lost(self, first: int, last: int) -> None:
         """As in :class:`Order`."""

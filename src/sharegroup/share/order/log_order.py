@@ -15,6 +15,7 @@ from sharegroup.share.acquire import Request
 from sharegroup.share.applying import apply, held_pieces
 from sharegroup.share.archived import Archived
 from sharegroup.share.by_hand import Decided, Hand
+from sharegroup.share.expiry import expire, letters_of, new_spans
 from sharegroup.share.locks import Lock
 from sharegroup.share.lost_records import GONE, discard, lose
 from sharegroup.share.offset_codes import runs
@@ -183,6 +184,20 @@ class LogOrder:
     def widened(self, first: int) -> None:
         """As in :class:`Order`."""
         self._free.offer([(first, self._window.end - 1)])
+
+    def expire(
+        self, fetched: LogRead, ranges: Sequence[tuple[int, int]], settings: DeliverySettings
+    ) -> StateChange | None:
+        """As in :class:`Order`. New records before an expired one come into the window, and are
+        available."""
+        window = self._window
+        spans = new_spans(window, fetched, ranges, _room(window, settings))
+        if spans:
+            window.extend(spans)
+        changes = Changes(self._archived, letters_of(settings))
+        expire(window, ranges, changes)
+        self._free.offer([(one.first, one.last) for one in spans if one.state is AVAILABLE])
+        return self._settled(changes)
 
     def lost(self, first: int, last: int) -> None:
         """As in :class:`Order`."""

@@ -115,6 +115,12 @@ class Order(Protocol):
 
     # -- finished ---------------------------------------------------------------------------
 
+    def expire(
+        self, fetched: LogRead, ranges: Sequence[tuple[int, int]], settings: DeliverySettings
+    ) -> StateChange | None:
+        """Archive the records in ``ranges`` that nobody holds: they have expired. ``ranges`` lie in
+        the ``fetched`` batches, ascending and disjoint."""
+
     def lost(self, first: int, last: int) -> None:
         """Archive offsets ``first`` … ``last``, which the log has lost; ``first`` is at most
         :attr:`loaded_end`. Acquired records stay acquired: their holder has read them."""

@@ -13,7 +13,7 @@ from sharegroup.broker.configs.topic import describe_topic_configs
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.time_slices import sliced
-from sharegroup.groups.config import describe_group_configs
+from sharegroup.groups.config_description import describe_group_configs
 from sharegroup.model.config import ConfigEntry, ConfigSource, ConfigType
 from sharegroup.model.errors import InvalidRequest, KafkaError, UnknownTopicOrPartition
 from sharegroup.wire.messages.describe_configs import (

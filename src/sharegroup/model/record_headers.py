@@ -1,0 +1,9 @@
+"""Names of record headers that the broker obeys."""
+
+from __future__ import annotations
+
+from typing import Final
+
+EXPIRES_AT: Final = "sharegroup.expires.at"
+"""When the record is worthless, in milliseconds since 1970, as decimal digits. KIP-1277 has no
+header for that; RabbitMQ calls it ``expiration``."""
