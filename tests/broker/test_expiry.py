@@ -226,6 +226,40 @@ def test_what_a_member_holds_is_its_own() -> None:
     run_with(broker(), scenario)
 
 
+def test_decisions_by_hand_and_a_pause(tmp_path: Path) -> None:
+    """A paused group expires nothing, what is extended neither; what is released by hand does, and
+    a purge passes it by."""
+    at = TopicPartition(TOPIC, 0)
+
+    async def scenario(_broker: Broker, port: int) -> None:
+        bootstrap = f"127.0.0.1:{port}"
+        await prepare(bootstrap)
+        async with Admin(bootstrap) as admin, consumer_of(bootstrap) as consumer:
+            await produce(bootstrap, ["0", "1"], expires_at=1_000)
+            await polled(consumer, 2)
+            await admin.alter_configs("group", GROUP, {"share.paused": "true", **BY_HEADER})
+            assert (await admin.extend_records(GROUP, at, 0, extend_ms=HOUR_S * 1000)).held == 1
+            assert (await admin.release_records(GROUP, at, 1)).held == 1
+            async with consumer_of(bootstrap) as other:
+                assert not await other.poll(timeout_ms=200)
+                told = (await admin.describe_record_states(GROUP))[at].ranges
+                assert [one.reason for one in told] == [None, None], "nothing expires"
+                await admin.alter_configs("group", GROUP, {"share.paused": "false"})
+                await produce(bootstrap, ["2"])
+                (record,) = await polled(other, 1)
+                assert record.value == b"2"
+            told = (await admin.describe_record_states(GROUP))[at].ranges
+            assert [one.reason for one in told] == [None, "expired", None]
+            await admin.archive_records(GROUP, at, 0, 2)
+            assert await archived(bootstrap) == [
+                (0, 0, "rejected"),
+                (1, 1, "expired"),
+                (2, 2, "rejected"),
+            ]
+
+    run(tmp_path, scenario)
+
+
 def test_a_header_that_says_no_time_is_counted_and_expires_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

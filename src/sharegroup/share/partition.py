@@ -355,12 +355,13 @@ class SharePartition:
         before :meth:`acquire` with the same read, whose arguments the others are. ``ranges`` lie
         in the batches, ascending and disjoint.
 
-        Records past the window's end are archived as far as the window may grow.
+        Records past the window's end are archived as far as the window may grow. Of a paused group
+        nothing expires.
 
         Raises:
             ValueError: ``batches`` are out of order.
         """
-        if not ranges or fetch_offset > self.order.loaded_end:
+        if not ranges or settings.paused or fetch_offset > self.order.loaded_end:
             return None
         return self.order.expire(LogRead(fetch_offset, batches, aborted), ranges, settings)
 
