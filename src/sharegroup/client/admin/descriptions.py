@@ -204,9 +204,9 @@ class RecordRange:
         blocked: whether they are available, but wait for an operator
             (``share.ordering.on.failure=block``).
         archiving: whether they are archived, but their dead letter is not written yet.
-        reason: why they were archived: delivery-limit, rejected, damaged, deleted, retention-cap;
-            what their consumer said of them, while they are archiving; None for other states, and
-            if the broker does not know (any more).
+        reason: why they were archived: delivery-limit, rejected, expired, damaged, deleted,
+            retention-cap, purged; what their consumer said of them, while they are archiving; None
+            for other states, and if the broker does not know (any more).
     """
 
     first: int

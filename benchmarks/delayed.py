@@ -1,0 +1,129 @@
+"""Records that rest: what 100,000 and 1,000,000 of them cost a group, in memory, at a restart, and
+the drain of fresh records beside them.
+
+Our client reads all records of a topic, 100 B in 4 partitions, and gives each back for an hour
+(``release(record, delay_ms=…)``). Memory is what the server has more than before: the pauses, and
+the state that was read on the way. The restart is after kill -9, from the start of the process
+until the group's state tells of all records that rest. Then 300,000 fresh records come into the
+same partitions, and Java's ShareConsumerPerformance drains them; the rate is compared with that of
+a group in which nothing rests.
+
+Apache Kafka lets no records rest. One round at most: it gives back 1.1 M records.
+
+Not in the registry until it was run once: a row of the table must have a sample.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Final
+
+from benchmarks.benchmark import Bench, Benchmark, Row
+from sharegroup import Admin, ShareConsumer
+from sharegroup.share.record_state import RecordState
+
+RESTING: Final = (100_000, 1_000_000)
+FRESH: Final = 300_000
+RECORD_BYTES, PARTITIONS = 100, 4
+PAUSE_MS: Final = 3_600_000
+READY_SECONDS: Final = 300
+MIB: Final = 1 << 20
+
+
+def run(bench: Bench) -> dict[str, float]:
+    """Measures our broker only."""
+    if bench.server.name != "sharegroup":
+        return {}
+    bench.server.prepare()
+    bench.server.start()
+    fresh = bench.scale.records(FRESH)
+    alone = bench.new_topic(PARTITIONS)
+    bench.tools.produce(alone, fresh, record_bytes=RECORD_BYTES)
+    free = bench.tools.share_drain(alone, bench.new_group(), fresh).records_per_second
+    found: dict[str, float] = {}
+    for resting in RESTING:
+        found |= measured(bench, resting, fresh, free)
+    return found
+
+
+def measured(bench: Bench, resting: int, fresh: int, free: float) -> dict[str, float]:
+    """The rows of so many records that rest; ``free`` is the rate where nothing rests."""
+    records = bench.scale.records(resting)
+    topic, group = bench.new_topic(PARTITIONS), bench.new_group()
+    bench.tools.produce(topic, records, record_bytes=RECORD_BYTES)
+    before = bench.server.usage().memory_bytes
+    asyncio.run(give_back(bench.bootstrap, topic, group, records))
+    memory = bench.server.usage().memory_bytes - before
+    bench.server.kill()
+    began = time.perf_counter()
+    bench.server.start_and_probe()
+    asyncio.run(until_known(bench.bootstrap, group, records))
+    restart = time.perf_counter() - began
+    bench.tools.produce(topic, fresh, record_bytes=RECORD_BYTES)
+    beside = bench.tools.share_drain(topic, group, fresh).records_per_second
+    bench.admin.delete_topic(topic)
+    return {
+        f"delayed-{resting}-memory": memory / MIB,
+        f"delayed-{resting}-restart": restart,
+        f"delayed-{resting}-share": beside / free,
+    }
+
+
+async def give_back(bootstrap: str, topic: str, group: str, records: int) -> None:
+    """Release so many records for an hour, durably."""
+    async with ShareConsumer(
+        topic, group_id=group, bootstrap_servers=bootstrap, acknowledgement_mode="explicit"
+    ) as consumer:
+        released = 0
+        while released < records:
+            found = await consumer.poll()
+            consumer.release(*found, delay_ms=PAUSE_MS)
+            released += len(found)
+            for error in (await consumer.commit()).values():
+                if error is not None:
+                    raise error
+
+
+async def until_known(bootstrap: str, group: str, records: int) -> None:
+    """Return when the broker tells of so many records that rest."""
+    async with asyncio.timeout(READY_SECONDS), Admin(bootstrap) as admin:
+        while await resting_in(admin, group) < records:
+            pass
+
+
+async def resting_in(admin: Admin, group: str) -> int:
+    """How many records of the group rest. A broker that has not loaded a share partition since its
+    start shows them as available: nobody had to know when they are due."""
+    told = await admin.describe_record_states(group)
+    free = (RecordState.AVAILABLE, RecordState.DELAYED)
+    return sum(
+        one.last - one.first + 1
+        for partition in told.values()
+        for one in partition.ranges
+        if one.state in free and one.delivery_count
+    )
+
+
+def rows(resting: int) -> tuple[Row, ...]:
+    title = f"{resting:,} delayed records"
+    return (
+        Row(key=f"delayed-{resting}-memory", title=f"{title}: memory", unit="MiB"),
+        Row(key=f"delayed-{resting}-restart", title=f"{title}: start after kill -9", unit="s"),
+        Row(
+            key=f"delayed-{resting}-share",
+            title=f"{title}: drain of fresh records beside them ÷ without",
+            unit="×",
+            higher_is_better=True,
+            target="≥ 0.9",
+        ),
+    )
+
+
+BENCHMARK = Benchmark(
+    name="delayed",
+    rows=(*rows(RESTING[0]), *rows(RESTING[1])),
+    run=run,
+    fresh_server=True,
+    rounds_max=1,
+)
