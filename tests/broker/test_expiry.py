@@ -300,6 +300,43 @@ def test_very_many_expired_records_do_not_stop_at_the_limit_of_locks() -> None:
     run_with(broker(), scenario)
 
 
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_the_rest_of_a_batch_that_fills_the_window_expires_as_well(compression: str) -> None:
+    """A batch is given whole, also over the limit of locks: what has expired in it is left out."""
+
+    async def scenario(kafka: LocalBroker) -> None:
+        await prepare(kafka.bootstrap, **BY_HEADER, **{"share.partition.max.record.locks": 100})
+        async with Producer(kafka.bootstrap, compression=compression, linger_ms=50) as producer:
+            for number in range(400):
+                gone = None if number % 7 else 1
+                await producer.enqueue(TOPIC, str(number), expires_at=gone)
+        async with consumer_of(kafka.bootstrap) as consumer:
+            seen: list[int] = []
+            while len(seen) < 342:
+                records = await consumer.poll()
+                seen += [int(one.value or b"") for one in records]
+                consumer.accept(*records)
+                await consumer.commit()
+            assert seen == [number for number in range(400) if number % 7]
+            assert not await consumer.poll(timeout_ms=200)
+        assert kafka.group(GROUP)[TOPIC, 0].start_offset == 400
+
+    run_with(broker(), scenario)
+
+
+def test_what_may_be_acquired_ends_before_what_is_left() -> None:
+    bounds = [(0, 4), (5, 9), (12, 14)]
+    assert [list(expiring.bounds_before(bounds, end)) for end in (0, 1, 5, 8, 11, 13, 15)] == [
+        [],
+        [(0, 0)],
+        [(0, 4)],
+        [(0, 4), (5, 7)],
+        [(0, 4), (5, 9)],
+        [(0, 4), (5, 9), (12, 12)],
+        bounds,
+    ]
+
+
 def test_large_batches_are_unpacked_in_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expiring, "UNPACKED_ON_LOOP_BYTES_MAX", 100)
 

@@ -9,8 +9,10 @@ small when unpacked are looked at once, others in the thread for unpacking
 from __future__ import annotations
 
 import logging
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from sharegroup.broker.delivery.parts import DeliveryParts
@@ -54,22 +56,25 @@ class _TooLarge(Exception):
     """The batches unpack to too many bytes for the loop's thread."""
 
 
-async def archive_expired(parts: DeliveryParts, led: LedSharePartition, read: Read) -> None:
+async def archive_expired(
+    parts: DeliveryParts, led: LedSharePartition, read: Read
+) -> Sequence[tuple[int, int]]:
     """Archive, durably, what has expired of the batches that were read. The caller has the fetch
-    lock.
+    lock. Returns the bounds of what may be acquired: all batches, or up to the first expired record
+    for which the window has no room yet.
 
     Raises:
         KafkaError: the change could not be written.
     """
     expiry = parts.share_partitions.delivery_settings(led.key.group_id).expiry
     if expiry is None:
-        return
+        return read.batches.bounds
     rules = rules_of(expiry, parts.clock.wall_ms())
     found = await find_expired(read, rules, parts.unpacking)
     if found.unreadable:
         _say_unreadable(parts, led, found.unreadable)
     if not found.ranges or led.fenced:
-        return
+        return read.batches.bounds
     change = led.core.expire(
         found.ranges,
         read.batches.bounds,
@@ -80,6 +85,17 @@ async def archive_expired(parts: DeliveryParts, led: LedSharePartition, read: Re
     if change is not None:
         parts.share_partitions.schedule(led)
         await parts.share_partitions.persist([(led, change)])
+    end = led.core.order.loaded_end
+    left = next((max(first, end) for first, last in found.ranges if last >= end), None)
+    return read.batches.bounds if left is None else bounds_before(read.batches.bounds, left)
+
+
+def bounds_before(bounds: Sequence[tuple[int, int]], end: int) -> Sequence[tuple[int, int]]:
+    """The part of these batches below the offset ``end``; the last one may end earlier."""
+    at = bisect_left(bounds, end, key=itemgetter(1))
+    if at == len(bounds) or bounds[at][0] >= end:
+        return bounds[:at]
+    return [*bounds[:at], (bounds[at][0], end - 1)]
 
 
 def rules_of(expiry: Expiry, now_ms: int) -> Rules:

@@ -297,13 +297,13 @@ class ShareFetching:
             if not found:
                 return None
             aborted = await _aborted(ready, found)
-            await self._look_at_records(ready, found, aborted)
+            bounds = await self._look_at_records(ready, found, aborted)
             settings = self._parts.share_partitions.delivery_settings(wish.group_id)
             if not self._may_acquire(wish, led):
                 return None
             acquisition = led.core.acquire(
                 wish.member_id,
-                found.walk.bounds,
+                bounds,
                 fetch_offset=ready.offset,
                 records_max=share.records_max,
                 batch_size=wish.batch_size,
@@ -338,17 +338,19 @@ class ShareFetching:
 
     async def _look_at_records(
         self, ready: _Ready, found: FoundBatches, aborted: Sequence[tuple[int, int]]
-    ) -> None:
-        """Load keys for a group with order per key, and archive what has expired."""
+    ) -> Sequence[tuple[int, int]]:
+        """Load keys for a group with order per key, and archive what has expired. Returns the
+        bounds of the batches that may be acquired."""
         led = ready.led
         if led.core.order.needs_keys:
             await load_keys(
                 led.core.order, found.data, found.walk, self._parts.unpacking,
                 fetch_offset=ready.offset, aborted=aborted,
             )  # fmt: skip
-        if ready.expires:
-            read = Read(found.data, found.walk, aborted, ready.offset)
-            await archive_expired(self._parts, led, read)
+        if not ready.expires:
+            return found.walk.bounds
+        read = Read(found.data, found.walk, aborted, ready.offset)
+        return await archive_expired(self._parts, led, read)
 
     def _acquired_records(
         self, led: LedSharePartition, found: FoundBatches, ranges: Sequence[AcquiredRange]
