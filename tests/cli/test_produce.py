@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 
 import pytest
 
+from sharegroup.model.record_headers import EXPIRES_AT
 from tests.cli.command import IDLE_SECONDS, SECONDS, Commands, finish
 
 pytestmark = pytest.mark.process
@@ -68,6 +70,19 @@ def test_a_wrong_line_ends_it_after_the_lines_before(commands: Commands, topic: 
     assert done.stderr == "sharegroup: line 3 has no field 'k'\n"
     assert done.json["sent"] == 2
     assert values(commands, topic) == ['{"k": 1}', '{"k": 2}']
+
+
+def test_records_say_when_they_are_worthless(commands: Commands, topic: str) -> None:
+    before_ms = time.time_ns() // 1_000_000
+    commands.ok("produce", topic, "--expires-in", "10m", "-H", "a=b", stdin="x\n")
+    read = commands.ok("consume", topic, "-g", topic, "--from-beginning", "-n", "1", "--json")
+    headers = dict(read.json_lines[0]["headers"])
+    assert headers["a"] == "b"
+    assert 0 <= int(headers[EXPIRES_AT]) - before_ms - 600_000 <= SECONDS * 1000
+
+    done = commands.run("produce", topic, "--expires-in", "soon", stdin="x\n")
+    assert done.status == 2
+    assert "--expires-in is 'soon': write a duration, as in 90s, 15m, 12h, 2d" in done.stderr
 
 
 @pytest.mark.parametrize(
