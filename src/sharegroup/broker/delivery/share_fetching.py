@@ -297,7 +297,9 @@ class ShareFetching:
             if not found:
                 return None
             aborted = await _aborted(ready, found)
-            bounds = await self._look_at_records(ready, found, aborted)
+            bounds: Sequence[tuple[int, int]] = found.walk.bounds
+            if ready.expires or led.core.order.needs_keys:
+                bounds = await self._look_at_records(ready, found, aborted)
             settings = self._parts.share_partitions.delivery_settings(wish.group_id)
             if not self._may_acquire(wish, led):
                 return None
