@@ -178,10 +178,10 @@ class NaivePartition:
         extend_ms: int,
     ) -> tuple[int, int]:
         """How many records an operator's decision is about, and how many of them were held."""
-        end = self.end
-        for offset in range(end, last + 1) if kind in (GAP, ACCEPT, REJECT) else ():
+        known = max(self.end, max(self.batches, default=-1) + 1)
+        for offset in range(self.end, last + 1) if kind in (GAP, ACCEPT, REJECT) else ():
             self.records[offset] = Record()
-            self.batches[offset] = (end, last)
+            self.batches.setdefault(offset, (known, last))
         found = held = 0
         for offset in range(first, last + 1):
             record = self.records.get(offset)

@@ -321,6 +321,8 @@ class Delivery(RuleBasedStateMachine):
     @rule(member=MEMBERS)
     def release_member(self, member: str) -> None:
         released = self.naive.release_member(member, self.now_ms, self.settings)
+        # Below, the real one does what is due. After a restart that may be rests that were over.
+        released += self.naive.tick(self.now_ms, self.settings)
         change = self.real.release_member(member, now_ms=self.now_ms, settings=self.settings)
         self._write(change)
         released += self.naive.tick(self.now_ms, self.settings)  # rests of before a restart
