@@ -99,7 +99,7 @@ class SharePartition:
         self.archived = archived or Archived()
         self.late = 0
         """Records that a member answered after an operator had decided about them."""
-        self._taken = TakenByHand()
+        self._taken: TakenByHand | None = None
         self._window = Window.restored(start_offset, batches)
         rest_again(self._window, delayed)
         self.order = order(self._window, self.archived)
@@ -223,7 +223,7 @@ class SharePartition:
                 taken records from the member; the other acknowledgements are applied.
         """
         late = 0
-        if self._taken:
+        if self._taken is not None:
             batches, late = self._taken.late(member_id, batches, self._window)
             self.late += late
         window = self._window
@@ -253,7 +253,8 @@ class SharePartition:
         With very many pieces, a part is left to :meth:`tick`, which is due at once: the caller must
         check :meth:`next_deadline_ms` again.
         """
-        self._taken.forget(member_id)
+        if self._taken is not None:
+            self._taken.forget(member_id)
         locks = self._window.locks.of_member(member_id)
         return self.order.take_back(locks, now_ms, Cause.SESSION_ENDED, settings)
 
@@ -311,7 +312,10 @@ class SharePartition:
             return NOTHING_DECIDED._replace(end=behind)
         hand = Hand(verb, settings.delivery_count_limit, now_ms, now_ms + extend_ms)
         decided = self.order.decide(first, last, hand, settings)
-        self._taken.add(hand.taken)
+        if hand.taken:
+            if self._taken is None:
+                self._taken = TakenByHand()
+            self._taken.add(hand.taken)
         self.archived.add(hand.purged)
         return decided if decided.end <= last else decided._replace(end=behind)
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sharegroup.broker.authorization.access import Access
@@ -13,9 +13,9 @@ from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.delivery.asked_pauses import checked_pauses
 from sharegroup.broker.delivery.death_reasons import with_reasons
 from sharegroup.broker.delivery.parts import DeliveryParts
-from sharegroup.broker.delivery.share_partitions import LedSharePartition
 from sharegroup.model.errors import InvalidRecordState, InvalidRequest, UnknownTopicId
 from sharegroup.model.ids import SharePartitionKey
+from sharegroup.model.log import ReadableLog
 from sharegroup.share.by_hand import VERBS
 from sharegroup.share.record_state import Verb
 
@@ -74,16 +74,20 @@ class DecisionsByHand:
         log = self._parts.topics.log(name, self._key.partition)
         total = Outcome()
         for batch in partition.acknowledgement_batches:
-            led = await self._parts.share_partitions.get(self._key, log)
             if not every_state:
-                self._require_blocked(led, batch.first_offset)
-            done = await self._decide_range(led, batch, partition)
-            self._tell(batch, name, done)
+                await self._require_blocked(log, batch.first_offset)
+            done = Outcome()
+            try:
+                async for part in self._decided(log, batch, partition):
+                    done = Outcome(done.records + part.records, done.held + part.held)
+            finally:  # also if a later part of the range cannot be written
+                self._tell(batch, name, done)
             total = Outcome(total.records + done.records, total.held + done.held)
         return total
 
-    def _require_blocked(self, led: LedSharePartition, offset: int) -> None:
+    async def _require_blocked(self, log: ReadableLog, offset: int) -> None:
         settings = self._parts.share_partitions.delivery_settings(self._key.group_id)
+        led = await self._parts.share_partitions.get(self._key, log)
         if not settings.key_max:
             raise InvalidRecordState(
                 "The group has no order per key: none of its records is blocked."
@@ -91,15 +95,16 @@ class DecisionsByHand:
         if not led.core.order.is_blocked(offset, settings):
             raise InvalidRecordState(f"Offset {offset} does not wait for an operator.")
 
-    async def _decide_range(
-        self, led: LedSharePartition, batch: AcknowledgementBatch, partition: AcknowledgePartition
-    ) -> Outcome:
-        """A part at a time: others get a turn in between."""
+    async def _decided(
+        self, log: ReadableLog, batch: AcknowledgementBatch, partition: AcknowledgePartition
+    ) -> AsyncIterator[Outcome]:
+        """Decide about a part of the range at a time; others get a turn in between. Each outcome is
+        durable."""
         share_partitions = self._parts.share_partitions
-        first, end = batch.first_offset, min(batch.last_offset + 1, led.log.high_watermark)
-        records = held = 0
+        first, end = batch.first_offset, min(batch.last_offset + 1, log.high_watermark)
         while first < end:
             settings = share_partitions.delivery_settings(self._key.group_id)
+            led = await share_partitions.get(self._key, log)
             decided = led.core.decide(
                 first,
                 end - 1,
@@ -116,11 +121,14 @@ class DecisionsByHand:
                     change = change._replace(dead=dead)
                 await share_partitions.persist([(led, change)])
             share_partitions.wake(led)
-            first, records, held = decided.end, records + decided.records, held + decided.held
+            yield Outcome(decided.records, decided.held)
+            first = decided.end
             await asyncio.sleep(0)
-        return Outcome(records, held)
 
     def _tell(self, batch: AcknowledgementBatch, topic: str, done: Outcome) -> None:
+        """Count and log what had an effect."""
+        if not done.records:
+            return
         verb = Verb(batch.acknowledge_types[0])
         self._parts.counters.add("decisions_by_hand", verb.name.lower(), done.records)
         tell_groups(

@@ -133,9 +133,9 @@ def alter_resource(
     elif kind == GROUP:
         if not name:
             raise InvalidRequest("Default group resources are not allowed.")
-        paused = live.group(name).paused
+        paused = _is_paused(live.of_group(name))
         live.set_group(name, changed(live.of_group(name)), validate_only=validate_only)
-        if live.group(name).paused != paused:
+        if _is_paused(live.of_group(name)) != paused:
             deed = "resumed" if paused else "paused"
             tell_groups(context.access.principal, context.access.host, deed, f"group {name}")
         parts.waiters.wake_all()  # a limit may have been raised, or the group resumed
@@ -207,6 +207,11 @@ def _apply(
     else:
         items = [item for item in items if item not in named]
     changed[name] = ",".join(items)
+
+
+def _is_paused(own: Mapping[str, str]) -> bool:
+    """Whether these settings of a group pause it."""
+    return own.get("share.paused", "").strip().lower() == "true"
 
 
 def _list_named(resource_type: int, name: str, operation: int) -> ConfigDef:
