@@ -18,6 +18,7 @@ from sharegroup.model.log import (
     AbortedTransaction,
     Appended,
     LogOffsets,
+    MessageIds,
     PartitionLog,
     ReadableLog,
     ReadBatches,
@@ -109,6 +110,10 @@ class LateLog:
     @property
     def recompression(self) -> Recompression | None:
         return self._log.recompression
+
+    @property
+    def ids(self) -> MessageIds | None:
+        return self._log.ids
 
     def after_damage(self, offset: int) -> int:
         return self._log.after_damage(offset)

@@ -279,6 +279,11 @@ class AppendableLog(ServedLog, Protocol):
         """How batches must be compressed; None: batches stay as they come."""
         ...
 
+    @property
+    def ids(self) -> MessageIds | None:
+        """The message ids; None: the topic has no window for them."""
+        ...
+
     async def append(self, batches: bytes) -> Appended:
         """Check and append producer batches; return when they are written (not yet durable).
 
@@ -323,11 +328,6 @@ class OwnedLog(ServedLog, Protocol):
     @property
     def producer_states(self) -> ProducerStates:
         """What the log knows of its producers."""
-        ...
-
-    @property
-    def ids(self) -> MessageIds | None:
-        """The message ids; None: the topic has no window for them."""
         ...
 
     def damages(self) -> list[DamagedOffsets]:
