@@ -118,6 +118,27 @@ def test_a_rest_goes_on_after_a_restart(how: str) -> None:
     run_with(broker(), scenario)
 
 
+@pytest.mark.parametrize("ordering", ["none", "key"])
+def test_a_rest_ends_after_a_restart_also_if_nothing_else_is_delivered(ordering: str) -> None:
+    """A delivery sets the timer too, so this needs a group in which every record rests."""
+
+    async def scenario(kafka: LocalBroker) -> None:
+        settings = {} if ordering == "none" else {"share.ordering": ordering}
+        async with prepared(kafka, records=1, **settings) as consumer:
+            (record,) = await polled(consumer, 1)
+            consumer.release(record, delay_ms=HOUR_S * 1000)
+            await consumer.commit()
+        kafka.kill()
+        kafka.start()
+        async with consumer_of(kafka) as consumer:
+            assert not await consumer.poll(timeout_ms=200)
+            kafka.advance(HOUR_S + 60)
+            (again,) = await polled(consumer, 1)
+            assert again.delivery_count == 2
+
+    run_with(broker(), scenario)
+
+
 def test_records_that_rest_do_not_fill_the_window() -> None:
     async def scenario(kafka: LocalBroker) -> None:
         back_off = {"share.release.backoff.ms": HOUR_S * 1000}

@@ -235,6 +235,7 @@ class SharePartitions:
             led.fenced = True  # the durable state was changed while it was read
             return led
         self._led[key] = led
+        self.schedule(led)  # records may rest
         self._crowd(led)
         await self.follow_log_start(led)
         return led
@@ -318,8 +319,7 @@ class SharePartitions:
             )
 
     def _shifted(self, delayed: Sequence[DelayedRow], sign: int) -> tuple[DelayedRow, ...]:
-        """The rows with times of the wall clock in place of the monotonic clock; with ``sign`` -1
-        the other way round."""
+        """The rows with times of the wall clock; ``sign`` -1: back to the monotonic clock."""
         shift = sign * (self._clock.wall_ms() - self._clock.monotonic_ms())
         return tuple(one._replace(due_ms=one.due_ms + shift) for one in delayed)
 
