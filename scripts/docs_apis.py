@@ -29,7 +29,7 @@ def page() -> str:
         size = f"{row.request_bytes_max >> 20} MiB"
         lines.append(f"| {key} | {row.api.name} | {versions} | {size} | {row.doc} |")
     lines += ["", "## Features", "", "| Name | Levels |", "| --- | --- |"]
-    lines += [f"| `{name}` | {low}-{high} |" for name, (low, high) in FEATURES.items()]
+    lines += [f"| `{name}` | {low}-{high} |" for name, (low, high) in sorted(FEATURES.items())]
     return "\n".join(lines) + "\n"
 
 
