@@ -38,6 +38,9 @@ def confluent_member(work: Work, group: str, **more: Any) -> Consumer:
         more["partition_assignment_strategy"] = COOPERATIVE
     else:
         more["group_protocol"] = "consumer"
+    # After some kills of the broker librdkafka waits ten seconds before it looks again. Meanwhile
+    # its session ends, others get its partitions, and it says so when it is back.
+    more["reconnect_backoff_max_ms"] = SESSION_MS // 6
     return Consumer(
         work.settings(
             group_id=group, enable_auto_commit=False, auto_offset_reset="earliest", **more
