@@ -121,7 +121,7 @@ async def cancelled_at(
 
 async def nothing_is_left(before: set[str]) -> None:
     assert ours() == []
-    assert sockets() == before
+    assert not sockets() - before
 
 
 async def gone_from(broker: RunningServer, group: str, members: set[str]) -> None:
@@ -186,7 +186,7 @@ def test_a_close_finishes_when_its_own_task_is_cancelled(broker: RunningServer) 
             while ours():
                 await turn()
             loop.set_task_factory(None)
-            assert sockets() == before
+            assert not sockets() - before
             if points.seen <= at:
                 break
             at += 1
@@ -274,7 +274,7 @@ def test_a_consumer_that_is_not_closed_warns_and_ends(broker: RunningServer) -> 
         with pytest.warns(ResourceWarning, match=f"group '{group}' was not closed.*async with"):
             del consumer
         async with asyncio.timeout(WAIT_S):
-            while ours() or sockets() != before:
+            while ours() or sockets() - before:
                 await turn()
 
     run(scenario)
@@ -358,4 +358,4 @@ def test_ctrl_c_while_the_blocking_consumer_closes(tmp_path: Path) -> None:
             with pytest.raises(KeyboardInterrupt):
                 consumer.close()
             assert "sharegroup-client" not in [one.name for one in threading.enumerate()]
-            assert sockets() == before
+            assert not sockets() - before

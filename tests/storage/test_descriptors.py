@@ -12,18 +12,15 @@ from sharegroup.storage import LocalDisk, LogSettings, SyncFailed
 from sharegroup.storage.descriptors import CACHED_MAX, CACHED_MIN, cached_files
 from sharegroup.storage.disk import LocalFile
 from tests.storage.lacks import no_descriptors
-from tests.storage.support import append_durably, batch, one_log, opened, read_values, run
-
-
-def held_in(folder: Path) -> int:
-    """Descriptors of this process that lead into a folder."""
-    count = 0
-    for name in os.listdir("/proc/self/fd"):
-        try:
-            count += os.readlink(f"/proc/self/fd/{name}").startswith(f"{folder}/")
-        except FileNotFoundError:
-            continue  # the one that listed them
-    return count
+from tests.storage.support import (
+    append_durably,
+    batch,
+    held_in,
+    one_log,
+    opened,
+    read_values,
+    run,
+)
 
 
 async def written(disk: LocalDisk, folder: Path, count: int) -> list[LocalFile]:

@@ -19,7 +19,7 @@ from sharegroup.storage import LocalDisk
 from sharegroup.storage.local_file import LocalFile
 from sharegroup.storage.segment import STORED_BYTES_MIN
 from sharegroup.wire.batch import Walk, walk, walk_headers
-from tests.storage.support import append_durably, batch, one_log, opened, run
+from tests.storage.support import append_durably, batch, held_in, one_log, opened, run
 
 KIB = 1024
 MIB = KIB * KIB
@@ -77,17 +77,13 @@ def test_a_full_socket_takes_nothing(tmp_path: Path, pair: Pair) -> None:
     file.close()
 
 
-def descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
-
-
 @pytest.mark.parametrize("given_back", [False, True])
 def test_a_range_outlives_its_file(tmp_path: Path, pair: Pair, *, given_back: bool) -> None:
     disk = LocalDisk()
     file = disk.open(str(tmp_path / "a"))
     file.append(b"hello world")
     file.sync()
-    before = descriptors()
+    before = held_in(tmp_path)
     one, other = lent(file, 5, 0), lent(file, 5, 6)
     if given_back:
         assert file.give_back(by_force=False)
@@ -95,11 +91,11 @@ def test_a_range_outlives_its_file(tmp_path: Path, pair: Pair, *, given_back: bo
     disk.remove(str(tmp_path / "a"))
     file.close()
     assert (sent(one, pair), other.read(5, 0)) == (b"hello", b"world")
-    assert descriptors() == before
+    assert held_in(tmp_path) == before
     del one
     assert sent(other, pair) == b"world"
     del other
-    assert descriptors() == before - 1, "closed with the last range"
+    assert held_in(tmp_path) == before - 1, "closed with the last range"
 
 
 def test_a_part_of_a_range_holds_on_its_own(tmp_path: Path, pair: Pair) -> None:

@@ -7,7 +7,9 @@ import errno
 import gc
 import os
 import signal
-from collections.abc import Awaitable
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from sharegroup.storage.disk import SYNC_THREADS, LocalFile
 from sharegroup.storage.native_syncs import AVAILABLE, SyncThreads
 
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason="the library is not compiled here")
+ROOT = Path(__file__).parents[2]
 MANY = 3 * NativeSyncs.COLLECTED_MAX
 
 
@@ -99,13 +102,28 @@ def test_a_signal_goes_to_the_threads_of_python(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def alone(check: Callable[[Path], None], folder: Path) -> None:
+    """Run a check in a process of its own: what other tests left ends here at any moment."""
+    code = (
+        "import sys; from pathlib import Path; from tests.storage import test_native_syncs as own; "
+        f"own.{check.__name__}(Path(sys.argv[1]))"
+    )
+    command = [sys.executable, "-c", code, str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_threads_end_with_the_disk(tmp_path: Path) -> None:
+    alone(the_threads_end, tmp_path)
+
+
+def the_threads_end(folder: Path) -> None:
     def tasks() -> int:
         return len(os.listdir("/proc/self/task"))
 
     async def main() -> None:
         disk = LocalDisk()
-        file = disk.open(f"{tmp_path}/a")
+        file = disk.open(f"{folder}/a")
         await disk.sync([file])  # its name, too: in a thread of Python's
         before = tasks()
         file.append(b"x")
@@ -120,14 +138,17 @@ def test_the_threads_end_with_the_disk(tmp_path: Path) -> None:
 
 def test_a_disk_that_is_dropped_leaves_no_thread_and_no_descriptor(tmp_path: Path) -> None:
     """Disks that nobody closed filled a process until ``select()`` refused its next socket."""
+    alone(nothing_is_left, tmp_path)
 
+
+def nothing_is_left(folder: Path) -> None:
     def left() -> tuple[int, int]:
         gc.collect()
         return len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
 
     async def one_sync(name: str) -> None:
-        [file] = files(tmp_path, 1)
-        own = LocalDisk().open(f"{tmp_path}/{name}")
+        [file] = files(folder, 1)
+        own = LocalDisk().open(f"{folder}/{name}")
         own.sync()
         own.append(b"x")
         threads = SyncThreads(4, lambda _: None)
