@@ -80,3 +80,13 @@ Group = Annotated[
     str,
     typer.Argument(metavar="GROUP", help="Name of the group.", autocompletion=complete_all_groups),
 ]
+OnlyTopics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic",
+        "-t",
+        metavar="TOPIC",
+        help="Only this topic. Repeatable.",
+        autocompletion=complete_topics,
+    ),
+]

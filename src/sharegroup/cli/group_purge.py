@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from sharegroup.cli.broker_check import admin_of
-from sharegroup.cli.completion import Group, complete_topics
+from sharegroup.cli.completion import Group, OnlyTopics
 from sharegroup.cli.confirmation import Yes, confirm
 from sharegroup.cli.connecting import broker_of
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, CommandConfig
@@ -22,16 +22,7 @@ def purge(
         str | None,
         typer.Option(metavar="DURATION", help="Only records that are so old, as in 2d."),
     ] = None,
-    topics: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--topic",
-            "-t",
-            metavar="TOPIC",
-            help="Only this topic. Repeatable.",
-            autocompletion=complete_topics,
-        ),
-    ] = None,
+    topics: OnlyTopics = None,
     yes: Yes = False,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,

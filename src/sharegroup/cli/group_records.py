@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, NamedTuple
 import typer
 
 from sharegroup.cli.broker_check import admin_of
-from sharegroup.cli.completion import Group, complete_topics
+from sharegroup.cli.completion import Group, OnlyTopics
 from sharegroup.cli.confirmation import Yes, confirm
 from sharegroup.cli.connecting import broker_of
 from sharegroup.cli.group_hands import (
@@ -91,16 +91,7 @@ on. What a member answers later for a record that was taken from it has no effec
 
 def records(
     group: Group,
-    topics: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--topic",
-            "-t",
-            metavar="TOPIC",
-            help="Only this topic. Repeatable.",
-            autocompletion=complete_topics,
-        ),
-    ] = None,
+    topics: OnlyTopics = None,
     partitions: Partitions = None,
     offsets: Offsets = None,
     states: Annotated[
@@ -148,6 +139,7 @@ def records(
         async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
             return await do(admin, group, deed, rows, as_json=as_json)
 
+    # The question comes between two event loops: within one, Ctrl-C would not end it.
     try:
         run(look())
     except typer.Exit as ended:

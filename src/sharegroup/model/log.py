@@ -38,8 +38,9 @@ class Appended(NamedTuple):
     """The batch was there already (idempotent retry); the offsets are from its first append."""
 
     repeated: tuple[Repeated, ...] = ()
-    """The records that were not appended. If all of them are here, ``base_offset`` is where the
-    first record's first copy is. ``last_offset`` is the last one of all that must be durable."""
+    """The records that were not appended. If no record was appended, ``base_offset`` is the offset
+    at which the first record stands already. ``last_offset``: all records up to it must be durable
+    before the producer is answered."""
 
     ids_forgotten: int = 0
     """How many message ids were forgotten early, because the partition has no room for more."""

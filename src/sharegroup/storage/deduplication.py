@@ -275,8 +275,8 @@ def _repeated_in(firsts: array[int]) -> tuple[int, ...]:
 
 
 def _answer(own: Appended, records: int, repeats: list[Repeated]) -> Appended:
-    """The answer to a producer whose batch was written as ``own`` says, or not at all: where no
-    record was new, it has the offset of the first record's first copy."""
+    """The answer to a producer whose batch was written as ``own`` says, or not at all. If no record
+    was new, its base offset is the offset at which the first record stands already."""
     last_offset = max([own.last_offset, *(repeat.offset for repeat in repeats)])
     base_offset = repeats[0].offset if len(repeats) == records else own.base_offset
     return own._replace(base_offset=base_offset, last_offset=last_offset, repeated=tuple(repeats))
