@@ -62,11 +62,15 @@ class Points:
 
     def install(self) -> None:
         """Watch every task that is made from now on."""
-        asyncio.get_running_loop().set_task_factory(self._task)  # type: ignore[arg-type]
+        asyncio.get_running_loop().set_task_factory(self._task)
 
     def _task(
-        self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        work: Coroutine[Any, Any, Any] | Generator[Any, None, Any],
+        **_: Any,
     ) -> asyncio.Task[Any]:
+        assert asyncio.iscoroutine(work)
         task = asyncio.Task(self._watched(work), loop=loop)
         task.add_done_callback(lambda _: work.close())  # where it was cancelled before it began
         return task
@@ -117,6 +121,10 @@ async def cancelled_at(
     await asyncio.wait([user])
     loop.set_task_factory(None)
     return user, points
+
+
+def sets(event: asyncio.Event) -> Callable[[asyncio.Task[Any]], object]:
+    return lambda _: event.set()
 
 
 async def nothing_is_left(before: set[str]) -> None:
@@ -173,13 +181,13 @@ def test_a_close_finishes_when_its_own_task_is_cancelled(broker: RunningServer) 
             await produce(broker.bootstrap, topic, 3)
             before = sockets()
             reached = asyncio.Event()
-            points = Points({at}, lambda _, reached=reached: reached.set())  # type: ignore[misc]
+            points = Points({at}, sets(reached))
             points.install()
             consumer = ShareConsumer(topic, group_id=group, bootstrap_servers=broker.bootstrap)
             await poll_until(consumer, 1)
             points.counting = True
             closing = asyncio.create_task(consumer.close())
-            closing.add_done_callback(lambda _, reached=reached: reached.set())  # type: ignore[misc]
+            closing.add_done_callback(sets(reached))
             await reached.wait()
             for task in ours():
                 task.cancel()

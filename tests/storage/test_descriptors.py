@@ -12,15 +12,7 @@ from sharegroup.storage import LocalDisk, LogSettings, SyncFailed
 from sharegroup.storage.descriptors import CACHED_MAX, CACHED_MIN, cached_files
 from sharegroup.storage.disk import LocalFile
 from tests.storage.lacks import no_descriptors
-from tests.storage.support import (
-    append_durably,
-    batch,
-    held_in,
-    one_log,
-    opened,
-    read_values,
-    run,
-)
+from tests.storage.support import append_durably, batch, held_in, one_log, opened, read_values, run
 
 
 async def written(disk: LocalDisk, folder: Path, count: int) -> list[LocalFile]:
