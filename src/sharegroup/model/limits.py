@@ -226,6 +226,15 @@ EXPIRY_MS_MAX: Final = 10 * 365 * 24 * 3_600_000
 """The longest that a group may let its records live (share.record.expiry.ms): ten years, longer
 than logs are kept."""
 
+SCHEDULE_MS_MAX: Final = 10 * 365 * 24 * 3_600_000
+"""How far ahead a record may say when it is due (header sharegroup.deliver.at): ten years, longer
+than logs are kept. A time beyond this is a mistake, as of a producer that counts microseconds."""
+
+SCHEDULED_MAX: Final = 10_000_000
+"""Records of one share partition that may rest until they are due, in a group with scheduled
+delivery. Where neighbours are due at different times, a record takes some 40 bytes, else much
+less."""
+
 DEAD_WEIGHT_MAX: Final = 16 << 20
 """About how many bytes the records of one share partition may take that failed for good and whose
 dead letters cannot be written. They are written again with each snapshot of the state. With more,

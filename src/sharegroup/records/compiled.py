@@ -123,6 +123,19 @@ def expired_with(library: ctypes.CDLL | None) -> Callable[..., int] | None:
     return cast(Callable[..., int], find)
 
 
+def not_due_with(library: ctypes.CDLL | None) -> Callable[..., int] | None:
+    """``sharegroup_not_due`` of ``expiry.c``. None: as :func:`expired_with`."""
+    try:
+        find: Any = library.sharegroup_not_due  # type: ignore[union-attr]
+    except AttributeError:
+        return None
+    find.argtypes = [
+        _POINTER, *[_INT64] * 4, _POINTER, *[_INT64] * 4, *[_POINTER] * 2
+    ]  # fmt: skip
+    find.restype = _INT64
+    return cast(Callable[..., int], find)
+
+
 class NativeSyncs:
     """Threads that sync descriptors and know nothing of the interpreter (``syncs.c``).
 

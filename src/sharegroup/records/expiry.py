@@ -121,7 +121,7 @@ def _pure(header: BatchHeader, records: Buffer, rules: Rules) -> _Found:
         timestamp = (header.base_timestamp + time_delta + 2**63) % 2**64 - 2**63
         gone = 0 <= timestamp <= rules.born_until_ms
         if not gone and rules.by_header:
-            time = _header_time(plain, at, end)
+            time = header_time(plain, at, end, _NAME)
             unreadable += time == -1
             gone = time is not None and 0 <= time <= rules.now_ms
         at = end
@@ -132,8 +132,8 @@ def _pure(header: BatchHeader, records: Buffer, rules: Rules) -> _Found:
     return runs, unreadable
 
 
-def _header_time(plain: bytes, at: int, end: int) -> int | None:
-    """The time in the last header of the name, of the record whose key begins at ``at``; -1: it
+def header_time(plain: bytes, at: int, end: int, name: bytes) -> int | None:
+    """The time in the last header of this name, of the record whose key begins at ``at``; -1: it
     says none; None: there is no such header."""
     for _ in ("key", "value"):
         length, at = number(plain, at, end)
@@ -142,7 +142,7 @@ def _header_time(plain: bytes, at: int, end: int) -> int | None:
     found: int | None = None
     for _ in range(count):
         length, at = number(plain, at, end)
-        is_it = plain[at : at + length] == _NAME
+        is_it = plain[at : at + length] == name
         length, at = number(plain, at + length, end)
         if is_it:
             found = _time(plain[at : at + max(length, 0)])
