@@ -23,6 +23,8 @@ class Record:
     member: str | None = None
     deadline_ms: int | None = None
     """When its lock ends, or when it is due."""
+    scheduled: bool = False
+    """It rests until the time in its header. How its lock says so is not the model's matter."""
 
 
 @dataclass
@@ -35,6 +37,8 @@ class NaivePartition:
     durable_start: int = 0
     batches: dict[int, tuple[int, int]] = field(default_factory=dict)
     """The delivery batch that each offset belongs to."""
+    freed: set[int] = field(default_factory=set)
+    """Released by an operator before their time."""
     taken: set[tuple[str, int]] = field(default_factory=set)
     """Members with the offsets that an operator has taken from them."""
 
@@ -77,12 +81,7 @@ class NaivePartition:
                 self.records[offset] = Record(ARCHIVED, record.count)
         self._advance()
         wanted, go_on = self._redelivery(batch_of, records_max, strict, settings)
-        room = settings.record_locks_max - (self.end - self.start)
-        if settings.back_off or self._in_state(DELAYED):
-            held = [*self._in_state(ACQUIRED), *self._in_state(AVAILABLE)]
-            taken = [offset for offset in wanted if offset < self.end]
-            assert set(taken) <= set(held)
-            room = settings.record_locks_max - len(held)
+        room = self._room(settings)
         end = self.end
         if go_on and len(wanted) < records_max and room > 0:
             wanted += self._new(batch_of, min(room, records_max - len(wanted)), strict)
@@ -110,10 +109,7 @@ class NaivePartition:
     ) -> None:
         there = {o for b in batches if b not in aborted for o in range(b[0], b[1] + 1)}
         fresh = {offset for offset in expired if offset >= self.end}
-        room = settings.record_locks_max - (self.end - self.start)
-        if settings.back_off or self._in_state(DELAYED):
-            held = [*self._in_state(ACQUIRED), *self._in_state(AVAILABLE)]
-            room = settings.record_locks_max - len(held)
+        room = self._room(settings)
         if fresh and room > 0:
             limit, run = self.end + room - 1, min(o for o in there if o >= self.end)
             while run in expired:
@@ -130,6 +126,57 @@ class NaivePartition:
         for offset in gone:
             self._set(offset, ARCHIVED)
         self._settle(changed=bool(gone))
+
+    def let_rest(
+        self,
+        batches: list[tuple[int, int]],
+        fetch_offset: int,
+        aborted: list[tuple[int, int]],
+        later: dict[int, int],
+        now_ms: int,
+        settings: DeliverySettings,
+    ) -> int | None:
+        """The first of ``later``, offsets with their times, that could not rest."""
+        later = {offset: due for offset, due in later.items() if offset not in self.freed}
+        self._rest(later, now_ms)
+        good = [b for b in batches if b not in aborted]
+        there = {o for b in good for o in range(b[0], b[1] + 1)}
+        end, last, due = self.end, self.end - 1, 0
+        room = self._room(settings)
+        new = range(min((o for o in there if o >= end), default=0), max(there, default=-1) + 1)
+        for offset in new if room > 0 else ():
+            due += offset not in later
+            if due > room:
+                break
+            last = offset if offset in later else last
+        for offset in range(end, last + 1):
+            self.records[offset] = Record() if offset in there else Record(ARCHIVED, ABSENT)
+        holes = [o for o in range(fetch_offset, batches[-1][1] + 1) if o not in there]
+        units = [range(first, until + 1) for first, until in good]
+        for _, hole in groupby(holes, lambda o: o - holes.index(o)):
+            gone = list(hole)
+            units.append(range(gone[0], gone[-1] + 1))
+        for unit in sorted(units, key=lambda one: one[0]) if last >= end else ():
+            known = max(self.batches, default=-1)
+            fresh = [offset for offset in unit if offset > known]
+            if fresh and unit[0] <= last:
+                self.batches |= dict.fromkeys(fresh, (fresh[0], fresh[-1]))
+        self._rest(later, now_ms)
+        if last >= end:
+            self._advance()
+        return min((offset for offset in later if offset >= self.end), default=None)
+
+    def _rest(self, later: dict[int, int], now_ms: int) -> None:
+        for offset, due_ms in later.items():
+            record = self.records.get(offset, Record(ARCHIVED))
+            if record.state == AVAILABLE and not record.count and due_ms > now_ms:
+                record.state, record.deadline_ms, record.scheduled = DELAYED, due_ms, True
+
+    def _room(self, settings: DeliverySettings) -> int:
+        if settings.back_off or settings.scheduled or self._in_state(DELAYED):
+            held = [*self._in_state(ACQUIRED), *self._in_state(AVAILABLE)]
+            return settings.record_locks_max - len(held)
+        return settings.record_locks_max - (self.end - self.start)
 
     def acknowledge(
         self,
@@ -179,7 +226,8 @@ class NaivePartition:
     ) -> tuple[int, int]:
         """How many records an operator's decision is about, and how many of them were held."""
         known = max(self.end, max(self.batches, default=-1) + 1)
-        for offset in range(self.end, last + 1) if kind in (GAP, ACCEPT, REJECT) else ():
+        names_new = kind in (GAP, ACCEPT, REJECT) or (kind == RELEASE and settings.scheduled)
+        for offset in range(self.end, last + 1) if names_new else ():
             self.records[offset] = Record()
             self.batches.setdefault(offset, (known, last))
         found = held = 0
@@ -190,6 +238,7 @@ class NaivePartition:
             if kind == RENEW and record.state != ACQUIRED:
                 continue
             exhausted = record.count >= settings.delivery_count_limit
+            exhausted = exhausted or (settings.scheduled and not record.count)
             if kind == RELEASE and record.state == AVAILABLE and not exhausted:
                 continue
             found += 1
@@ -205,6 +254,8 @@ class NaivePartition:
                 self.records[offset] = Record(AVAILABLE, count)
                 self.durable[offset] = (DELAYED if rested else AVAILABLE, count)
                 self.due[offset] = now_ms  # after a restart it is due, and not yet available
+                if rested and not count:
+                    self.freed.add(offset)
             else:
                 self._set(offset, ACKNOWLEDGED if kind == ACCEPT else ARCHIVED)
         self._settle(changed=found > 0 and kind != RENEW)

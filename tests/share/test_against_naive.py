@@ -21,11 +21,13 @@ from sharegroup.share import (
     StateChange,
     acknowledge,
     release,
+    schedule,
     stretches,
 )
 from sharegroup.share.order import log_order
 from sharegroup.share.pauses import BackOff
 from sharegroup.share.record_state import Verb
+from sharegroup.share.schedule import NotDue
 from sharegroup.share.state_changes import DelayedRow
 from sharegroup.share_state import KeyedRecord, ShareCoordinator
 from tests.share.naive import NaivePartition, Refused
@@ -39,6 +41,7 @@ SETTINGS = st.builds(
     record_locks_max=st.integers(1, 60),
     renew_enabled=st.sampled_from([True, True, True, False]),
     back_off=st.sampled_from([None, None, BackOff(3, 20, 2.0, 0.0), BackOff(40, 50, 1.5, 0.0)]),
+    scheduled=st.booleans(),
 )
 DEFAULTS = DeliverySettings(lock_ms=10, delivery_count_limit=10, record_locks_max=60)
 
@@ -189,6 +192,35 @@ class Delivery(RuleBasedStateMachine):
             settings=self.settings,
         )
         self._write(change)
+
+    @rule(
+        batches_max=st.integers(1, 4),
+        committed=st.booleans(),
+        waits=st.lists(st.sampled_from([0, 0, 1, 2, 7, 30, 31, 90]), min_size=1, max_size=12),
+    )
+    def let_rest(self, batches_max: int, committed: bool, waits: list[int]) -> None:
+        offset = self.real.next_fetch_offset()
+        batches = [batch for batch in self.log if batch[1] >= offset][:batches_max]
+        aborted = [b for b in batches if b in self.aborted] if committed else []
+        good = [o for b in batches if b not in aborted for o in range(b[0], b[1] + 1)]
+        later = {o: self.now_ms + ms for at, o in enumerate(good) if (ms := waits[at % len(waits)])}
+        rows = [
+            NotDue(run[0], run[-1], due)
+            for due in set(later.values())
+            for run in runs_of([o for o in sorted(later) if later[o] == due])
+        ]
+        expected = batches and self.naive.let_rest(
+            batches, offset, aborted, later, self.now_ms, self.settings
+        )
+        got = self.real.let_rest(
+            sorted(rows),
+            batches,
+            fetch_offset=offset,
+            aborted=aborted,
+            now_ms=self.now_ms,
+            settings=self.settings,
+        )
+        assert got == (expected if batches else None)
 
     @rule(member=MEMBERS, data=st.data())
     def acknowledge(self, member: str, data: st.DataObject) -> None:
@@ -383,7 +415,9 @@ class Delivery(RuleBasedStateMachine):
         real.check_invariants()
         assert (real.start_offset, real.end_offset) == (naive.start, naive.end)
         assert real.next_fetch_offset() == naive.next_fetch_offset()
-        assert real.next_deadline_ms() == naive.deadline_ms()
+        real_ms, naive_ms = real.next_deadline_ms(), naive.deadline_ms()
+        scheduled = any(record.scheduled for record in naive.records.values())
+        assert real_ms == naive_ms or (scheduled and real_ms and naive_ms and real_ms < naive_ms)
         assert real.delivery_complete_count == naive.complete
         for span in real.spans():
             for offset in range(span.first, span.last + 1):
@@ -392,7 +426,10 @@ class Delivery(RuleBasedStateMachine):
                 if span.state in (0, 1, 5):
                     assert span.delivery_count == record.count
                 assert (span.lock.member_id if span.lock else "") == (record.member or "")
-                if span.lock:
+                if span.lock and record.scheduled:  # it may move to another lock until it is due
+                    assert record.deadline_ms is not None
+                    assert span.lock.deadline_ms <= record.deadline_ms
+                elif span.lock:
                     assert span.lock.deadline_ms == record.deadline_ms
 
 
@@ -408,6 +445,10 @@ class DeliveryInSmallSteps(Delivery):
         self.patch.setattr(stretches, "SHORT", 4)
         self.patch.setattr(stretches, "LONG", 6)
         self.patch.setattr(stretches, "STATUSES_MAX", 3)
+        self.patch.setattr(schedule, "PARTS", 2)
+        self.patch.setattr(schedule, "FINE_MS", 1)
+        self.patch.setattr(schedule, "LONG", 4)
+        self.patch.setattr(schedule, "MOVED_MAX", 2)
         self.patch.setattr(acknowledge, "NEAR", 2)
         self.patch.setattr(acknowledge, "SHORT", 3)
 

@@ -21,6 +21,7 @@ from sharegroup.share import AckType, DeliverySettings, StateChange
 from sharegroup.share.order.key_order import SOFT_LIMIT
 from sharegroup.share.pauses import BackOff
 from sharegroup.share.record_state import RecordState, Verb
+from sharegroup.share.schedule import NotDue
 from tests.share.keyed import key_order, keyed_partition
 
 MEMBERS = st.sampled_from(["a", "b", "c"])
@@ -62,6 +63,8 @@ class OrderedMachine(RuleBasedStateMachine):
         self.resting: dict[int, DelayedRow] = {}
         """Of the durable rows, those of records that rest."""
         self.durable_start = 0
+        self.freed: set[int] = set()
+        """Released by an operator before their time."""
         self.failed: dict[int, int] = {}
         """The last record of each key that has failed: up to it, one is held at a time."""
         self.accepted: list[int] = []
@@ -203,6 +206,37 @@ class OrderedMachine(RuleBasedStateMachine):
             if at < self.partition.order.loaded_end and not one.finished and not one.holder:
                 one.state = RecordState.ARCHIVED
         self.write(change)
+
+    @rule(
+        waits=st.lists(st.sampled_from([0, 0, 10, 40, 300]), min_size=1, max_size=9),
+        batches=st.integers(1, 4),
+    )
+    def let_rest(self, waits: list[int], batches: int) -> None:
+        """Some records are not due yet."""
+        offset = self.partition.next_fetch_offset("a")
+        base = offset - offset % BATCH
+        end = min(base + batches * BATCH, self.log_end)
+        if base >= end:
+            return
+        read = [at for at in sorted(self.records) if base <= at < end]
+        later = [
+            NotDue(at, at, self.now_ms + waits[number % len(waits)])
+            for number, at in enumerate(read)
+            if waits[number % len(waits)]
+        ]
+        left = self.partition.let_rest(
+            later,
+            [(at, at + BATCH - 1) for at in range(base, end, BATCH)],
+            fetch_offset=offset,
+            now_ms=self.now_ms,
+            settings=self.settings,
+        )
+        assert left is None
+        for at, _, due_ms in later:
+            one = self.records[at]
+            known = self.partition.start_offset <= at < self.partition.order.loaded_end
+            if known and (one.state, one.count) == (0, 0) and at not in self.freed:
+                one.state, one.deadline = RecordState.DELAYED, due_ms
 
     @rule(member=MEMBERS)
     def begin_to_read(self, member: str) -> None:
@@ -380,6 +414,8 @@ class OrderedMachine(RuleBasedStateMachine):
             one = self.records[at]
             if one.state == RecordState.ACQUIRED:
                 self.take_back_later(at)
+            if one.state == RecordState.DELAYED and not one.count:
+                self.freed.add(at)
             if one.state != RecordState.AVAILABLE or one.count >= LIMIT:
                 one.back(min(one.count, LIMIT - 1))
 
@@ -413,6 +449,7 @@ class OrderedMachine(RuleBasedStateMachine):
         self.failed.clear()
         resting = [row for at, row in self.resting.items() if at in self.durable]
         self.partition = keyed_partition(self.durable_start, rows, resting)
+        self.freed = {row.first for row in resting if not row.delivery_count}
         for at, one in self.records.items():
             state, count = self.durable.get(at, (0, 0))
             if at >= self.durable_start:

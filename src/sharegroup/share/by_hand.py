@@ -7,7 +7,7 @@ held by members. The verbs are an acknowledgement's: GAP, ACCEPT, RELEASE, REJEC
 * ACCEPT and REJECT finish the records, in any order. Rejected records become dead letters.
 * GAP purges them: they are finished, like rejected records, and become no dead letters.
 * RELEASE lets the records be delivered at once: it takes them from their holders, and ends their
-  rest. It never archives: a record at the delivery limit is delivered once more, so its delivery
+  rest, also before the time in their header. It never archives: a record at the delivery limit is delivered once more, so its delivery
   count is set to one below the limit. Records that anybody may get already stay as they are.
 * RENEW lets the holders keep the records until a given time, if that is later.
 
@@ -71,10 +71,15 @@ class Hand:
         limit: the group's delivery limit.
         now_ms: released records do not rest any longer than this.
         until_ms: under RENEW, how long the holders may keep the records at least.
+        scheduled: records that were never delivered may not be due, though they do not rest yet:
+            RELEASE concerns them.
     """
 
-    def __init__(self, verb: Verb, limit: int, now_ms: int, until_ms: int) -> None:
+    def __init__(
+        self, verb: Verb, limit: int, now_ms: int, until_ms: int, *, scheduled: bool = False
+    ) -> None:
         self.verb = verb
+        self.scheduled = scheduled
         self.limit = limit
         self.now_ms = now_ms
         self.until_ms = until_ms
@@ -93,8 +98,12 @@ class Hand:
         if self.verb is RENEW:
             return status.state is ACQUIRED
         if self.verb is RELEASE and status.state is AVAILABLE:
-            return status.delivery_count >= self.limit
+            return self._is_kept_back(status.delivery_count)
         return status.state not in TERMINAL
+
+    def _is_kept_back(self, delivery_count: int) -> bool:
+        """Whether a record may be kept back that does not rest: blocked, or not due."""
+        return delivery_count >= self.limit or (self.scheduled and not delivery_count)
 
     def look(self, pieces: Sequence[Stretch]) -> None:
         """Count the records of ``pieces`` that the decision changes, and note their holders. Call
@@ -114,11 +123,17 @@ class Hand:
                 self.taken.append((lock.member_id, first, last))
             if self.verb is Verb.GAP and state not in TERMINAL:
                 self.purged.append(ArchivedRange(first, last, Reason.PURGED, count))
-            rested = state is DELAYED or (state not in TERMINAL and count >= self.limit)
+            rested = state is DELAYED or (state not in TERMINAL and self._is_kept_back(count))
             if self.verb is RELEASE and rested:
                 # Durable state may have a rest for this delivery count. The newest row of a record
                 # holds: by this one the rest is over.
-                self._rested.append(DelayedRow(first, last, self._count(count), self.now_ms))
+                self._ends_rest(first, last, self._count(count))
+
+    def _ends_rest(self, first: int, last: int, delivery_count: int) -> None:
+        rested = self._rested
+        if rested and (rested[-1].last + 1, rested[-1].delivery_count) == (first, delivery_count):
+            first = rested.pop().first
+        rested.append(DelayedRow(first, last, delivery_count, self.now_ms))
 
     def answered(self, pieces: Sequence[Stretch]) -> list[AnsweredPiece]:
         """The decision about whole ``pieces``, as :func:`~sharegroup.share.applying.apply` takes

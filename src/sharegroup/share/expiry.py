@@ -100,6 +100,12 @@ def new_spans(window: Window, fetched: LogRead, expired: Ranges, room: int) -> l
     if new[0][0] <= begin:
         limit = max(limit, new[0][1])
     last = max((min(until, limit) for first, until in new if first <= limit), default=-1)
+    return spans_up_to(window, fetched, last)
+
+
+def spans_up_to(window: Window, fetched: LogRead, last: int) -> list[Span]:
+    """The offsets from the window's end up to ``last``, which were read, as they come into the
+    window: available, or gone where no record is."""
     at = window.end
     spans: list[Span] = []
     for first, until in fetched.missing:

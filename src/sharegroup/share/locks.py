@@ -48,6 +48,11 @@ class LockTable:
     def __iter__(self) -> Iterator[Lock]:
         return (lock for locks in self._by_member.values() for lock in locks.values())
 
+    @property
+    def count(self) -> int:
+        """How many locks there are."""
+        return self._live
+
     def take(self, member_id: str, deadline_ms: int) -> Lock:
         """The lock of ``member_id`` that ends at ``deadline_ms``, created if there is none.
 

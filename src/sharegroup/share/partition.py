@@ -46,6 +46,7 @@ from sharegroup.share.order import LogOrder, Order
 from sharegroup.share.ranges import LogRead
 from sharegroup.share.record_state import AVAILABLE, RENEW, RecordState, Verb
 from sharegroup.share.resting import rest_again
+from sharegroup.share.schedule import NotDue, Schedule, within
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.spans import Span
 from sharegroup.share.state_changes import Changes, StateChange
@@ -101,7 +102,9 @@ class SharePartition:
         """Records that a member answered after an operator had decided about them."""
         self._taken: TakenByHand | None = None
         self._window = Window.restored(start_offset, batches)
+        delayed = list(delayed)
         rest_again(self._window, delayed)
+        self._schedule = Schedule(self._window, delayed)
         self.order = order(self._window, self.archived)
 
     @property
@@ -275,6 +278,8 @@ class SharePartition:
         ended = self._window.locks.expired(now_ms)
         pauses = [lock for lock in ended if lock.member_id == NOBODY]
         if pauses:
+            pauses = self._schedule.move(pauses, now_ms)
+        if pauses:
             self.order.come_due(pauses, now_ms)
         locks = [lock for lock in ended if lock.member_id != NOBODY]
         return self.order.take_back(locks, now_ms, Cause.LOCK_EXPIRED, settings)
@@ -295,7 +300,8 @@ class SharePartition:
         (:mod:`sharegroup.share.by_hand`). Records that are finished stay so. The caller must go on
         at ``end`` of the result until it is past ``last``, and check :meth:`next_deadline_ms`.
 
-        GAP, ACCEPT and REJECT may name records that were never delivered.
+        GAP, ACCEPT and REJECT may name records that were never delivered. So may RELEASE in a group
+        with scheduled delivery: such records go out before their time.
 
         Args:
             extend_ms: with RENEW, how long the holders may keep the records from now on.
@@ -305,13 +311,22 @@ class SharePartition:
         """
         window = self._window
         first, behind = max(first, window.start), last + 1
-        if behind > window.end and verb in FINISHING and first < behind:
+        names_new = verb in FINISHING or (verb is Verb.RELEASE and settings.scheduled)
+        if behind > window.end and names_new and first < behind:
             self._widen(first, last)
         last = min(last, window.end - 1)
         if last < first:
             return NOTHING_DECIDED._replace(end=behind)
-        hand = Hand(verb, settings.delivery_count_limit, now_ms, now_ms + extend_ms)
+        hand = Hand(
+            verb,
+            settings.delivery_count_limit,
+            now_ms,
+            now_ms + extend_ms,
+            scheduled=settings.scheduled,
+        )
         decided = self.order.decide(first, last, hand, settings)
+        if decided.change is not None and verb is Verb.RELEASE:
+            self._schedule.free(decided.change.delayed)
         if hand.taken:
             if self._taken is None:
                 self._taken = TakenByHand()
@@ -369,6 +384,37 @@ class SharePartition:
             return None
         return self.order.expire(LogRead(fetch_offset, batches, aborted), ranges, settings)
 
+    def let_rest(
+        self,
+        later: Sequence[NotDue],
+        batches: Sequence[tuple[int, int]],
+        *,
+        fetch_offset: int,
+        aborted: Iterable[tuple[int, int]] = (),
+        now_ms: int,
+        settings: DeliverySettings,
+    ) -> int | None:
+        """Let the records in ``later`` rest that were never delivered: they are not due
+        (:mod:`sharegroup.share.schedule`). Call it before :meth:`acquire` with the same read, whose
+        arguments the others are, and check :meth:`next_deadline_ms` after it. ``later`` is
+        ascending and disjoint, and without aborted batches; what lies behind ``batches`` is left
+        out. Nothing need be written.
+
+        Returns the first of these records for which the window has no room yet: from it on nothing
+        may be acquired.
+
+        Raises:
+            ValueError: ``batches`` are out of order.
+        """
+        if not batches or settings.paused or fetch_offset > self.order.loaded_end:
+            return None
+        later = [one for one in within(later, batches[-1][1] + 1) if one.due_ms > now_ms]
+        later = self._schedule.kept(later)
+        if not later:
+            return None
+        fetched = LogRead(fetch_offset, batches, aborted)
+        return self.order.let_rest(fetched, later, self._schedule, now_ms, settings)
+
     def damaged(self, first: int, last: int) -> StateChange | None:
         """Archive offsets ``first`` … ``last``, which the log has lost to damage.
 
@@ -416,4 +462,5 @@ class SharePartition:
     def check_invariants(self) -> None:
         """Assert the invariants that :mod:`sharegroup.share.window` and the order list."""
         self._window.check_invariants()
+        self._schedule.check_invariants()
         self.order.check_invariants()

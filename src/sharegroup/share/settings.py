@@ -49,6 +49,9 @@ class DeliverySettings:
     ``errors.deadletterqueue.topic.name``."""
     expiry: Expiry | None = None
     """Which records are worthless; None: none."""
+    scheduled: bool = False
+    """Records rest until the time in their header ``sharegroup.deliver.at``
+    (``share.record.schedule.header.enable``)."""
     key_max: int = 0
     """0: records have no order (``share.ordering`` none). Else there is order per key, and a member
     holds at most this many records of one key: ``share.ordering.key.max.in.flight``."""

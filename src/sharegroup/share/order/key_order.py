@@ -46,7 +46,6 @@ from sharegroup.share.by_hand import Decided, Hand
 from sharegroup.share.expiry import expire, letters_of, overlaps
 from sharegroup.share.locks import Lock
 from sharegroup.share.lost_records import discard, lose
-from sharegroup.share.offset_codes import DOUBLED, ODD, combined, distinct, marked_runs
 from sharegroup.share.order.blocked import Blocked, unheld
 from sharegroup.share.order.key_queues import KeyQueues
 from sharegroup.share.order.offsets_by_verb import (
@@ -57,18 +56,20 @@ from sharegroup.share.order.offsets_by_verb import (
     sort_ended,
     sort_out,
 )
+from sharegroup.share.order.locking import lock_records
 from sharegroup.share.order.order_violations import Disorder
 from sharegroup.share.order.pace import Pace
 from sharegroup.share.order.restored import unfinished
 from sharegroup.share.pauses import Pauses
-from sharegroup.share.ranges import AcquiredRange, LogRead, add_runs, apart, ranges_of
-from sharegroup.share.record_state import ACQUIRED, AVAILABLE, DELAYED, RecordState, Verb
+from sharegroup.share.ranges import AcquiredRange, LogRead, apart
+from sharegroup.share.record_state import ACQUIRED, AVAILABLE, DELAYED, Verb
 from sharegroup.share.release import put_off, regions
 from sharegroup.share.resting import end_rest, rest
+from sharegroup.share.schedule import NotDue, Schedule, within
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.spans import Status, as_spans
 from sharegroup.share.state_changes import Changes, StateChange
-from sharegroup.share.stretches import Stretch, recoded
+from sharegroup.share.stretches import Stretch
 from sharegroup.share.stretches import clipped as cut_out
 from sharegroup.share.window import Window
 
@@ -190,44 +191,9 @@ class KeyOrder:
             last = fetched.lasts[bisect_left(fetched.lasts, taken[-1])]
             more = min(SOFT_LIMIT * request.records_max, room) - wanted
             taken = sorted(taken + queues.take(member_id, last, more))
-        return tuple(self._lock(taken, member_id, request.deadline_ms)) if taken else ()
-
-    def _lock(self, offsets: list[int], member_id: str, deadline_ms: int) -> list[AcquiredRange]:
-        """Acquire these records, which are available; returns them as ranges."""
-        window = self._window
-        base = offsets[0]
-        marks = bytearray(offsets[-1] - base + 1)
-        for offset in offsets:
-            marks[offset - base] = 1
-        lock = window.locks.take(member_id, deadline_ms)
-        lock.add_range(base, offsets[-1])
-        found: list[tuple[Stretch, bytes, dict[int, int]]] = []
-        new: list[Stretch] = []
-        pieces = window.pieces(base, offsets[-1])
-        for piece in pieces:
-            wanted = bytes(marks[piece.first - base : piece.last - base + 1])
-            # A code is twice the status's code, and odd if the offset is to be acquired.
-            codes = wanted
-            if not piece.uniform:
-                codes = combined(piece.codes.translate(DOUBLED), wanted)
-            counts: dict[int, int] = {}
-            status_of: dict[int, Status] = {}
-            for code in distinct(codes):
-                status = piece.statuses[code >> 1]
-                if code & 1:
-                    counts[code] = status.delivery_count + 1
-                    status = Status(RecordState.ACQUIRED, counts[code], lock)
-                status_of[code] = status
-            if counts:
-                found.append((piece, codes, counts))
-            new += recoded(piece.first, piece.last, codes, status_of)
-        window.replace(pieces, new)
-        if len(once := {count for _, _, counts in found for count in counts.values()}) == 1:
-            return ranges_of(offsets, *once)
-        given: list[AcquiredRange] = []
-        for piece, codes, counts in found:
-            add_runs(given, marked_runs(piece.first, piece.last, codes.translate(ODD)), counts)
-        return given
+        if not taken:
+            return ()
+        return tuple(lock_records(window, taken, member_id, request.deadline_ms))
 
     # -- give back --------------------------------------------------------------------------
 
@@ -457,6 +423,25 @@ class KeyOrder:
         changes = Changes(self._archived, letters_of(settings))
         expire(window, loaded, changes)
         return self._settled(changes)
+
+    def let_rest(
+        self,
+        fetched: LogRead,
+        later: Sequence[NotDue],
+        schedule: Schedule,
+        now_ms: int,
+        settings: DeliverySettings,
+    ) -> int | None:
+        """As in :class:`Order`, of the records that are loaded; nobody gets others. Their keys
+        wait."""
+        for first, last in schedule.rest(within(later, self._queues.end), now_ms):
+            for offset in range(first, last + 1):
+                self._queues.rest(offset)
+        return None
+
+    def is_full(self, settings: DeliverySettings) -> bool:
+        """As in :class:`Order`. Not if most of the records that wait do so for members."""
+        return not self.may_load and 2 * self._window.counts[DELAYED] > WAITING_MAX
 
     def lost(self, first: int, last: int) -> None:
         """As in :class:`Order`."""

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from sharegroup.model.dead_records import Cause
+from sharegroup.model.limits import SCHEDULED_MAX
 from sharegroup.share.acknowledge import Answer
 from sharegroup.share.acquire import Request
 from sharegroup.share.applying import apply, held_pieces
 from sharegroup.share.archived import Archived
 from sharegroup.share.by_hand import Decided, Hand
-from sharegroup.share.expiry import expire, letters_of, new_spans
+from sharegroup.share.expiry import expire, letters_of, new_spans, spans_up_to
 from sharegroup.share.locks import Lock
 from sharegroup.share.lost_records import GONE, discard, lose
 from sharegroup.share.offset_codes import runs
@@ -34,6 +35,7 @@ from sharegroup.share.record_state import (
     released,
 )
 from sharegroup.share.release import regions, take_back
+from sharegroup.share.schedule import NotDue, Schedule, note_batches, reach
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.spans import ABSENT, Span, Status
 from sharegroup.share.state_changes import Changes, StateChange
@@ -43,7 +45,8 @@ from sharegroup.share.window import Window
 _ACQUIRED = TRANSITIONS[AVAILABLE, Verb.ACQUIRE]
 DELAYED_MAX: Final = 1_000_000
 """Records of one share partition that may rest at once: with more, no new ones are delivered. In
-many pieces they take some 200 bytes each."""
+many pieces they take some 200 bytes each. In a group with scheduled delivery it is a limit of the
+times at which records are due: SCHEDULED_MAX records may rest."""
 DECIDED_MAX: Final = 256
 """Stretches that one call decides about by hand, which takes some milliseconds."""
 STRETCHES_MAX: Final = 200_000
@@ -157,7 +160,9 @@ class LogOrder:
         """As in :class:`Order`."""
         ranges = list(regions(self._window, pauses))
         take_back(self._window, pauses, Changes(self._archived), now_ms, lambda _: DUE)
-        self._free.offer(ranges)
+        # What is left to the next call is offered then.
+        end = min((one.ranges[0][0] for one in pauses if one.held), default=self._window.end)
+        self._free.offer([(first, min(last, end - 1)) for first, last in ranges if first < end])
 
     def _settled(self, changes: Changes) -> StateChange | None:
         if changes.available:
@@ -199,6 +204,32 @@ class LogOrder:
         self._free.offer([(one.first, one.last) for one in spans if one.state is AVAILABLE])
         return self._settled(changes)
 
+    def let_rest(
+        self,
+        fetched: LogRead,
+        later: Sequence[NotDue],
+        schedule: Schedule,
+        now_ms: int,
+        settings: DeliverySettings,
+    ) -> int | None:
+        """As in :class:`Order`. New records between them come into the window, and are
+        available."""
+        window = self._window
+        schedule.rest(later, now_ms)
+        end = window.end
+        last = reach(window, fetched, later, _room(window, settings))
+        if last >= end:
+            note_batches(window, fetched, last)
+            window.extend(spans_up_to(window, fetched, last))
+            schedule.rest([one for one in later if one.last >= end], now_ms)
+            self._free.offer([(end, last)])
+            window.pass_terminal()
+        return next((max(one.first, window.end) for one in later if one.last >= window.end), None)
+
+    def is_full(self, settings: DeliverySettings) -> bool:
+        """As in :class:`Order`."""
+        return _too_many_rest(self._window, settings)
+
     def lost(self, first: int, last: int) -> None:
         """As in :class:`Order`."""
         lose(self._window, first, last)
@@ -219,11 +250,20 @@ def _room(window: Window, settings: DeliverySettings) -> int:
     first of them would keep all others from being delivered: then only records count that members
     hold or may get.
     """
-    if settings.back_off is None and not window.counts[DELAYED]:
+    if settings.back_off is None and not settings.scheduled and not window.counts[DELAYED]:
         return settings.record_locks_max - (window.end - window.start)
-    if window.counts[DELAYED] >= DELAYED_MAX or len(window) >= STRETCHES_MAX:
+    if _too_many_rest(window, settings):
         return 0
     return settings.record_locks_max - window.counts[ACQUIRED] - window.counts[AVAILABLE]
+
+
+def _too_many_rest(window: Window, settings: DeliverySettings) -> bool:
+    """Whether so many records rest that the window must not grow."""
+    if len(window) >= STRETCHES_MAX:
+        return True
+    if not settings.scheduled:
+        return window.counts[DELAYED] >= DELAYED_MAX
+    return window.counts[DELAYED] >= SCHEDULED_MAX or window.locks.count >= DELAYED_MAX
 
 
 def _new_ranges(

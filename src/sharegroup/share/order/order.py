@@ -12,6 +12,7 @@ from sharegroup.share.by_hand import Decided, Hand
 from sharegroup.share.locks import Lock
 from sharegroup.share.order.order_violations import Disorder
 from sharegroup.share.ranges import AcquiredRange, LogRead
+from sharegroup.share.schedule import NotDue, Schedule
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.state_changes import StateChange
 
@@ -113,13 +114,28 @@ class Order(Protocol):
         """The window was extended by available records from ``first`` on, which no read has
         found."""
 
-    # -- finished ---------------------------------------------------------------------------
+    # -- finished, not due ------------------------------------------------------------------
 
     def expire(
         self, fetched: LogRead, ranges: Sequence[tuple[int, int]], settings: DeliverySettings
     ) -> StateChange | None:
         """Archive the records in ``ranges`` that nobody holds: they have expired. ``ranges`` lie in
         the ``fetched`` batches, ascending and disjoint."""
+
+    def let_rest(
+        self,
+        fetched: LogRead,
+        later: Sequence[NotDue],
+        schedule: Schedule,
+        now_ms: int,
+        settings: DeliverySettings,
+    ) -> int | None:
+        """Let the available records in ``later`` rest, by ``schedule``: they were never delivered,
+        and are not due. ``later`` lies in the ``fetched`` batches, ascending and disjoint. Returns
+        the first of its offsets that the window has no room for yet."""
+
+    def is_full(self, settings: DeliverySettings) -> bool:
+        """Whether so many records rest that no new ones are delivered."""
 
     def lost(self, first: int, last: int) -> None:
         """Archive offsets ``first`` … ``last``, which the log has lost; ``first`` is at most
