@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from sharegroup.broker.delivery import expiring
+from sharegroup.broker.delivery import record_looks
+from sharegroup.broker.delivery.record_looks import bounds_before
 from sharegroup.broker.metrics.reader import MetricsReader
 from sharegroup.broker.server import Broker
 from sharegroup.client import Admin, Producer, Record, ShareConsumer
@@ -326,7 +327,7 @@ def test_the_rest_of_a_batch_that_fills_the_window_expires_as_well(compression: 
 
 def test_what_may_be_acquired_ends_before_what_is_left() -> None:
     bounds = [(0, 4), (5, 9), (12, 14)]
-    assert [list(expiring.bounds_before(bounds, end)) for end in (0, 1, 5, 8, 11, 13, 15)] == [
+    assert [list(bounds_before(bounds, end)) for end in (0, 1, 5, 8, 11, 13, 15)] == [
         [],
         [(0, 0)],
         [(0, 4)],
@@ -338,7 +339,7 @@ def test_what_may_be_acquired_ends_before_what_is_left() -> None:
 
 
 def test_large_batches_are_unpacked_in_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expiring, "UNPACKED_ON_LOOP_BYTES_MAX", 100)
+    monkeypatch.setattr(record_looks, "UNPACKED_ON_LOOP_BYTES_MAX", 100)
 
     async def scenario(kafka: LocalBroker) -> None:
         await prepare(kafka.bootstrap, **BY_HEADER)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sharegroup.model.record_headers import EXPIRES_AT
+from sharegroup.model.record_headers import DELIVER_AT, EXPIRES_AT
 from tests.cli.command import IDLE_SECONDS, SECONDS, Commands, finish
 
 pytestmark = pytest.mark.process
@@ -83,6 +83,21 @@ def test_records_say_when_they_are_worthless(commands: Commands, topic: str) -> 
     done = commands.run("produce", topic, "--expires-in", "soon", stdin="x\n")
     assert done.status == 2
     assert "--expires-in is 'soon': write a duration, as in 90s, 15m, 12h, 2d" in done.stderr
+
+
+def test_records_say_when_they_are_due(commands: Commands, topic: str) -> None:
+    before_ms = time.time_ns() // 1_000_000
+    commands.ok("produce", topic, "--in", "10m", stdin="x\n")
+    read = commands.ok("consume", topic, "-g", topic, "--from-beginning", "-n", "1", "--json")
+    headers = dict(read.json_lines[0]["headers"])
+    assert 0 <= int(headers[DELIVER_AT]) - before_ms - 600_000 <= SECONDS * 1000
+
+    done = commands.run("produce", topic, "--in", "soon", stdin="x\n")
+    assert done.status == 2
+    assert "--in is 'soon': write a duration, as in 90s, 15m, 12h, 2d" in done.stderr
+    done = commands.run("produce", topic, "--in", "2h", "--expires-in", "2h", stdin="x\n")
+    assert done.status == 2
+    assert "--expires-in must be longer than --in: such records go to nobody" in done.stderr
 
 
 @pytest.mark.parametrize(

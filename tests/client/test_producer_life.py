@@ -22,7 +22,7 @@ from sharegroup import sync
 from sharegroup.client import BufferExhausted, Delivery, IllegalState, Producer
 from sharegroup.client.producer.outgoing import outgoing_record
 from sharegroup.model.errors import MessageTooLarge, RequestTimedOut, UnknownTopicOrPartition
-from sharegroup.model.record_headers import EXPIRES_AT
+from sharegroup.model.record_headers import DELIVER_AT, EXPIRES_AT
 from tests.client.producing_server import TOPIC, ProducingServer
 from tests.client.working import eventually, run
 
@@ -86,6 +86,9 @@ def test_awaiting_send_waits_for_the_broker_to_confirm() -> None:
         ((TOPIC,), {"timestamp_ms": -1}, "timestamp_ms is -1"),
         ((TOPIC,), {"expires_at": -1}, "expires_at is -1: write milliseconds since 1970"),
         ((TOPIC,), {"expires_at": 10**18}, "expires_at is 1000000000000000000"),
+        ((TOPIC,), {"deliver_at": -1}, "deliver_at is -1: write milliseconds since 1970"),
+        ((TOPIC,), {"deliver_at": "10m"}, "deliver_at is '10m' (str): write a datetime"),
+        ((TOPIC,), {"deliver_at": 7, "expires_at": 7}, "would be worthless when it is delivered"),
         ((TOPIC,), {"expires_at": "10m"}, "expires_at is '10m' (str): write a datetime"),
         ((TOPIC,), {"expires_at": datetime(2030, 1, 1)}, "write its time zone"),  # noqa: DTZ001
     ],
@@ -124,6 +127,11 @@ def test_a_record_says_in_its_header_when_it_is_worthless() -> None:
         both = outgoing_record(TOPIC, b"x", None, (), None, None, "7", given)
         assert both.headers == [("sharegroup.message.id", b"7"), (EXPIRES_AT, text)]
         assert record.size >= plain.size + len(EXPIRES_AT) + len(text)
+        later = outgoing_record(TOPIC, b"x", None, (), None, None, deliver_at=given)
+        assert later.headers == [(DELIVER_AT, text)]
+    all_three = outgoing_record(TOPIC, b"x", None, (), None, None, "7", 9, 8)
+    names = ["sharegroup.message.id", EXPIRES_AT, DELIVER_AT]
+    assert [name for name, _ in all_three.headers] == names
 
 
 def test_without_an_event_loop_the_error_names_the_blocking_client() -> None:

@@ -98,6 +98,15 @@ ExpiresIn = Annotated[
         "share.record.expiry.header.enable.",
     ),
 ]
+DeliverIn = Annotated[
+    str | None,
+    typer.Option(
+        "--in",
+        metavar="DURATION",
+        help="The records are delivered after this time, as in 90s, 10m, 2d; to groups with "
+        "share.record.schedule.header.enable.",
+    ),
+]
 Header = Annotated[
     list[str] | None,
     typer.Option(
@@ -144,6 +153,7 @@ def produce(
     message_id: MessageId = None,
     partition: Partition = None,
     expires_in: ExpiresIn = None,
+    deliver_in: DeliverIn = None,
     compression: Annotated[str, typer.Option(help="none, gzip, snappy, lz4 or zstd.")] = "none",
     confirm_to: ConfirmTo = None,
     as_json: AsJson = False,
@@ -168,7 +178,8 @@ def produce(
     async def command() -> int:
         parse = _parse(form, key, key_separator, value, header_columns or [], message_id)
         headers = parse_headers(header or [])
-        sending = ProduceRun(topic, parse, headers, partition, _duration_ms(expires_in))
+        times = _times(expires_in, deliver_in)
+        sending = ProduceRun(topic, parse, headers, partition, times)
         with ExitStack() as stack:
             if confirm_to is not None:
                 sending.confirming = stack.enter_context(closing(_confirming(form, confirm_to)))
@@ -181,11 +192,26 @@ def produce(
     run(command())
 
 
-def _duration_ms(text: str | None) -> int | None:
+def _milliseconds(option: str, text: str | None) -> int | None:
     found = None if text is None else duration_ms(text)
     if text is not None and found is None:
-        raise UsageError(f"--expires-in is {text!r}: write a duration, as in 90s, 15m, 12h, 2d")
+        raise UsageError(f"{option} is {text!r}: write a duration, as in 90s, 15m, 12h, 2d")
     return found
+
+
+class _Times(NamedTuple):
+    """When records expire and are due: milliseconds after they are sent, if they do or are."""
+
+    expires_in_ms: int | None
+    deliver_in_ms: int | None
+
+
+def _times(expires_in: str | None, deliver_in: str | None) -> _Times:
+    expires_ms = _milliseconds("--expires-in", expires_in)
+    deliver_ms = _milliseconds("--in", deliver_in)
+    if expires_ms is not None and deliver_ms is not None and expires_ms <= deliver_ms:
+        raise UsageError("--expires-in must be longer than --in: such records go to nobody")
+    return _Times(expires_ms, deliver_ms)
 
 
 def _confirming(form: Form, pipe: str) -> Confirming:
@@ -228,6 +254,10 @@ def _parse(
     return lines if message_id is None else with_message_id(lines, message_id)
 
 
+def _from_now(after_ms: int | None) -> int | None:
+    return None if after_ms is None else wall_ms() + after_ms
+
+
 class _Sent(NamedTuple):
     line: int
     delivery: Delivery
@@ -243,10 +273,10 @@ class ProduceRun:
         parse: Parse,
         headers: Headers,
         partition: int | None,
-        expires_in_ms: int | None = None,
+        times: _Times,
     ) -> None:
         self.topic = topic
-        self._expires_in_ms = expires_in_ms
+        self._times = times
         self._headers = headers
         self._partition = partition
         self.delivered: Counter[int] = Counter()  # by partition
@@ -272,12 +302,10 @@ class ProduceRun:
                 headers=[*parsed.headers, *self._headers],
                 partition=parsed.partition if self._partition is None else self._partition,
                 timestamp_ms=parsed.timestamp_ms,
-                expires_at=self._expires_at(),
+                expires_at=_from_now(self._times.expires_in_ms),
+                deliver_at=_from_now(self._times.deliver_in_ms),
             )
             self._on_their_way.append(_Sent(self.lines, sent, place))
-
-    def _expires_at(self) -> int | None:
-        return None if self._expires_in_ms is None else wall_ms() + self._expires_in_ms
 
     def end(self) -> None:
         """Note the end of the input; raises UsageError if a row is incomplete."""

@@ -321,6 +321,15 @@ class GroupSettings:
         read=str,
         choices=("deadletter", "drop"),
     )
+    record_schedule_header_enable: bool = _plain(
+        False,
+        ConfigType.BOOLEAN,
+        "Not a Kafka setting. Whether a record is not delivered before the time in its header "
+        "sharegroup.deliver.at: milliseconds since 1970, as decimal digits. With "
+        "share.ordering=key the later records of its key wait for it. To turn it off takes all "
+        "records in flight back.",
+        read=bool,
+    )
     errors_deadletterqueue_topic_name: str = _plain(
         "",
         ConfigType.STRING,

@@ -38,9 +38,7 @@ class NotDue(NamedTuple):
     once."""
 
 
-def not_due(
-    header: BatchHeader, records: Buffer, now_ms: int, *, compiled: bool = True
-) -> NotDue:
+def not_due(header: BatchHeader, records: Buffer, now_ms: int, *, compiled: bool = True) -> NotDue:
     """What is not due at ``now_ms`` among a batch's plain ``records``, which are all there is in
     the buffer.
 

@@ -7,8 +7,9 @@ held by members. The verbs are an acknowledgement's: GAP, ACCEPT, RELEASE, REJEC
 * ACCEPT and REJECT finish the records, in any order. Rejected records become dead letters.
 * GAP purges them: they are finished, like rejected records, and become no dead letters.
 * RELEASE lets the records be delivered at once: it takes them from their holders, and ends their
-  rest, also before the time in their header. It never archives: a record at the delivery limit is delivered once more, so its delivery
-  count is set to one below the limit. Records that anybody may get already stay as they are.
+  rest, also before the time in their header. It never archives: a record at the delivery limit is
+  delivered once more, so its delivery count is set to one below the limit. Records that anybody may
+  get already stay as they are.
 * RENEW lets the holders keep the records until a given time, if that is later.
 
 Records that were taken from a member so are remembered (:class:`TakenByHand`): its answer for them

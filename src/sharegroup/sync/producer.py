@@ -127,6 +127,7 @@ class Producer(Front):
         timestamp_ms: int | None = None,
         message_id: bytes | str | None = None,
         expires_at: datetime | int | None = None,
+        deliver_at: datetime | int | None = None,
     ) -> RecordMetadata:
         """Send one record; when it returns, the record is durable. :meth:`enqueue` is the way to
         send many.
@@ -135,7 +136,7 @@ class Producer(Front):
             SharegroupError, TypeError, ValueError: as awaiting ``send`` of the asyncio producer.
         """
         record = self._sending.outgoing(
-            topic, value, key, headers, partition, timestamp_ms, message_id, expires_at
+            topic, value, key, headers, partition, timestamp_ms, message_id, expires_at, deliver_at
         )
         return self._crossing.add(record, self._run, self._thread).result()
 
@@ -150,10 +151,11 @@ class Producer(Front):
         timestamp_ms: int | None = None,
         message_id: bytes | str | None = None,
         expires_at: datetime | int | None = None,
+        deliver_at: datetime | int | None = None,
     ) -> RecordMetadata:
         """The same as :meth:`send`."""
         record = self._sending.outgoing(
-            topic, value, key, headers, partition, timestamp_ms, message_id, expires_at
+            topic, value, key, headers, partition, timestamp_ms, message_id, expires_at, deliver_at
         )
         return self._crossing.add(record, self._run, self._thread).result()
 
@@ -168,6 +170,7 @@ class Producer(Front):
         timestamp_ms: int | None = None,
         message_id: bytes | str | None = None,
         expires_at: datetime | int | None = None,
+        deliver_at: datetime | int | None = None,
     ) -> Delivery:
         """Put one record into the buffer, waiting while it is full. The record is **not** durable
         when this returns: call ``result()`` of the returned delivery, or :meth:`flush`.
@@ -177,7 +180,7 @@ class Producer(Front):
                 delivery, or by :meth:`flush` or :meth:`close`.
         """
         record = self._sending.outgoing(
-            topic, value, key, headers, partition, timestamp_ms, message_id, expires_at
+            topic, value, key, headers, partition, timestamp_ms, message_id, expires_at, deliver_at
         )
         delivery = self._crossing.add(record, self._run, self._thread)
         if len(self._crossing.queue) >= _QUEUE_MAX or record.size >= _LARGE_BYTES:

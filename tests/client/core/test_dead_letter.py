@@ -104,3 +104,4 @@ def test_own_headers_are_kept_and_redrives_counted(own: Headers) -> None:
     assert redriven_headers(once) == [*own, ("sharegroup.redriven", b"2")]
     assert redriven_headers([("sharegroup.redriven", b"x"), *own])[-1][1] == b"1"
     assert redriven_headers([("sharegroup.expires.at", b"1"), *own]) == once, "it does not expire"
+    assert redriven_headers([("sharegroup.deliver.at", b"1"), *own]) == once, "it does not wait"

@@ -11,14 +11,16 @@ from collections.abc import Iterable
 from typing import Final
 
 from sharegroup.model.dead_records import Cause, DeadRecords
-from sharegroup.model.record_headers import EXPIRES_AT
+from sharegroup.model.record_headers import DELIVER_AT, EXPIRES_AT
 from sharegroup.wire.record import Header, RecordContent, StoredRecord
 
 HEADER_PREFIX: Final = "__dlq.errors."
 _PREFIX: Final = HEADER_PREFIX.encode()
-_EXPIRES_AT: Final = EXPIRES_AT.encode()
-_EXPIRED_AT: Final = f"{HEADER_PREFIX}expires.at".encode()
-"""What the letter calls the header ``sharegroup.expires.at`` of its record."""
+_RENAMED: Final = {
+    EXPIRES_AT.encode(): f"{HEADER_PREFIX}expires.at".encode(),
+    DELIVER_AT.encode(): f"{HEADER_PREFIX}deliver.at".encode(),
+}
+"""What the letter calls headers of its record that a broker obeys."""
 _KAFKAS_MESSAGES: Final = {
     Cause.REJECTED: "Offset rejected by client.",
     Cause.RELEASED: "Offset delivery count exceeded the threshold.",
@@ -67,8 +69,9 @@ def letter_of(
 
 
 def _own(header: Header) -> Header:
-    """A header of the record, as its letter has it: a letter does not expire with its record."""
-    return (_EXPIRED_AT, header[1]) if header[0] == _EXPIRES_AT else header
+    """A header of the record, as its letter has it: a letter does not expire with its record, and
+    does not wait as its record did."""
+    return _RENAMED.get(header[0], header[0]), header[1]
 
 
 def _headers(said: Iterable[tuple[str, str | int]]) -> Iterable[Header]:

@@ -34,7 +34,17 @@ def delivery_settings(settings: GroupSettings, *, dead_letters: bool) -> Deliver
         back_off=_back_off(settings),
         dead_letters=letters,
         expiry=_expiry(settings, letters=letters),
+        scheduled=settings.record_schedule_header_enable,
     )
+
+
+def reason_to_load_again(before: DeliverySettings, after: DeliverySettings) -> str | None:
+    """Why share partitions must be loaded again, which releases all locks; None: they need not."""
+    if bool(before.key_max) != bool(after.key_max):
+        return "share.ordering has changed"
+    if before.scheduled and not after.scheduled:  # what rests until its time is due at once
+        return "share.record.schedule.header.enable is off"
+    return None
 
 
 def _expiry(settings: GroupSettings, *, letters: bool) -> Expiry | None:

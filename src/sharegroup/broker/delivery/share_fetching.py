@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 
 from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.authorization.resources import Operation
-from sharegroup.broker.delivery.expiring import Read, archive_expired
+from sharegroup.broker.delivery.expiring import archive_expired
 from sharegroup.broker.delivery.found_batches import (
     HEADERS_ALONE_MIN,
     FoundBatches,
@@ -32,6 +32,8 @@ from sharegroup.broker.delivery.found_batches import (
 )
 from sharegroup.broker.delivery.key_loading import load_keys
 from sharegroup.broker.delivery.parts import DeliveryParts
+from sharegroup.broker.delivery.record_looks import Read
+from sharegroup.broker.delivery.scheduling import let_rest
 from sharegroup.broker.delivery.share_partitions import LedSharePartition
 from sharegroup.model.errors import (
     CorruptMessage,
@@ -99,6 +101,13 @@ class _Ready(NamedTuple):
     """The group reads committed."""
     expires: bool
     """Records of the group may expire."""
+    scheduled: bool
+    """Records of the group may have to wait for the time in their header."""
+
+    @property
+    def looks(self) -> bool:
+        """Records are looked at before they are acquired."""
+        return self.expires or self.scheduled or self.led.core.order.needs_keys
 
 
 class _Share(NamedTuple):
@@ -231,8 +240,8 @@ class ShareFetching:
             if offset < end and room:
                 led.passed_by |= led.fetching
                 if not led.fetching:
-                    expires = settings.expiry is not None
-                    ready.append(_Ready(key, led, offset, end, committed, expires))
+                    rules = (settings.expiry is not None, settings.scheduled)
+                    ready.append(_Ready(key, led, offset, end, committed, *rules))
         return ready
 
     async def _led(self, wish: FetchWish) -> list[LedSharePartition | KafkaError]:
@@ -298,7 +307,7 @@ class ShareFetching:
                 return None
             aborted = await _aborted(ready, found)
             bounds: Sequence[tuple[int, int]] = found.walk.bounds
-            if ready.expires or led.core.order.needs_keys:
+            if ready.looks:
                 bounds = await self._look_at_records(ready, found, aborted)
             settings = self._parts.share_partitions.delivery_settings(wish.group_id)
             if not self._may_acquire(wish, led):
@@ -341,18 +350,21 @@ class ShareFetching:
     async def _look_at_records(
         self, ready: _Ready, found: FoundBatches, aborted: Sequence[tuple[int, int]]
     ) -> Sequence[tuple[int, int]]:
-        """Load keys for a group with order per key, and archive what has expired. Returns the
-        bounds of the batches that may be acquired."""
+        """Load keys for a group with order per key, archive what has expired, and let rest what is
+        not due. Returns the bounds of the batches that may be acquired."""
         led = ready.led
         if led.core.order.needs_keys:
             await load_keys(
                 led.core.order, found.data, found.walk, self._parts.unpacking,
                 fetch_offset=ready.offset, aborted=aborted,
             )  # fmt: skip
-        if not ready.expires:
-            return found.walk.bounds
+        bounds: Sequence[tuple[int, int]] = found.walk.bounds
         read = Read(found.data, found.walk, aborted, ready.offset)
-        return await archive_expired(self._parts, led, read)
+        if ready.expires:
+            bounds = await archive_expired(self._parts, led, read)
+        if ready.scheduled:
+            bounds = await let_rest(self._parts, led, read, bounds)
+        return bounds
 
     def _acquired_records(
         self, led: LedSharePartition, found: FoundBatches, ranges: Sequence[AcquiredRange]
@@ -452,9 +464,9 @@ def _ends_wait(wish: FetchWish, fetched: Fetched) -> bool:
 
 
 def _needs_bytes(ready: _Ready) -> bool:
-    """Whether batches must be read as bytes: order per key and expiry look at the records, and a
-    group that reads committed at the control batches."""
-    return ready.committed or ready.expires or ready.led.core.order.needs_keys
+    """Whether batches must be read as bytes: order per key, expiry and schedules look at the
+    records, and a group that reads committed at the control batches."""
+    return ready.committed or ready.looks
 
 
 async def _aborted(ready: _Ready, found: FoundBatches) -> Sequence[tuple[int, int]]:

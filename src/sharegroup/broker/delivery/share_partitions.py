@@ -20,7 +20,7 @@ from uuid import UUID
 
 from sharegroup.broker.coordination.share_state_log import ShareStateLog, StateWrite
 from sharegroup.broker.deadline_timer import DeadlineTimer
-from sharegroup.broker.delivery.group_rules import delivery_settings
+from sharegroup.broker.delivery.group_rules import delivery_settings, reason_to_load_again
 from sharegroup.broker.hot_path_counters import Meters, SharePartitionMeter
 from sharegroup.broker.leadership import Leadership
 from sharegroup.broker.waiters import FetchWaiters
@@ -152,8 +152,8 @@ class SharePartitions:
     def delivery_settings(self, group_id: str) -> DeliverySettings:
         """The group's current delivery settings.
 
-        If ``share.ordering`` has changed, the group's share partitions are discarded, which
-        releases all locks. So ask for the settings before :meth:`find`.
+        If a change needs it, as that of ``share.ordering``, the group's share partitions are
+        discarded, which releases all locks. So ask for the settings before :meth:`find`.
         """
         settings = self._settings_of(group_id)
         known = self._delivery_settings.get(group_id)
@@ -161,8 +161,8 @@ class SharePartitions:
             delivery = delivery_settings(settings, dead_letters=self._dead_letters)
             before, known = known, (settings, delivery)
             self._delivery_settings[group_id] = known
-            if before is not None and bool(before[1].key_max) != bool(known[1].key_max):
-                self._drop(lambda key: key.group_id == group_id, "share.ordering has changed")
+            if before is not None and (why := reason_to_load_again(before[1], delivery)):
+                self._drop(lambda key: key.group_id == group_id, why)
             for led in [led for key, led in self._led.items() if key.group_id == group_id]:
                 led.core.order.configure(known[1])
         return known[1]

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from sharegroup.broker.delivery.expiring import UNREADABLE
+from sharegroup.broker.delivery.scheduling import FULL
+from sharegroup.broker.delivery.scheduling import UNREADABLE as SCHEDULE_UNREADABLE
 from sharegroup.broker.hot_path_counters import ACK_TYPES, GroupMeter, RecordMeter
 from sharegroup.broker.metrics.metric import Sample, Summed
 from sharegroup.broker.metrics.table import Labels, Scrape, Source, Table
@@ -127,6 +129,22 @@ LETTERS.counter(
     lambda scrape: scrape.by_label(UNREADABLE),
     labels=("group",),
     unit="records",
+    kafka="none",
+)
+LETTERS.counter(
+    "sharegroup_schedule_headers_unreadable",
+    "Records about to be delivered whose header sharegroup.deliver.at says no time within ten "
+    "years, by group; they are delivered at once.",
+    lambda scrape: scrape.by_label(SCHEDULE_UNREADABLE),
+    labels=("group",),
+    unit="records",
+    kafka="none",
+)
+LETTERS.counter(
+    "sharegroup_schedule_full",
+    "Share fetches that found so many records at rest that the group gets no new ones, by group.",
+    lambda scrape: scrape.by_label(FULL),
+    labels=("group",),
     kafka="none",
 )
 LETTERS.counter(

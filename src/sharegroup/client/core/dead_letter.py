@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from sharegroup.client.core.record import Headers
 from sharegroup.model.ids import TopicPartition
-from sharegroup.model.record_headers import EXPIRES_AT
+from sharegroup.model.record_headers import DELIVER_AT, EXPIRES_AT
 
 HEADER_PREFIX: Final = "__dlq.errors."
 REDRIVEN: Final = "sharegroup.redriven"
@@ -209,10 +209,10 @@ class LetterReader:
 
 
 def redriven_headers(headers: Headers) -> Headers:
-    """The headers of a record that is redriven: its own, and the count. It does not expire again:
-    whoever redrives it wants it handled."""
+    """The headers of a record that is redriven: its own, and the count. It does not expire again,
+    and waits for no time: whoever redrives it wants it handled."""
     times = 0
-    kept = [header for header in headers if header[0] not in (REDRIVEN, EXPIRES_AT)]
+    kept = [header for header in headers if header[0] not in (REDRIVEN, EXPIRES_AT, DELIVER_AT)]
     if len(kept) < len(headers):
         counts = (_number(data) or 0 for name, data in headers if name == REDRIVEN)
         times = max(counts, default=0)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, TypeAlias
 
-from sharegroup.model.record_headers import EXPIRES_AT
+from sharegroup.model.record_headers import DELIVER_AT, EXPIRES_AT
 from sharegroup.records.message_ids import MESSAGE_ID
 
 Headers = list[tuple[str, bytes | None]]
 
-ExpiresAt: TypeAlias = datetime | int | None
+TimeGiven: TypeAlias = datetime | int | None
 """A time with its zone, or milliseconds since 1970."""
 
 RECORD_OVERHEAD_BYTES: Final = 24
@@ -45,17 +45,20 @@ def outgoing_record(
     partition: int | None,
     timestamp_ms: int | None,
     message_id: bytes | str | None = None,
-    expires_at: ExpiresAt = None,
+    expires_at: TimeGiven = None,
+    deliver_at: TimeGiven = None,
 ) -> OutgoingRecord:
     """The record; text is encoded as UTF-8.
 
     Args:
         message_id: what tells its message apart; a header after ``headers`` says so.
-        expires_at: when it is worthless; its last header says so.
+        expires_at: when it is worthless; a header after that says so.
+        deliver_at: it is not to be delivered before; its last header says so.
 
     Raises:
         TypeError: an argument has the wrong type; the text says which, and what to write.
-        ValueError: the topic's name is empty, or a number is negative or too large.
+        ValueError: the topic's name is empty, a number is negative or too large, or the record
+            would be worthless before it is delivered.
     """
     if type(topic) is not str or not topic or not topic.isascii():
         _check_topic(topic)
@@ -71,11 +74,23 @@ def outgoing_record(
         pairs = _checked_headers(headers)
     if message_id is not None:
         pairs.append((MESSAGE_ID, _checked_id(message_id)))
-    if expires_at is not None:
-        pairs.append((EXPIRES_AT, str(_milliseconds("expires_at", expires_at)).encode()))
+    if expires_at is not None or deliver_at is not None:
+        pairs += _times(expires_at, deliver_at)
     if pairs:
         size += sum(len(n.encode()) + len(v or b"") + _HEADER_OVERHEAD_BYTES for n, v in pairs)
     return OutgoingRecord(topic, key, value, pairs, partition, timestamp_ms, size)
+
+
+def _times(expires_at: TimeGiven, deliver_at: TimeGiven) -> Headers:
+    expires_ms = None if expires_at is None else _milliseconds("expires_at", expires_at)
+    deliver_ms = None if deliver_at is None else _milliseconds("deliver_at", deliver_at)
+    if expires_ms is not None and deliver_ms is not None and expires_ms <= deliver_ms:
+        raise ValueError(
+            f"deliver_at ({deliver_ms}) is not before expires_at ({expires_ms}): the record would "
+            "be worthless when it is delivered"
+        )
+    named = ((EXPIRES_AT, expires_ms), (DELIVER_AT, deliver_ms))
+    return [(name, str(ms).encode()) for name, ms in named if ms is not None]
 
 
 def _bytes_of(what: str, given: object) -> bytes:

@@ -133,6 +133,7 @@ class Producer:
         timestamp_ms: int | None = None,
         message_id: bytes | str | None = None,
         expires_at: datetime | int | None = None,
+        deliver_at: datetime | int | None = None,
     ) -> Delivery:
         """Send one record. Await the returned delivery: the record is then durable::
 
@@ -154,6 +155,10 @@ class Producer:
         milliseconds since 1970: it stands in the header ``sharegroup.expires.at``, which share
         groups with ``share.record.expiry.header.enable`` obey.
 
+        ``deliver_at`` is when the record is to be delivered, and not before, given in the same way:
+        it stands in the header ``sharegroup.deliver.at``, which share groups with
+        ``share.record.schedule.header.enable`` obey. Other readers get the record at once.
+
         Raises:
             TypeError, ValueError: not a record; the text says what to write.
             MessageTooLarge: the record alone is larger than a request may be.
@@ -170,7 +175,7 @@ class Producer:
         """
         self._sending.check_may_send()
         record = self._sending.outgoing(
-            topic, value, key, headers, partition, timestamp_ms, message_id, expires_at
+            topic, value, key, headers, partition, timestamp_ms, message_id, expires_at, deliver_at
         )
         return self._buffer.hand_over(record, waits=False)
 
@@ -185,6 +190,7 @@ class Producer:
         timestamp_ms: int | None = None,
         message_id: bytes | str | None = None,
         expires_at: datetime | int | None = None,
+        deliver_at: datetime | int | None = None,
     ) -> RecordMetadata:
         """The same as ``await producer.send(...)``."""
         return await self.send(
@@ -196,6 +202,7 @@ class Producer:
             timestamp_ms=timestamp_ms,
             message_id=message_id,
             expires_at=expires_at,
+            deliver_at=deliver_at,
         )
 
     async def enqueue(
@@ -209,6 +216,7 @@ class Producer:
         timestamp_ms: int | None = None,
         message_id: bytes | str | None = None,
         expires_at: datetime | int | None = None,
+        deliver_at: datetime | int | None = None,
     ) -> Delivery:
         """Put one record into the buffer, waiting while it is full: the way to send many records.
         The record is **not** durable when this returns: await the delivery, or :meth:`flush`.
@@ -217,7 +225,7 @@ class Producer:
         and its delivery, for errors known when the record enters the buffer.
         """
         record = self._sending.outgoing(
-            topic, value, key, headers, partition, timestamp_ms, message_id, expires_at
+            topic, value, key, headers, partition, timestamp_ms, message_id, expires_at, deliver_at
         )
         self._sending.check_may_send()
         delivery = self._buffer.hand_over(record, waits=True)

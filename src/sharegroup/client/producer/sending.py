@@ -11,7 +11,7 @@ from sharegroup.client.core.committed_offsets import OffsetAndMetadata, as_commi
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.producer.delivery import Delivery
 from sharegroup.client.producer.life import ProducerLife
-from sharegroup.client.producer.outgoing import ExpiresAt, OutgoingRecord, outgoing_record
+from sharegroup.client.producer.outgoing import OutgoingRecord, TimeGiven, outgoing_record
 from sharegroup.client.producer.parts import ProducerParts
 from sharegroup.client.producer.transaction_block import Transaction
 from sharegroup.model.errors import MessageTooLarge
@@ -39,7 +39,8 @@ class Sending:
         partition: int | None,
         timestamp_ms: int | None,
         message_id: bytes | str | None,
-        expires_at: ExpiresAt,
+        expires_at: TimeGiven,
+        deliver_at: TimeGiven,
     ) -> OutgoingRecord:
         """Check the arguments of ``Producer.send``. Any thread may call it.
 
@@ -47,7 +48,7 @@ class Sending:
             TypeError, ValueError, MessageTooLarge: as ``Producer.send``.
         """
         record = outgoing_record(
-            topic, value, key, headers, partition, timestamp_ms, message_id, expires_at
+            topic, value, key, headers, partition, timestamp_ms, message_id, expires_at, deliver_at
         )
         if record.size > self._size_max:
             raise MessageTooLarge(

@@ -48,6 +48,7 @@ from sharegroup.share.locks import Lock
 from sharegroup.share.lost_records import discard, lose
 from sharegroup.share.order.blocked import Blocked, unheld
 from sharegroup.share.order.key_queues import KeyQueues
+from sharegroup.share.order.locking import lock_records
 from sharegroup.share.order.offsets_by_verb import (
     TAKE_BACK,
     as_answers,
@@ -56,7 +57,6 @@ from sharegroup.share.order.offsets_by_verb import (
     sort_ended,
     sort_out,
 )
-from sharegroup.share.order.locking import lock_records
 from sharegroup.share.order.order_violations import Disorder
 from sharegroup.share.order.pace import Pace
 from sharegroup.share.order.restored import unfinished

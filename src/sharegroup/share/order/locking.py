@@ -1,4 +1,4 @@
-"""Acquire single records, as order per key finds them: whatever lies between them stays as it is."""
+"""Acquire single records, as order per key finds them: what lies between them stays as it is."""
 
 from __future__ import annotations
 
