@@ -8,11 +8,11 @@ read finds them again.
 Very many records may rest, each with a time of its own, so what waits is kept by ranges:
 
 * Ranges that are due soon, and long ranges, have a lock that ends when they are due.
-* Other ranges are in a *bucket*: one lock for all that are due at about the same time, which ends
-  before the first of them is due. *About* is one part in :data:`PARTS` of the time that is left. A
-  bucket knows the time of each of its ranges, three numbers a range. When its lock ends, the ranges
-  move to locks that are nearer to their times. So there are few locks, whatever the records say,
-  and a range moves some five times in a week.
+* Other ranges are in a *bucket*: one lock for all that are due at about the same time. *About* is
+  one part in :data:`PARTS` of the time that is left. A bucket knows the time of each of its ranges,
+  three numbers a range. Its lock ends as long before the first of them is due, so that there is
+  time to move them to locks that are nearer to their times. So there are few locks, whatever the
+  records say, and a range moves some six times in a week.
 
 An operator may release records before their time. Durable state has that as a rest with delivery
 count 0 that is over, since nothing else rests with this count there.
@@ -187,7 +187,7 @@ class Schedule:
             lock = locks.take(NOBODY, max(due_ms, now_ms))
             lock.add_range(first, last)
             return lock
-        lock = locks.take(NOBODY, due_ms // part * part)
+        lock = locks.take(NOBODY, due_ms // part * part - part)
         self._buckets.setdefault(lock, array("q")).extend(one)
         if lock.ranges and 0 < first - lock.ranges[-1][1] <= _HINT:
             lock.ranges[-1] = (lock.ranges[-1][0], last)

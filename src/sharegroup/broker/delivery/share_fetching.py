@@ -332,7 +332,7 @@ class ShareFetching:
             if led.core.next_fetch_offset(wish.member_id) > ready.offset:
                 # All records that were read were passed over: a next look reads on after them.
                 self._parts.share_partitions.wake(led)
-                if led.core.order.needs_keys:
+                if ready.looks:
                     await asyncio.sleep(0)  # many records may be passed over: let others come in
             return None
         self._parts.share_partitions.schedule(led)
