@@ -64,7 +64,8 @@ A line is a range of records in one state, with the member that holds them and t
 lock (lock ms). All records before the first line of a partition are finished; the last line ends at
 the end of the log. Apache Kafka shows acquired records as available.
 
-Delayed: comes again in lock ms.
+Delayed: comes in lock ms, or comes again then. A record that waits for the time in its header is
+shown so once a fetch has passed it.
 
 Damaged: the log has lost these records on disk, and the group skips them; those that it has skipped
 already show too.
