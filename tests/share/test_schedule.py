@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from sharegroup.model.share_state import DelayedRow
-from sharegroup.share import DeliverySettings, SharePartition, schedule
+from sharegroup.share import AckType, DeliverySettings, SharePartition, schedule
 from sharegroup.share.order import log_order
 from sharegroup.share.record_state import Verb
 from sharegroup.share.schedule import NotDue
@@ -134,6 +134,24 @@ def test_a_window_that_is_full_takes_no_more(monkeypatch: pytest.MonkeyPatch) ->
     assert not core.order.is_full(SETTINGS)
 
 
+def test_very_many_runs_of_finished_records_among_them_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """For each of these there is a row in the durable state; not for one long run."""
+    monkeypatch.setattr(log_order, "DELAYED_MAX", 20)
+    monkeypatch.setattr(log_order, "COUNTED_EVERY", 1)
+    for step, full in ((1, True), (20, False)):
+        core = partition()
+        later = [NotDue(at, at + step - 1, HOUR_MS) for at in range(0, 40, 2 * step)]
+        given = read(core, later, 40)
+        assert len(given) == 20
+        assert not core.order.is_full(SETTINGS)
+        acks = [(at, at, [AckType.ACCEPT]) for at in given]
+        core.acknowledge("anna", acks, now_ms=0, settings=SETTINGS)
+        assert core.order.is_full(SETTINGS) == full
+        assert core.can_acquire(SETTINGS) != full
+
+
 def test_what_an_operator_releases_goes_out_and_does_not_rest_again() -> None:
     core = partition()
     later = [NotDue(0, 9, HOUR_MS)]
@@ -146,7 +164,7 @@ def test_what_an_operator_releases_goes_out_and_does_not_rest_again() -> None:
     core.check_invariants()
     # After a restart, too, though their delivery was not durable.
     core = partition(done.change.delayed)
-    core.tick(0, SETTINGS)
+    core.tick(7, SETTINGS)
     assert read(core, later, 10, now_ms=7) == [3, 4]
     assert core.statistics().delayed == 8
 

@@ -45,8 +45,11 @@ from sharegroup.share.window import Window
 _ACQUIRED = TRANSITIONS[AVAILABLE, Verb.ACQUIRE]
 DELAYED_MAX: Final = 1_000_000
 """Records of one share partition that may rest at once: with more, no new ones are delivered. In
-many pieces they take some 200 bytes each. In a group with scheduled delivery it is a limit of the
-times at which records are due: SCHEDULED_MAX records may rest."""
+many pieces they take some 200 bytes each. In a group with scheduled delivery, where SCHEDULED_MAX
+records may rest, it is a limit of the times at which they are due, and of the runs of finished
+records among them."""
+COUNTED_EVERY: Final = 65_536
+"""The runs among so many records are counted anew when these are so many more or fewer."""
 DECIDED_MAX: Final = 256
 """Stretches that one call decides about by hand, which takes some milliseconds."""
 STRETCHES_MAX: Final = 200_000
@@ -65,6 +68,7 @@ class LogOrder:
         self._window = window
         self._archived = archived
         self._free = FreeRanges(window)
+        self._counted: tuple[int, int] | None = None
 
     @property
     def loaded_end(self) -> int:
@@ -84,7 +88,7 @@ class LogOrder:
 
     def has_room(self, settings: DeliverySettings, member_id: str) -> bool:
         """Records are available, or the window may grow."""
-        return self._window.counts[AVAILABLE] > 0 or _room(self._window, settings) > 0
+        return self._window.counts[AVAILABLE] > 0 or self._room(settings) > 0
 
     def offers(self, end: int, settings: DeliverySettings) -> bool:
         """All members may acquire the same records."""
@@ -101,7 +105,7 @@ class LogOrder:
             window, fetched, request, self._free.first(), settings.delivery_count_limit
         )
         wanted = 0 if again.alone else request.records_max - again.size
-        wanted = min(wanted, _room(window, settings))
+        wanted = min(wanted, self._room(settings))
         new = _new_ranges(window, fetched, wanted, strict=request.strict)
         given: list[AcquiredRange] = []
         if again.region or new:
@@ -196,7 +200,7 @@ class LogOrder:
         """As in :class:`Order`. New records before an expired one come into the window, and are
         available."""
         window = self._window
-        spans = new_spans(window, fetched, ranges, _room(window, settings))
+        spans = new_spans(window, fetched, ranges, self._room(settings))
         if spans:
             window.extend(spans)
         changes = Changes(self._archived, letters_of(settings))
@@ -217,7 +221,7 @@ class LogOrder:
         window = self._window
         schedule.rest(later, now_ms)
         end = window.end
-        last = reach(window, fetched, later, _room(window, settings))
+        last = reach(window, fetched, later, self._room(settings))
         if last >= end:
             note_batches(window, fetched, last)
             window.extend(spans_up_to(window, fetched, last))
@@ -228,7 +232,7 @@ class LogOrder:
 
     def is_full(self, settings: DeliverySettings) -> bool:
         """As in :class:`Order`."""
-        return _too_many_rest(self._window, settings)
+        return self._too_many_rest(settings)
 
     def lost(self, first: int, last: int) -> None:
         """As in :class:`Order`."""
@@ -241,29 +245,44 @@ class LogOrder:
         """Assert that every available record is found."""
         self._free.check_invariants()
 
+    def _room(self, settings: DeliverySettings) -> int:
+        """By how many offsets the window may grow.
 
-def _room(window: Window, settings: DeliverySettings) -> int:
-    """By how many offsets the window may grow.
+        Every offset of it counts, as in Kafka: a finished record keeps its place until the start
+        offset passes it, so one stuck record bounds how many are delivered after it. But if records
+        rest, the first of them would keep all others from being delivered: then only records count
+        that members hold or may get.
+        """
+        window = self._window
+        counts = window.counts
+        if settings.back_off is None and not settings.scheduled and not counts[DELAYED]:
+            return settings.record_locks_max - (window.end - window.start)
+        if self._too_many_rest(settings):
+            return 0
+        return settings.record_locks_max - counts[ACQUIRED] - counts[AVAILABLE]
 
-    Every offset of it counts, as in Kafka: a finished record keeps its place until the start offset
-    passes it, so one stuck record bounds how many are delivered after it. But if records rest, the
-    first of them would keep all others from being delivered: then only records count that members
-    hold or may get.
-    """
-    if settings.back_off is None and not settings.scheduled and not window.counts[DELAYED]:
-        return settings.record_locks_max - (window.end - window.start)
-    if _too_many_rest(window, settings):
-        return 0
-    return settings.record_locks_max - window.counts[ACQUIRED] - window.counts[AVAILABLE]
+    def _too_many_rest(self, settings: DeliverySettings) -> bool:
+        """Whether so many records rest that the window must not grow."""
+        window = self._window
+        delayed = window.counts[DELAYED]
+        if len(window) >= STRETCHES_MAX:
+            return True
+        if not settings.scheduled:
+            return delayed >= DELAYED_MAX
+        if delayed >= SCHEDULED_MAX or window.locks.count >= DELAYED_MAX:
+            return True
+        # Nothing is written for records that rest until their time, but much for what is finished
+        # among them: a row for each run.
+        among = min(delayed, window.finished)
+        return among >= DELAYED_MAX and self._runs(among) >= 2 * DELAYED_MAX
 
-
-def _too_many_rest(window: Window, settings: DeliverySettings) -> bool:
-    """Whether so many records rest that the window must not grow."""
-    if len(window) >= STRETCHES_MAX:
-        return True
-    if not settings.scheduled:
-        return window.counts[DELAYED] >= DELAYED_MAX
-    return window.counts[DELAYED] >= SCHEDULED_MAX or window.locks.count >= DELAYED_MAX
+    def _runs(self, among: int) -> int:
+        """How many spans the window has, counted anew only when ``among``, which their number
+        depends on, has changed by much."""
+        about = among // COUNTED_EVERY
+        if self._counted is None or self._counted[0] != about:
+            self._counted = about, self._window.span_count()
+        return self._counted[1]
 
 
 def _new_ranges(
