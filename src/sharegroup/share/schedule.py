@@ -21,17 +21,18 @@ count 0 that is over, since nothing else rests with this count there.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from sharegroup.cooperative.intervals import Intervals, normal
 from sharegroup.model.share_state import DelayedRow
+from sharegroup.share import stretches
 from sharegroup.share.locks import NOBODY, Lock
 from sharegroup.share.ranges import LogRead
 from sharegroup.share.record_state import AVAILABLE, DELAYED
-from sharegroup.share.spans import Span
-from sharegroup.share.stretches import spans_of, woven
+from sharegroup.share.spans import Span, Status
+from sharegroup.share.stretches import Stretch, spans_of
 from sharegroup.share.window import Window
 
 PARTS: Final = 32
@@ -40,12 +41,20 @@ FINE_MS: Final = 16
 """If that is at most so much, a range has a lock with its own time."""
 LONG: Final = 32
 """A range of so many records has, too: more in a bucket would not save much."""
-MOVED_MAX: Final = 512
+MOVED_MAX: Final = 128
 """Ranges that one call moves from buckets, which takes some milliseconds."""
-_NEAR: Final = 512
-"""Ranges that lie within so many offsets are put into the window together."""
+_NEAR: Final = 16
+"""Ranges with at most so many offsets between them are put into the window together."""
+_TOGETHER: Final = 512
+"""So many offsets of such ranges at most."""
 _HINT: Final = 65_536
 """A bucket's lock remembers places that are so near to each other as one range."""
+
+
+_BYTES: Final = [bytes((code,)) for code in range(stretches.STATUSES_MAX)]
+
+_Placed: TypeAlias = tuple[int, int, Status]
+"""First and last offset, and what the window knows of the records."""
 
 
 class NotDue(NamedTuple):
@@ -69,9 +78,13 @@ class Schedule:
     def __init__(self, window: Window, delayed: Iterable[DelayedRow] = ()) -> None:
         self._window = window
         self._buckets: dict[Lock, array[int]] = {}
+        self._statuses: dict[int, Status] = {}
+        """Of records under the locks that ended, when they were made, at these times: a million
+        records share a few hundred of them."""
         self._freed: Intervals = ()
         """Released by an operator before their time."""
         self._resting: list[tuple[int, int]] = []
+        """What the last call has put under a lock."""
         self.free(delayed)
 
     def free(self, rows: Iterable[DelayedRow]) -> None:
@@ -106,8 +119,7 @@ class Schedule:
     def rest(self, later: Iterable[NotDue], now_ms: int) -> list[tuple[int, int]]:
         """Let the available records in ``later`` rest that were never delivered; returns them.
         ``later`` is ascending, disjoint and not due. Offsets outside of the window are left out."""
-        if len(self._buckets) > self._window.locks.count:  # some have lost their last record
-            self._buckets = {lock: one for lock, one in self._buckets.items() if lock.held}
+        self._tidy()
         self._resting = []
         self._place(list(later), None, now_ms)
         return self._resting
@@ -116,6 +128,7 @@ class Schedule:
         """Move the ranges of buckets whose locks have ``ended`` to locks that are nearer to their
         times, or a part of them: these locks are due again then. Returns the locks whose other
         records are due."""
+        self._resting = []
         over: list[Lock] = []
         room = MOVED_MAX
         for lock in ended:
@@ -138,6 +151,15 @@ class Schedule:
                 del self._buckets[lock]
         return over
 
+    def _tidy(self) -> None:
+        """Forget locks that have lost their last record, if they are many."""
+        locks = self._window.locks.count
+        if len(self._buckets) > locks:
+            self._buckets = {lock: one for lock, one in self._buckets.items() if lock.held}
+        if len(self._statuses) > 2 * locks + _NEAR:
+            live = self._statuses.items()
+            self._statuses = {end: one for end, one in live if one.lock and one.lock.held}
+
     def _place(self, ranges: Sequence[NotDue], bucket: Lock | None, now_ms: int) -> None:
         """Put records under the locks of their times: what rests in ``bucket``, or, if it is None,
         what is available."""
@@ -146,54 +168,60 @@ class Schedule:
             first, last = max(group[0].first, window.start), min(group[-1].last, window.end - 1)
             if first > last:
                 continue
-            old = window.pieces(first, last)
-            spans = list(spans_of(old))
-            placed = list(self._placed(spans, group, bucket, now_ms))
-            if placed != spans:
-                window.replace(old, list(woven(placed)))
+            old, before = window.pieces(first, last), len(self._resting)
+            placed = list(self._placed(spans_of(old), group, bucket, now_ms))
+            if len(self._resting) > before:
+                window.replace(old, list(_stretches(placed)))
 
     def _placed(
         self, spans: Iterable[Span], ranges: Sequence[NotDue], bucket: Lock | None, now_ms: int
-    ) -> Iterator[Span]:
+    ) -> Iterator[_Placed]:
         state = AVAILABLE if bucket is None else DELAYED
         at = 0
         for span in spans:
-            first = span.first
+            first, until, *_ = span
+            status = Status(*span[2:])
             while at < len(ranges) and ranges[at].last < first:
                 at += 1
-            if span.state is not state or span.delivery_count or span.lock is not bucket:
-                yield span
-                continue
             place = at
-            while place < len(ranges) and ranges[place].first <= span.last:
-                begin = max(ranges[place].first, first)
-                last = min(ranges[place].last, span.last)
-                if begin <= last:
-                    if begin > first:
-                        yield Span(first, begin - 1, *span[2:])
-                    lock = self._lock(NotDue(begin, last, ranges[place].due_ms), now_ms)
-                    self._resting.append((begin, last))
-                    yield Span(begin, last, DELAYED, 0, lock)
-                    first = last + 1
+            free = span.state is state and not span.delivery_count and span.lock is bucket
+            while free and place < len(ranges) and ranges[place].first <= until:
+                begin, last, due_ms = ranges[place]
+                begin, last = max(begin, first), min(last, until)
                 place += 1
-            if first <= span.last:
-                yield Span(first, span.last, *span[2:])
+                if begin > last:
+                    continue
+                if begin > first:
+                    yield first, begin - 1, status
+                self._resting.append((begin, last))
+                yield begin, last, self._rests(begin, last, due_ms, now_ms)
+                first = last + 1
+            if first <= until:
+                yield first, until, status
 
-    def _lock(self, one: NotDue, now_ms: int) -> Lock:
-        """The lock of a range. The caller must point a span to it."""
-        locks, (first, last, due_ms) = self._window.locks, one
+    def _rests(self, first: int, last: int, due_ms: int, now_ms: int) -> Status:
+        """The status of a range that rests: with the lock of its time. The caller must put it into
+        the window."""
         part = 1 << max(0, ((due_ms - now_ms) // PARTS).bit_length() - 1)
-        if part <= FINE_MS or last - first + 1 >= LONG:
-            lock = locks.take(NOBODY, max(due_ms, now_ms))
+        fine = part <= FINE_MS or last - first + 1 >= LONG
+        end_ms = max(due_ms, now_ms) if fine else due_ms // part * part - part
+        status = self._statuses.get(end_ms)
+        lock = None if status is None else status.lock
+        if status is None or lock is None or not lock.held:
+            lock = self._window.locks.take(NOBODY, end_ms)
+            status = self._statuses[end_ms] = Status(DELAYED, 0, lock)
+        if fine:
             lock.add_range(first, last)
-            return lock
-        lock = locks.take(NOBODY, due_ms // part * part - part)
-        self._buckets.setdefault(lock, array("q")).extend(one)
+            return status
+        ranges = self._buckets.get(lock)
+        if ranges is None:
+            ranges = self._buckets[lock] = array("q")
+        ranges.extend((first, last, due_ms))
         if lock.ranges and 0 < first - lock.ranges[-1][1] <= _HINT:
             lock.ranges[-1] = (lock.ranges[-1][0], last)
         else:
             lock.ranges.append((first, last))
-        return lock
+        return status
 
     def check_invariants(self) -> None:
         """Assert the invariant of the class; costs a walk over the window."""
@@ -210,12 +238,41 @@ def _groups(ranges: Sequence[NotDue]) -> Iterator[list[NotDue]]:
     """``ranges``, ascending, in groups that lie near each other."""
     group: list[NotDue] = []
     for one in ranges:
-        if group and one.last - group[0].first >= _NEAR:
+        far = group and one.first - group[-1].last > _NEAR
+        if far or (group and one.last - group[0].first >= _TOGETHER):
             yield group
             group = []
         group.append(one)
     if group:
         yield group
+
+
+def _stretches(placed: Iterable[_Placed]) -> Iterator[Stretch]:
+    """Adjoining ranges with their statuses as stretches, which share these statuses."""
+    begin = end = -1
+    codes: dict[Status, int] = {}
+    parts: list[bytes] = []
+    for first, last, status in placed:
+        size = last - first + 1
+        many = len(codes) == stretches.STATUSES_MAX and status not in codes
+        if parts and (many or last - begin >= stretches.SHORT):
+            yield _stretch(begin, end, codes, parts)
+            codes, parts = {}, []
+        if size > stretches.SHORT:
+            yield Stretch(first, last, (status,))
+            continue
+        if not parts:
+            begin = first
+        parts.append(_BYTES[codes.setdefault(status, len(codes))] * size)
+        end = last
+    if parts:
+        yield _stretch(begin, end, codes, parts)
+
+
+def _stretch(first: int, last: int, codes: Mapping[Status, int], parts: Iterable[bytes]) -> Stretch:
+    if len(codes) == 1:
+        return Stretch(first, last, tuple(codes))
+    return Stretch(first, last, tuple(codes), b"".join(parts))
 
 
 def within(later: Iterable[NotDue], end: int) -> list[NotDue]:

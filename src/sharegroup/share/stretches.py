@@ -186,6 +186,11 @@ def spans_of(stretches: Iterable[Stretch]) -> Iterator[Span]:
 
 def _woven_together(left: Stretch, right: Stretch) -> Stretch | None:
     """Two short stretches as one; None if that would have more than STATUSES_MAX statuses."""
+    if len(left.statuses) + len(right.statuses) > STATUSES_MAX:
+        # The loop below finds it out, too, but compares each status with each.
+        every = {stretch.statuses[code] for stretch in (left, right) for code in set(stretch.codes)}
+        if len(every) > STATUSES_MAX:
+            return None
     statuses: list[Status] = []
     codes = b""
     for stretch in (left, right):

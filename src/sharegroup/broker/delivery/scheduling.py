@@ -7,6 +7,7 @@ behind it.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -27,6 +28,9 @@ UNREADABLE: Final = "schedule_headers_unreadable"
 """The counter of records whose header says no time."""
 FULL: Final = "schedule_full"
 """The counter of fetches that found so many records at rest that no new ones are delivered."""
+
+RANGES_AT_ONCE: Final = 500
+"""Ranges that are let rest in one step of the event loop, which takes some milliseconds."""
 
 
 async def let_rest(
@@ -50,21 +54,40 @@ async def let_rest(
     ]
     if not later or led.fenced:
         return bounds
-    settings = parts.share_partitions.delivery_settings(led.key.group_id)
-    left = led.core.let_rest(
-        later,
-        bounds,
-        fetch_offset=read.since,
-        aborted=read.aborted,
-        now_ms=parts.clock.monotonic_ms(),
-        settings=settings,
-    )
-    parts.share_partitions.schedule(led)
+    left = await _rest(parts, led, read, bounds, later)
     # The next read, behind these, is a large one again: there may be many more.
     led.bytes_per_offset = None
-    if led.core.order.is_full(settings):
+    if led.core.order.is_full(parts.share_partitions.delivery_settings(led.key.group_id)):
         _say_full(parts, led)
     return bounds if left is None else bounds_before(bounds, left)
+
+
+async def _rest(
+    parts: DeliveryParts,
+    led: LedSharePartition,
+    read: Read,
+    bounds: Sequence[tuple[int, int]],
+    later: Sequence[schedule.NotDue],
+) -> int | None:
+    """Let ``later`` rest, a part in each step of the event loop. Returns the first of them for
+    which the window has no room yet."""
+    for at in range(0, len(later), RANGES_AT_ONCE):
+        if at:
+            await asyncio.sleep(0)
+        if led.fenced:
+            return None
+        left = led.core.let_rest(
+            later[at : at + RANGES_AT_ONCE],
+            bounds,
+            fetch_offset=read.since,
+            aborted=read.aborted,
+            now_ms=parts.clock.monotonic_ms(),
+            settings=parts.share_partitions.delivery_settings(led.key.group_id),
+        )
+        parts.share_partitions.schedule(led)
+        if left is not None:
+            return left
+    return None
 
 
 def _in_batch(now_ms: int, header: BatchHeader, records: Callable[[], Buffer]) -> NotDue:
