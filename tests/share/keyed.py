@@ -1,11 +1,13 @@
-"""Share partitions with order per key."""
+"""Share partitions with order per key, and what a naive model knows of their records."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from sharegroup.model.share_state import DelayedRow, StateRow
 from sharegroup.share import KeyOrder, SharePartition
+from sharegroup.share.record_state import RecordState
 
 
 def keyed_partition(
@@ -28,3 +30,22 @@ def key_order(partition: SharePartition) -> KeyOrder:
     """The order of a share partition with order per key."""
     assert isinstance(partition.order, KeyOrder)
     return partition.order
+
+
+@dataclass
+class Record:
+    """What the model knows of one; ``state`` as the numbers of durable state, 1 while held."""
+
+    key: int
+    state: int = 0
+    count: int = 0
+    holder: str = ""
+    deadline: int = 0
+    """When its lock ends, or its rest."""
+
+    @property
+    def finished(self) -> bool:
+        return self.state in (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
+
+    def back(self, count: int) -> None:
+        self.state, self.count, self.holder = 0, count, ""

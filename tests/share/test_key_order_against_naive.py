@@ -8,7 +8,7 @@ that accept everything finish every record: nothing is lost.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
 from hypothesis import settings
@@ -22,31 +22,12 @@ from sharegroup.share.order.key_order import SOFT_LIMIT
 from sharegroup.share.pauses import BackOff
 from sharegroup.share.record_state import RecordState, Verb
 from sharegroup.share.schedule import NotDue
-from tests.share.keyed import key_order, keyed_partition
+from tests.share.keyed import Record, key_order, keyed_partition
 
 MEMBERS = st.sampled_from(["a", "b", "c"])
 LOCK_MS, LIMIT, LOCKS_MAX = 100, 3, 12
 BATCH = 4
 NO_RECORD = -1
-
-
-@dataclass
-class Record:
-    """What the model knows of one; ``state`` as the numbers of durable state, 1 while held."""
-
-    key: int
-    state: int = 0
-    count: int = 0
-    holder: str = ""
-    deadline: int = 0
-    """When its lock ends, or its rest."""
-
-    @property
-    def finished(self) -> bool:
-        return self.state in (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
-
-    def back(self, count: int) -> None:
-        self.state, self.count, self.holder = 0, count, ""
 
 
 class OrderedMachine(RuleBasedStateMachine):
