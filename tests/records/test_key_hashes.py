@@ -14,11 +14,13 @@ from sharegroup.model.errors import CorruptMessage, InvalidRecord
 from sharegroup.records import walk
 from sharegroup.records.key_hashes import (
     HASH_MAX,
+    WHOLE_KEY,
     cut,
     hash_of_key,
     hash_of_offset,
     key_hashes,
     murmur2,
+    tenant_hashes,
 )
 from sharegroup.wire.batch import HEADER_BYTES, parse_header
 from tests.records.making import batch_of, record
@@ -137,3 +139,32 @@ def test_the_keys_of_one_partition_spread() -> None:
     for offset in range(16_000):
         offsets[hash_of_offset(offset) >> 59] += 1
     assert max(offsets) < 1.2 * 1000
+
+
+@pytest.mark.parametrize("compiled", WAYS)
+@given(
+    rows=st.lists(
+        st.tuples(st.none() | st.text("ab:", max_size=9).map(str.encode), st.just(0), st.just(1)),
+        min_size=1,
+        max_size=20,
+    ),
+    separator=st.sampled_from([WHOLE_KEY, ord(":"), 0, 255]),
+)
+def test_a_tenant_is_named_by_the_part_before_the_separator(
+    compiled: bool, rows: Rows, separator: int
+) -> None:
+    batch = batch_from(rows)
+    header, records = parse_header(batch), batch[HEADER_BYTES:]
+    found = tenant_hashes(header, records, separator, compiled=compiled)
+    names = [key or b"" for key, _, _ in rows]
+    if separator != WHOLE_KEY:
+        names = [name.split(bytes([separator]))[0] for name in names]
+    assert list(found.hashes) == [hash_of_key(name) for name in names]
+    assert found.starts == key_hashes(header, records, compiled=compiled).starts
+
+
+@pytest.mark.parametrize("compiled", WAYS)
+def test_tenants_of_broken_records_are_an_error(compiled: bool) -> None:
+    batch = batch_from([(b"a:b", 0, 1)])
+    with pytest.raises((CorruptMessage, InvalidRecord)):
+        tenant_hashes(parse_header(batch), batch[HEADER_BYTES:-1], ord(":"), compiled=compiled)

@@ -1,4 +1,4 @@
-"""Share partitions with order per key, and what a naive model knows of their records."""
+"""Share partitions with order per key and with turns of keys, and what a naive model knows of records."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sharegroup.model.share_state import DelayedRow, StateRow
-from sharegroup.share import KeyOrder, SharePartition
+from sharegroup.share import FairOrder, KeyOrder, SharePartition
 from sharegroup.share.record_state import RecordState
 
 
@@ -14,15 +14,17 @@ def keyed_partition(
     start_offset: int = 0,
     batches: Iterable[StateRow] = (),
     delayed: Iterable[DelayedRow] = (),
+    *,
+    order: type[KeyOrder | FairOrder] = KeyOrder,
 ) -> SharePartition:
-    """A share partition with order per key."""
+    """A share partition with order per key, or with turns of keys."""
     return SharePartition(
         start_offset=start_offset,
         state_epoch=1,
         leader_epoch=1,
         batches=batches,
         delayed=delayed,
-        order=KeyOrder,
+        order=order,
     )
 
 

@@ -24,6 +24,7 @@ from sharegroup.broker.coordination.transaction_writes import (
 )
 from sharegroup.broker.dead_letters.writer import DeadLetterWriter
 from sharegroup.broker.delivery.cooperative_reading import CooperativeReading
+from sharegroup.broker.delivery.group_rates import GroupRates
 from sharegroup.broker.delivery.hash_index import HashIndex
 from sharegroup.broker.delivery.queue_retention import QueueRetention
 from sharegroup.broker.delivery.range_reading import RangeReading
@@ -97,6 +98,7 @@ def assemble(
         meters=meters,
         state=state,
         share_partitions=share_partitions,
+        rates=GroupRates(clock, share_partitions),
         sessions=ShareSessions(config.integer("group.share.max.share.sessions")),
         configs=configs,
         groups=groups.share,

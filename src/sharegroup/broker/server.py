@@ -202,6 +202,7 @@ class Broker:
         self._group_runtimes.close()
         parts.transactions.close()
         parts.security.close()
+        parts.rates.close()
         parts.share_partitions.close()
         await parts.dead_letters.close()
         parts.state.close()

@@ -15,7 +15,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from sharegroup.groups.offset_reset import OffsetReset, parse_offset_reset
+from sharegroup.groups.config_values import (
+    check_dead_letter_topic,
+    check_offset_reset,
+    check_separator,
+    check_weights,
+    fraction,
+    offset_reset,
+    weights,
+    whole,
+)
+from sharegroup.groups.offset_reset import OffsetReset
 from sharegroup.model.config import (
     INT_MAX,
     ConfigDef,
@@ -24,9 +34,13 @@ from sharegroup.model.config import (
     ConfigValue,
     nearest_name,
 )
-from sharegroup.model.errors import InvalidConfig, InvalidTopic
-from sharegroup.model.limits import EXPIRY_MS_MAX, PAUSE_MS_MAX
-from sharegroup.model.topic_name import check_topic_name
+from sharegroup.model.errors import InvalidConfig
+from sharegroup.model.limits import (
+    EXPIRY_MS_MAX,
+    PAUSE_MS_MAX,
+    RATE_INTERVAL_MS_MAX,
+    RATE_RECORDS_MAX,
+)
 
 
 class Bounded(NamedTuple):
@@ -124,38 +138,6 @@ def _plain(
     return field(default=read(default), metadata={"define": define, "read": read})
 
 
-def _whole(value: ConfigValue) -> int:
-    return int(str(value))
-
-
-def _fraction(value: ConfigValue) -> float:
-    return float(str(value))
-
-
-def _offset_reset(value: ConfigValue) -> OffsetReset:
-    return parse_offset_reset(str(value))
-
-
-def _check_offset_reset(value: ConfigValue) -> str | None:
-    try:
-        parse_offset_reset(str(value))
-    except ValueError as error:
-        return str(error)
-    return None
-
-
-def _check_dead_letter_topic(value: ConfigValue) -> str | None:
-    name = str(value)
-    if name.startswith("__"):
-        return "the name of a dead-letter topic cannot begin with __"
-    try:
-        if name:
-            check_topic_name(name)
-    except InvalidTopic as error:
-        return error.message
-    return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
     """The effective settings of one group. Each field defines a group config, which has the
@@ -212,8 +194,8 @@ class GroupSettings:
         ConfigType.STRING,
         "Where the group begins in a topic that is new to it: earliest, latest, or "
         "by_duration:PnDTnHnMn.nS (that long ago).",
-        read=_offset_reset,
-        check=_check_offset_reset,
+        read=offset_reset,
+        check=check_offset_reset,
         aliases=("group.share.auto.offset.reset",),
     )
     isolation_level: str = _plain(
@@ -251,7 +233,7 @@ class GroupSettings:
         ConfigType.INT,
         "Not a Kafka setting. With share.ordering=key, how many records of one key a member holds "
         "at once. With 1 it gets the next one when it has finished the one before.",
-        read=_whole,
+        read=whole,
         minimum=1,
         maximum=10_000,
     )
@@ -264,13 +246,62 @@ class GroupSettings:
         read=str,
         choices=("archive", "block"),
     )
+    fairness: str = _plain(
+        "none",
+        ConfigType.STRING,
+        "Not a Kafka setting. With key, keys take turns: one with very many records does not make "
+        "the others wait. There is no order then. A change takes all records in flight back.",
+        read=str,
+        choices=("none", "key"),
+    )
+    fairness_key_separator: str = _plain(
+        "",
+        ConfigType.STRING,
+        "Not a Kafka setting. With share.fairness=key, one ASCII character: keys with the same "
+        "part before it take one turn together. A change takes all records in flight back.",
+        read=str,
+        check=check_separator,
+    )
+    fairness_max_in_flight: int = _plain(
+        0,
+        ConfigType.INT,
+        "Not a Kafka setting. With share.fairness=key, how many records of whoever takes a turn "
+        "the members of a group hold at once, in each partition. 0: any number.",
+        read=whole,
+        minimum=0,
+        maximum=10_000,
+    )
+    fairness_weights: tuple[tuple[str, int], ...] = _plain(
+        "",
+        ConfigType.STRING,
+        "Not a Kafka setting. How much some get of what others get in turns, as acme=4,free=0.5.",
+        read=weights,
+        check=check_weights,
+    )
+    rate_max_records: int = _plain(
+        0,
+        ConfigType.INT,
+        "Not a Kafka setting. How many records the whole group is given in share.rate.interval.ms, "
+        "over all members and partitions, evenly. 0: any number.",
+        read=whole,
+        minimum=0,
+        maximum=RATE_RECORDS_MAX,
+    )
+    rate_interval_ms: int = _plain(
+        1_000,
+        ConfigType.INT,
+        "Not a Kafka setting. The time for which share.rate.max.records counts.",
+        read=whole,
+        minimum=1,
+        maximum=RATE_INTERVAL_MS_MAX,
+    )
     release_backoff_ms: int = _plain(
         0,
         ConfigType.INT,
         "Not a Kafka setting. How long a record rests that is released, or whose lock expires, "
         "after its first delivery; it grows with each delivery. 0: it is delivered again at once. "
         "With share.ordering=key the later records of its key wait for it.",
-        read=_whole,
+        read=whole,
         minimum=0,
         maximum=PAUSE_MS_MAX,
     )
@@ -278,7 +309,7 @@ class GroupSettings:
         60_000,
         ConfigType.INT,
         "Not a Kafka setting. The longest such rest, before jitter.",
-        read=_whole,
+        read=whole,
         minimum=1,
         maximum=PAUSE_MS_MAX,
     )
@@ -286,7 +317,7 @@ class GroupSettings:
         2.0,
         ConfigType.DOUBLE,
         "Not a Kafka setting. How much longer each rest is than the one before.",
-        read=_fraction,
+        read=fraction,
         minimum=1,
         maximum=100,
     )
@@ -294,7 +325,7 @@ class GroupSettings:
         0.2,
         ConfigType.DOUBLE,
         "Not a Kafka setting. Each rest is longer or shorter by up to this fraction.",
-        read=_fraction,
+        read=fraction,
         minimum=0,
         maximum=1,
     )
@@ -302,7 +333,7 @@ class GroupSettings:
         0,
         ConfigType.LONG,
         "Not a Kafka setting. So long after its timestamp a record is delivered no more; 0: never.",
-        read=_whole,
+        read=whole,
         minimum=0,
         maximum=EXPIRY_MS_MAX,
     )
@@ -338,7 +369,7 @@ class GroupSettings:
         "that begins with the broker's errors.deadletterqueue.topic.name.prefix. Empty: no dead "
         "letters.",
         read=str,
-        check=_check_dead_letter_topic,
+        check=check_dead_letter_topic,
     )
     errors_deadletterqueue_copy_record_enable: bool = _plain(
         False,
@@ -421,6 +452,8 @@ def check_group_configs(overrides: Mapping[str, str], broker: GroupDefaults) -> 
                 f"{name} must be in the range {bounds.minimum} to {bounds.maximum} inclusive."
             )
     settings = effective(overrides, broker)
+    if settings.fairness == settings.ordering == "key":
+        raise InvalidConfig("share.fairness=key gives up the order that share.ordering=key keeps")
     for kind, session_ms, heartbeat_ms in (
         ("share", settings.session_timeout_ms, settings.heartbeat_interval_ms),
         (

@@ -266,6 +266,27 @@ AHEAD_MAX: Final = 100_000
 """How far past the records in flight an operator may decide about records that were never
 delivered: the records in between become part of the window, which then holds so many more."""
 
+WEIGHT_MAX: Final = 100
+"""The weight of a tenant beside one without a weight of its own; the least is a hundredth."""
+
+WEIGHTS_MAX: Final = 1_000
+"""Tenants of a group that have weights: the setting is read by people."""
+
+RATE_RECORDS_MAX: Final = 1_000_000
+"""Records of the rate of a group: more than a broker delivers in a second."""
+
+RATE_INTERVAL_MS_MAX: Final = 86_400_000
+"""Milliseconds of the rate of a group: a day."""
+
+FAIR_WAITING_MAX: Final = 2_000_000
+"""Records of one share partition that nobody holds, of a group whose tenants take turns: with so
+many, the broker looks no further ahead for other tenants. Where tenants alternate, a record takes
+some 10 bytes; side by side they take none."""
+
+FAIR_ENTRIES_MAX: Final = 100_000
+"""Of the same group: how many sequences of waiting records the tenants of one share partition may
+have, some 300 bytes each. A tenant has one for each 256 KiB of the log that have records of it."""
+
 GROUP_LABELS_MAX: Final = 1_000
 """Pairs of group and topic that have record metrics of their own. Clients name groups as they like;
 further pairs are summed under the group ``other``."""

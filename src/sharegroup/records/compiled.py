@@ -66,6 +66,7 @@ def load(path: Path = LIBRARY) -> ctypes.CDLL | None:
     library.sharegroup_keys_note.argtypes = [_POINTER, _INT64, *[_POINTER] * 2, *[_INT64] * 5]
     library.sharegroup_keys_note.restype = _INT64
     library.sharegroup_key_hashes.argtypes = [_POINTER, *[_INT64] * 5, *[_POINTER] * 3]
+    library.sharegroup_tenant_hashes.argtypes = [_POINTER, *[_INT64] * 5, *[_POINTER] * 3]
     library.sharegroup_key_choose.argtypes = [
         *[_INT64] * 2, *[_POINTER] * 3, _INT64, *[_POINTER] * 2
     ]  # fmt: skip

@@ -78,6 +78,30 @@ EXPORT int32_t sharegroup_key_hashes(
     return GOOD;
 }
 
+/* The hash of the tenant of each of `count` records: of the key up to the first byte `separator`, or
+ * of the whole key if the byte is not in it. No byte is -1. Records without a key are one tenant, as
+ * if their key were empty. Otherwise as above. */
+EXPORT int32_t sharegroup_tenant_hashes(
+    const uint8_t *data, int64_t start, int64_t end, int64_t count, int64_t last_delta,
+    int64_t separator, int64_t *hashes, int64_t *starts, int64_t *room)
+{
+    int64_t facts[5], *const key_lengths = room + count;
+    const int32_t verdict = sharegroup_walk(
+        data, start, end, count, last_delta, 0, 0, facts, starts, room, key_lengths);
+    if (verdict)
+        return verdict;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t length = key_lengths[i] > 0 ? key_lengths[i] : 0;
+        const uint8_t *const key = length ? data + room[i] : data;
+        if (length && separator >= 0) {
+            const uint8_t *const at = memchr(key, (int)separator, (size_t)length);
+            length = at ? at - key : length;
+        }
+        hashes[i] = hash_of_key(key, length);
+    }
+    return GOOD;
+}
+
 /* Write to `chosen`, for each record, 1 if its hash is in one of the ranges, else 0. `ranges`
  * has the first and the last hash of one range after the other. The last record ends at `end`.
  * Returns how many records are chosen; *size gets the number of their bytes. */

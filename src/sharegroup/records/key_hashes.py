@@ -13,7 +13,8 @@ from __future__ import annotations
 import ctypes
 import struct
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from sharegroup.model.errors import CorruptMessage
@@ -27,6 +28,9 @@ Buffer = bytes | bytearray | memoryview
 
 HASH_MAX: Final = 2**63 - 1
 """The hash space is 0 to this, inclusive."""
+
+WHOLE_KEY: Final = -1
+"""No separator ends the part of a key that names a tenant."""
 
 KAFKA_SEED: Final = 0x9747B28C
 SEEDS: Final = (KAFKA_SEED, 0x3C6EF372)
@@ -79,11 +83,34 @@ def key_hashes(
         InvalidRecord, CorruptMessage: the records cannot be read.
     """
     if walking.LIBRARY is None or not compiled:
-        return _pure_key_hashes(header, records)
+        return _pure_hashes(header, records, partial(_hash_of_record, header.base_offset))
+    return _compiled_hashes(
+        walking.LIBRARY.sharegroup_key_hashes, header, records, header.base_offset
+    )
+
+
+def tenant_hashes(
+    header: BatchHeader,
+    records: Buffer,
+    separator: int = WHOLE_KEY,
+    *,
+    compiled: bool = walking.IS_COMPILED,
+) -> KeyHashes:
+    """As :func:`key_hashes`, of the part of each key before the first byte ``separator``; of the
+    whole key if the byte is not in it, or with ``WHOLE_KEY``. Records without a key have all the
+    hash of an empty key.
+    """
+    if walking.LIBRARY is None or not compiled:
+        return _pure_hashes(header, records, partial(_hash_of_tenant, separator))
+    return _compiled_hashes(walking.LIBRARY.sharegroup_tenant_hashes, header, records, separator)
+
+
+def _compiled_hashes(function: Any, header: BatchHeader, records: Buffer, how: int) -> KeyHashes:
+    """What one of the compiled functions finds; ``how`` is its own argument."""
     count = header.record_count
     numbers = [array("q", bytes(8 * size)) for size in (count, count, 2 * count)]
-    verdict = walking.LIBRARY.sharegroup_key_hashes(
-        address(records), 0, len(records), count, header.last_offset_delta, header.base_offset,
+    verdict = function(
+        address(records), 0, len(records), count, header.last_offset_delta, how,
         *map(pointer, numbers),
     )  # fmt: skip
     if verdict:
@@ -161,7 +188,19 @@ def _pure_select(
     return len(kept), b"".join(kept)
 
 
-def _pure_key_hashes(header: BatchHeader, records: Buffer) -> KeyHashes:
+def _hash_of_record(base_offset: int, delta: int, key: bytes | None) -> int:
+    return hash_of_offset(base_offset + delta) if key is None else hash_of_key(key)
+
+
+def _hash_of_tenant(separator: int, _: int, key: bytes | None) -> int:
+    key = key or b""
+    return hash_of_key(key if separator == WHOLE_KEY else key.partition(bytes([separator]))[0])
+
+
+def _pure_hashes(
+    header: BatchHeader, records: Buffer, hash_of: Callable[[int, bytes | None], int]
+) -> KeyHashes:
+    """``hash_of`` takes a record's offset delta and its key."""
     plain = bytes(records)
     walk_plain(header, plain, dense=False)
     found = KeyHashes(array("q"), array("q"))
@@ -173,12 +212,7 @@ def _pure_key_hashes(header: BatchHeader, records: Buffer) -> KeyHashes:
         _, at = number(plain, at + 1, end, LONG)
         delta, at = number(plain, at, end)
         length, at = number(plain, at, end)
-        key_hash = (
-            hash_of_offset(header.base_offset + delta)
-            if length < 0
-            else hash_of_key(plain[at : at + length])
-        )
-        found.hashes.append(key_hash)
+        found.hashes.append(hash_of(delta, None if length < 0 else plain[at : at + length]))
         at = end
     return found
 

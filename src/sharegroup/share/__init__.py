@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sharegroup.share.acknowledge import AckBatch
 from sharegroup.share.acquire import Acquisition
-from sharegroup.share.order import KeyOrder, LogOrder, Order
+from sharegroup.share.order import FairOrder, KeyOrder, LogOrder, Order
 from sharegroup.share.partition import SharePartition, Statistics
 from sharegroup.share.ranges import AcquiredRange
 from sharegroup.share.record_state import AckType, RecordState
@@ -23,6 +23,7 @@ __all__ = [
     "Acquisition",
     "BrokerShareSession",
     "DeliverySettings",
+    "FairOrder",
     "KeyOrder",
     "LogOrder",
     "Order",

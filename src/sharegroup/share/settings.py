@@ -5,10 +5,13 @@ They are passed to each call, not kept, because group configs change while a par
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from sharegroup.share.pauses import BackOff
+from sharegroup.share.rate import RateLimit
 
 
 class Expiry(NamedTuple):
@@ -22,6 +25,20 @@ class Expiry(NamedTuple):
     letters: bool
     """They become dead letters (``share.record.expiry.action`` deadletter, and the group has dead
     letters)."""
+
+
+class Fairness(NamedTuple):
+    """Who the tenants of a group are, and how much one of them may have at once."""
+
+    separator: int | None = None
+    """The byte that ends the part of a key that names the tenant; None: the whole key names it
+    (``share.fairness.key.separator``)."""
+    held_max: int = 0
+    """How many records of one tenant members may hold; 0: any number
+    (``share.fairness.max.in.flight``)."""
+    weights: Mapping[int, int] = MappingProxyType({})
+    """Hash of a tenant's name → how much it gets, in hundredths of what others get
+    (``share.fairness.weights``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +69,10 @@ class DeliverySettings:
     scheduled: bool = False
     """Records rest until the time in their header ``sharegroup.deliver.at``
     (``share.record.schedule.header.enable``)."""
+    fairness: Fairness | None = None
+    """Tenants take turns (``share.fairness`` key); None: they do not. Not with order per key."""
+    rate: RateLimit | None = None
+    """How many records the group is given in a time; None: any number (``share.rate.…``)."""
     key_max: int = 0
     """0: records have no order (``share.ordering`` none). Else there is order per key, and a member
     holds at most this many records of one key: ``share.ordering.key.max.in.flight``."""

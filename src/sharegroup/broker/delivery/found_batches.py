@@ -7,12 +7,14 @@ costs less than copying them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from sharegroup.model.environment import FileRange
-from sharegroup.model.log import ReadBatches
+from sharegroup.model.log import ReadableLog, ReadBatches
 from sharegroup.wire.batch import HEADER_BYTES, Walk, walk, walk_headers
+from sharegroup.wire.markers import aborted_ranges
 
 HEADERS_ALONE_MIN: Final = 8 * 1024
 """Batches may be left in their file if they have at least so many bytes on average."""
@@ -69,3 +71,14 @@ def found_in(read: ReadBatches) -> FoundBatches | None:
     except OSError:
         return None
     return FoundBatches(read.stored.range, headers) if headers is not None else None
+
+
+async def aborted_in(
+    log: ReadableLog, offset: int, found: FoundBatches, *, committed: bool
+) -> Sequence[tuple[int, int]]:
+    """The aborted transactions among the batches that a read from ``offset`` found, for a group
+    that reads ``committed``."""
+    if not committed:
+        return ()
+    void = await log.aborted_transactions(offset, found.walk.end_offset)
+    return aborted_ranges(found.data, void) if void else ()

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from sharegroup.groups.config import GroupSettings
+from sharegroup.records.key_hashes import hash_of_key
+from sharegroup.share.order import FairOrder, KeyOrder, LogOrder
 from sharegroup.share.pauses import BackOff
-from sharegroup.share.settings import DeliverySettings, Expiry
+from sharegroup.share.rate import RateLimit
+from sharegroup.share.settings import DeliverySettings, Expiry, Fairness
 
 BY_KEY: Final = "key"
-"""The value of ``share.ordering`` for order per key."""
+"""The value of ``share.ordering`` for order per key, and of ``share.fairness`` for turns."""
 BLOCK: Final = "block"
 """The value of ``share.ordering.on.failure`` for records that wait for an operator."""
 DEAD_LETTER: Final = "deadletter"
@@ -30,6 +33,8 @@ def delivery_settings(settings: GroupSettings, *, dead_letters: bool) -> Deliver
         renew_enabled=settings.renew_acknowledge_enable,
         paused=settings.paused,
         key_max=settings.ordering_key_max_in_flight if settings.ordering == BY_KEY else 0,
+        fairness=_fairness(settings),
+        rate=_rate(settings),
         blocks=settings.ordering_on_failure == BLOCK,
         back_off=_back_off(settings),
         dead_letters=letters,
@@ -38,13 +43,40 @@ def delivery_settings(settings: GroupSettings, *, dead_letters: bool) -> Deliver
     )
 
 
+def order_of(settings: DeliverySettings) -> type[LogOrder | KeyOrder | FairOrder]:
+    """The order in which records are delivered."""
+    if settings.key_max:
+        return KeyOrder
+    return FairOrder if settings.fairness else LogOrder
+
+
 def reason_to_load_again(before: DeliverySettings, after: DeliverySettings) -> str | None:
     """Why share partitions must be loaded again, which releases all locks; None: they need not."""
-    if bool(before.key_max) != bool(after.key_max):
-        return "share.ordering has changed"
+    if order_of(before) is not order_of(after):
+        return "the order of its records has changed"
+    if before.fairness and after.fairness:
+        if before.fairness.separator != after.fairness.separator:
+            return "its records have other tenants"
     if before.scheduled and not after.scheduled:  # what rests until its time is due at once
         return "share.record.schedule.header.enable is off"
     return None
+
+
+def _fairness(settings: GroupSettings) -> Fairness | None:
+    if settings.fairness != BY_KEY:
+        return None
+    separator = settings.fairness_key_separator
+    return Fairness(
+        ord(separator) if separator else None,
+        settings.fairness_max_in_flight,
+        {hash_of_key(name.encode()): each for name, each in settings.fairness_weights},
+    )
+
+
+def _rate(settings: GroupSettings) -> RateLimit | None:
+    if not settings.rate_max_records:
+        return None
+    return RateLimit(settings.rate_max_records, settings.rate_interval_ms)
 
 
 def _expiry(settings: GroupSettings, *, letters: bool) -> Expiry | None:

@@ -1,4 +1,4 @@
-"""Loading the keys of records that were read for a share partition with order per key.
+"""Loading the keys of records that were read for a share partition that delivers by key.
 
 Batches that are small when unpacked are hashed at once, others in the thread for unpacking
 (:mod:`sharegroup.broker.delivery.unpacking`).
@@ -16,9 +16,17 @@ from sharegroup.broker.delivery.unpacking import Unpacking
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.limits import DECOMPRESSED_BATCH_BYTES_MAX, UNPACKED_ON_LOOP_BYTES_MAX
 from sharegroup.records.check import plain_records
-from sharegroup.records.key_hashes import key_hashes, offsets_of
+from sharegroup.records.key_hashes import (
+    WHOLE_KEY,
+    Buffer,
+    KeyHashes,
+    key_hashes,
+    offsets_of,
+    tenant_hashes,
+)
 from sharegroup.share.order import Order
-from sharegroup.wire.batch import COMPRESSION_MASK, Walk, parse_header
+from sharegroup.share.settings import Fairness
+from sharegroup.wire.batch import COMPRESSION_MASK, BatchHeader, Walk, parse_header
 from sharegroup.wire.markers import is_control
 
 
@@ -30,6 +38,7 @@ class _Read(NamedTuple):
     aborted: Sequence[tuple[int, int]]
     since: int
     """The first offset whose key is not known."""
+    fairness: Fairness | None
 
 
 class _Keys(NamedTuple):
@@ -48,12 +57,14 @@ async def load_keys(
     *,
     fetch_offset: int,
     aborted: Sequence[tuple[int, int]] = (),
+    fairness: Fairness | None = None,
 ) -> None:
     """Let ``order`` take in the records of a read from ``fetch_offset`` on, if it has room and has
     not taken them in yet. Control records and records of ``aborted`` batches are left out: nobody
-    gets them.
+    gets them. ``fairness``: the hashes are those of tenants.
 
-    Yields to the loop only if it must; the caller has the fetch lock.
+    Yields to the loop only if it must. Two may load at once: each leaves out what the other one has
+    loaded meanwhile.
 
     Raises:
         InvalidRecord, CorruptMessage: the records of a batch cannot be read.
@@ -62,7 +73,7 @@ async def load_keys(
     since = order.loaded_end
     if batches.end_offset <= since or fetch_offset > since or not order.may_load:
         return
-    read = _Read(data, batches, aborted, since)
+    read = _Read(data, batches, aborted, since, fairness)
     try:
         keys = _keys(read, UNPACKED_ON_LOOP_BYTES_MAX)
     except CorruptMessage:  # corrupt, or too large for the loop: the thread finds out which
@@ -98,10 +109,17 @@ def _keys(read: _Read, unpacked_max: int | None = None) -> _Keys:
         records = plain_records(header, view[position : position + header.length], most)
         if room is not None and header.attributes & COMPRESSION_MASK:
             room -= len(records)
-        found = key_hashes(header, records)
+        found = _hashes(header, records, read.fairness)
         offsets.append(offsets_of(header, records, found))
         hashes.append(found.hashes)
     if len(offsets) == 1:
         return _Keys(offsets[0], hashes[0], batches.end_offset)
     every = [*chain.from_iterable(offsets)]
     return _Keys(every, [*chain.from_iterable(hashes)], batches.end_offset)
+
+
+def _hashes(header: BatchHeader, records: Buffer, fairness: Fairness | None) -> KeyHashes:
+    if fairness is None:
+        return key_hashes(header, records)
+    separator = WHOLE_KEY if fairness.separator is None else fairness.separator
+    return tenant_hashes(header, records, separator)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sharegroup.broker.coordination.share_state_log import ShareStateLog
+from sharegroup.broker.delivery.group_rates import GroupRates
 from sharegroup.broker.delivery.share_partitions import SharePartitions
 from sharegroup.broker.delivery.unpacking import Unpacking
 from sharegroup.broker.event_counters import Counters
@@ -33,6 +34,8 @@ class DeliveryParts:
     """Durable share state."""
     share_partitions: SharePartitions
     """The share partitions that are led here."""
+    rates: GroupRates
+    """How many records groups get in a time."""
     sessions: ShareSessions
     unpacking: Unpacking
     picker: Picker = field(default_factory=Picker)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -28,9 +28,11 @@ from sharegroup.broker.delivery.found_batches import (
     HEADERS_ALONE_MIN,
     FoundBatches,
     Records,
+    aborted_in,
     found_in,
 )
 from sharegroup.broker.delivery.key_loading import load_keys
+from sharegroup.broker.delivery.looking_ahead import begin_to_look_ahead
 from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.record_looks import Read
 from sharegroup.broker.delivery.scheduling import let_rest
@@ -44,7 +46,6 @@ from sharegroup.model.errors import (
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.share.ranges import AcquiredRange
 from sharegroup.share.session import BrokerShareSession
-from sharegroup.wire.markers import aborted_ranges
 
 logger = logging.getLogger("sharegroup.broker")
 
@@ -166,6 +167,8 @@ class ShareFetching:
 
     def _is_left(self, wish: FetchWish, key: TopicIdPartition) -> bool:
         """Whether another member of the group should look at this partition now."""
+        if self._parts.rates.is_empty(wish.group_id):
+            return False
         led = self._parts.share_partitions.find(SharePartitionKey(wish.group_id, *key))
         return led is None or led.fenced or self._parts.share_partitions.may_take_now(led)
 
@@ -204,7 +207,26 @@ class ShareFetching:
         ready = await self._ready(wish, fetched)
         if not ready or not (last_look or await self._enough(wish, ready)):
             return fetched
-        records_left = wish.records_max
+        limit = self._parts.share_partitions.delivery_settings(wish.group_id).rate
+        if limit is None:
+            self._parts.rates.forget(wish.group_id)
+            await self._acquire_all(wish, ready, fetched, wish.records_max)
+            return fetched
+        granted = self._parts.rates.reserve(wish.group_id, limit, wish.records_max)
+        try:
+            # No more than that: not to the end of a batch.
+            await self._acquire_all(replace(wish, strict=True), ready, fetched, granted)
+        finally:
+            self._parts.rates.give_back(
+                wish.group_id, granted - sum(map(_records_of, fetched.values()))
+            )
+        return fetched
+
+    async def _acquire_all(
+        self, wish: FetchWish, ready: Sequence[_Ready], fetched: Fetched, records_left: int
+    ) -> None:
+        """Acquire up to ``records_left`` records from the ``ready`` partitions; ``fetched`` gets
+        records and errors."""
         bytes_each = max(1, wish.bytes_max // len(ready))
         first = True
         for place, each in enumerate(ready):
@@ -221,8 +243,7 @@ class ShareFetching:
             if part is not None:
                 first = False
                 fetched[each.key] = part
-                records_left -= sum(r.last - r.first + 1 for r in part.acquired)
-        return fetched
+                records_left -= _records_of(part)
 
     async def _ready(self, wish: FetchWish, fetched: Fetched) -> list[_Ready]:
         """The partitions to read now; errors of the others go to ``fetched``."""
@@ -305,7 +326,7 @@ class ShareFetching:
             ready, found = await self._read(wish, ready, share)
             if not found:
                 return None
-            aborted = await _aborted(ready, found)
+            aborted = await aborted_in(led.log, ready.offset, found, committed=ready.committed)
             bounds: Sequence[tuple[int, int]] = found.walk.bounds
             if ready.looks:
                 bounds = await self._look_at_records(ready, found, aborted)
@@ -329,7 +350,8 @@ class ShareFetching:
         finally:
             self._unlock(led, now_s() - locked)
         if not acquisition.ranges:
-            if led.core.next_fetch_offset(wish.member_id) > ready.offset:
+            order, offset = led.core.order, led.core.next_fetch_offset(wish.member_id)
+            if offset > ready.offset or (order.reads_ahead and offset != ready.offset):
                 # All records that were read were passed over: a next look reads on after them.
                 self._parts.share_partitions.wake(led)
                 if ready.looks:
@@ -344,20 +366,23 @@ class ShareFetching:
         records: Records = b""
         if not wish.without_records:
             records = self._acquired_records(led, found, ranges)
-        ordered = led.core.order.needs_keys
+        ordered = led.core.order.in_order
         return FetchedAnswer(records=records, acquired=ranges, ordered=ordered)
 
     async def _look_at_records(
         self, ready: _Ready, found: FoundBatches, aborted: Sequence[tuple[int, int]]
     ) -> Sequence[tuple[int, int]]:
-        """Load keys for a group with order per key, archive what has expired, and let rest what is
-        not due. Returns the bounds of the batches that may be acquired."""
+        """Load the keys of a group whose records come by key, archive what has expired, and let rest
+        what is not due. Returns the bounds of the batches that may be acquired."""
         led = ready.led
         if led.core.order.needs_keys:
             await load_keys(
                 led.core.order, found.data, found.walk, self._parts.unpacking,
                 fetch_offset=ready.offset, aborted=aborted,
+                fairness=self._parts.share_partitions.delivery_settings(led.key.group_id).fairness,
             )  # fmt: skip
+        if led.core.order.reads_ahead:
+            begin_to_look_ahead(self._parts, led, committed=ready.committed)
         bounds: Sequence[tuple[int, int]] = found.walk.bounds
         read = Read(found.data, found.walk, aborted, ready.offset)
         if ready.expires:
@@ -369,9 +394,9 @@ class ShareFetching:
     def _acquired_records(
         self, led: LedSharePartition, found: FoundBatches, ranges: Sequence[AcquiredRange]
     ) -> Records:
-        """The batches of an answer. With order per key, other members may hold all records of many
-        batches between the first and the last range, and many records of each batch: only the
-        acquired records are picked."""
+        """The batches of an answer. Where records come by key, other members may hold all records
+        of many batches between the first and the last range, and many records of each batch: only
+        the acquired records are picked."""
         if led.core.order.needs_keys:
             wanted = [(first, last) for first, last, _ in ranges]
             return self._parts.picker.picked(found.data, found.walk, wanted)
@@ -463,15 +488,11 @@ def _ends_wait(wish: FetchWish, fetched: Fetched) -> bool:
     return len(errors) < len(fetched) or not all(map(wish.session.knows_error, errors))
 
 
+def _records_of(part: FetchedAnswer) -> int:
+    return sum(one.last - one.first + 1 for one in part.acquired)
+
+
 def _needs_bytes(ready: _Ready) -> bool:
-    """Whether batches must be read as bytes: order per key, expiry and schedules look at the
+    """Whether batches must be read as bytes: groups by key, expiry and schedules look at the
     records, and a group that reads committed at the control batches."""
     return ready.committed or ready.looks
-
-
-async def _aborted(ready: _Ready, found: FoundBatches) -> Sequence[tuple[int, int]]:
-    """The aborted transactions among the batches found, for a group that reads committed."""
-    if not ready.committed:
-        return ()
-    void = await ready.led.log.aborted_transactions(ready.offset, found.walk.end_offset)
-    return aborted_ranges(found.data, void) if void else ()

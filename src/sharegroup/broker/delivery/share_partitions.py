@@ -20,7 +20,7 @@ from uuid import UUID
 
 from sharegroup.broker.coordination.share_state_log import ShareStateLog, StateWrite
 from sharegroup.broker.deadline_timer import DeadlineTimer
-from sharegroup.broker.delivery.group_rules import delivery_settings, reason_to_load_again
+from sharegroup.broker.delivery import group_rules
 from sharegroup.broker.hot_path_counters import Meters, SharePartitionMeter
 from sharegroup.broker.leadership import Leadership
 from sharegroup.broker.waiters import FetchWaiters
@@ -44,7 +44,6 @@ from sharegroup.model.log import ReadableLog
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.model.share_state import DelayedRow
 from sharegroup.share.archived import Archived, Reason
-from sharegroup.share.order import KeyOrder, LogOrder
 from sharegroup.share.partition import SharePartition
 from sharegroup.share.session import BrokerShareSession
 from sharegroup.share.settings import DeliverySettings
@@ -68,6 +67,7 @@ class LedSharePartition:
         "fetching",
         "key",
         "log",
+        "looking_ahead",
         "meter",
         "passed_by",
         "timer",
@@ -89,6 +89,7 @@ class LedSharePartition:
         self.passed_by = False
         """A fetch found the lock taken: another look is due when it is free."""
         self.fenced = False
+        self.looking_ahead = False
         self.crowded = False
         """Too many dead records wait for their letters: nothing is delivered."""
         self.meter = SharePartitionMeter()
@@ -132,7 +133,7 @@ class SharePartitions:
         self._waiters = waiters
         self._settings_of = settings_of
         self._meters = meters
-        self._spawn = spawn
+        self.spawn = spawn
         self._led: dict[SharePartitionKey, LedSharePartition] = {}
         self._delivery_settings: dict[str, tuple[GroupSettings, DeliverySettings]] = {}
         self._loading: dict[SharePartitionKey, asyncio.Future[LedSharePartition]] = {}
@@ -158,10 +159,10 @@ class SharePartitions:
         settings = self._settings_of(group_id)
         known = self._delivery_settings.get(group_id)
         if known is None or known[0] is not settings:
-            delivery = delivery_settings(settings, dead_letters=self._dead_letters)
+            delivery = group_rules.delivery_settings(settings, dead_letters=self._dead_letters)
             before, known = known, (settings, delivery)
             self._delivery_settings[group_id] = known
-            if before is not None and (why := reason_to_load_again(before[1], delivery)):
+            if before is not None and (why := group_rules.reason_to_load_again(before[1], delivery)):
                 self._drop(lambda key: key.group_id == group_id, why)
             for led in [led for key, led in self._led.items() if key.group_id == group_id]:
                 led.core.order.configure(known[1])
@@ -213,7 +214,6 @@ class SharePartitions:
                 start_offset = await self._reset_offset(key, log)
                 epochs = (state.state_epoch, leader_epoch)
                 await self._state.write([StateWrite(key, *epochs, start_offset, UNKNOWN_COUNT, ())])
-            by_key = self.delivery_settings(key.group_id).key_max
             core = SharePartition(
                 start_offset=start_offset,
                 state_epoch=state.state_epoch,
@@ -221,7 +221,7 @@ class SharePartitions:
                 batches=state.batches,
                 delayed=self._shifted(state.delayed, -1),
                 archived=Archived(self._meters.records_of(key.group_id, key.topic_id).archived),
-                order=KeyOrder if by_key else LogOrder,
+                order=group_rules.order_of(self.delivery_settings(key.group_id)),
             )
         except (FencedLeaderEpoch, FencedStateEpoch) as error:
             raise NotLeaderOrFollower(str(error)) from error
@@ -404,7 +404,7 @@ class SharePartitions:
         """Wake waiting fetches, and make a change durable in the background."""
         if change is not None:
             self.wake(led)
-            self._spawn(self._persist_quietly(led, change))
+            self.spawn(self._persist_quietly(led, change))
 
     async def _persist_quietly(self, led: LedSharePartition, change: StateChange) -> None:
         """Persist; only log a failure, which has already fenced the share partition."""

@@ -46,9 +46,9 @@ from sharegroup.share.by_hand import Decided, Hand
 from sharegroup.share.expiry import expire, letters_of, overlaps
 from sharegroup.share.locks import Lock
 from sharegroup.share.lost_records import discard, lose
+from sharegroup.share.order.acquiring import acquire_offsets
 from sharegroup.share.order.blocked import Blocked, unheld
 from sharegroup.share.order.key_queues import KeyQueues
-from sharegroup.share.order.locking import lock_records
 from sharegroup.share.order.offsets_by_verb import (
     TAKE_BACK,
     as_answers,
@@ -86,6 +86,8 @@ class KeyOrder:
     """The order of each key. See the module, and :class:`~sharegroup.share.order.Order`."""
 
     needs_keys: Final = True
+    in_order: Final = True
+    reads_ahead: Final = False
 
     def __init__(self, window: Window, archived: Archived) -> None:
         self.disorder: Final = Disorder()
@@ -193,7 +195,7 @@ class KeyOrder:
             taken = sorted(taken + queues.take(member_id, last, more))
         if not taken:
             return ()
-        return tuple(lock_records(window, taken, member_id, request.deadline_ms))
+        return tuple(acquire_offsets(window, taken, member_id, request.deadline_ms))
 
     # -- give back --------------------------------------------------------------------------
 

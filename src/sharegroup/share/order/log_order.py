@@ -7,7 +7,7 @@ records are throttled (:mod:`sharegroup.share.order.throttle`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from sharegroup.model.dead_records import Cause
 from sharegroup.model.limits import SCHEDULED_MAX
@@ -56,18 +56,37 @@ STRETCHES_MAX: Final = 200_000
 """Pieces of a window in which records rest."""
 
 
+class Free(Protocol):
+    """Finds available records for the order of the log."""
+
+    def offer(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """``ranges`` hold all records that have become available."""
+
+    def first(self) -> int | None:
+        """The lowest available offset, or None."""
+
+    def check_invariants(self) -> None:
+        """Assert that every available record is found."""
+
+
 class LogOrder:
-    """The order of the log. See the module, and :class:`~sharegroup.share.order.Order`."""
+    """The order of the log. See the module, and :class:`~sharegroup.share.order.Order`.
+
+    Args:
+        free: finds available records; by default in the order of their offsets.
+    """
 
     needs_keys: Final = False
+    in_order: Final = False
+    reads_ahead: Final = False
     may_load: Final = False
     disorder: Final = None
     blocked_keys: Final = 0
 
-    def __init__(self, window: Window, archived: Archived) -> None:
+    def __init__(self, window: Window, archived: Archived, free: Free | None = None) -> None:
         self._window = window
         self._archived = archived
-        self._free = FreeRanges(window)
+        self._free: Free = FreeRanges(window) if free is None else free
         self._counted: tuple[int, int] | None = None
 
     @property

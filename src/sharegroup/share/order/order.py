@@ -30,6 +30,15 @@ class Order(Protocol):
         members may hold any records among the records of others."""
 
     @property
+    def in_order(self) -> bool:
+        """Each key's records come in the order of the log, one member at a time."""
+
+    @property
+    def reads_ahead(self) -> bool:
+        """:meth:`load` should be told of records before they are to be delivered, as long as
+        :attr:`may_load`."""
+
+    @property
     def loaded_end(self) -> int:
         """One past the last offset that the order knows. A read of the log begins here at the
         latest."""

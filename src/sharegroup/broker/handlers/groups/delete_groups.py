@@ -45,6 +45,7 @@ async def _delete(
     except KafkaError as error:
         return _refused(group_id, error)
     parts.share_partitions.drop_group(group_id)
+    parts.rates.forget(group_id)
     return DeletableGroupResult(group_id)
 
 

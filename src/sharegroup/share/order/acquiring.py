@@ -1,6 +1,8 @@
-"""Acquire single records, as order per key finds them: what lies between them stays as it is."""
+"""Acquiring records that lie apart, for orders that choose single records."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from sharegroup.share.offset_codes import DOUBLED, ODD, combined, distinct, marked_runs
 from sharegroup.share.ranges import AcquiredRange, add_runs, ranges_of
@@ -10,10 +12,11 @@ from sharegroup.share.stretches import Stretch, recoded
 from sharegroup.share.window import Window
 
 
-def lock_records(
-    window: Window, offsets: list[int], member_id: str, deadline_ms: int
+def acquire_offsets(
+    window: Window, offsets: Sequence[int], member_id: str, deadline_ms: int
 ) -> list[AcquiredRange]:
-    """Acquire these records, which are available; returns them as ranges."""
+    """Acquire these records, ascending and at least one, which are available, under the member's
+    lock that ends then; returns them as ranges."""
     base = offsets[0]
     marks = bytearray(offsets[-1] - base + 1)
     for offset in offsets:
