@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sharegroup.broker.delivery.share_partitions import LedSharePartition
+from sharegroup.broker.delivery.led_share_partition import LedSharePartition
 from sharegroup.broker.server import Broker
 from sharegroup.model import errors
 from sharegroup.model.ids import SharePartitionKey

@@ -1,4 +1,4 @@
-"""Share partitions with order per key and with turns of keys, and what a naive model knows of records."""
+"""Share partitions with order per key and with turns of keys, and a naive model's record."""
 
 from __future__ import annotations
 

@@ -11,10 +11,11 @@ would have no effect.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from sharegroup.groups.config_fields import BrokerBounds, bounded, plain
 from sharegroup.groups.config_values import (
     check_dead_letter_topic,
     check_offset_reset,
@@ -31,7 +32,6 @@ from sharegroup.model.config import (
     ConfigDef,
     ConfigTable,
     ConfigType,
-    ConfigValue,
     nearest_name,
 )
 from sharegroup.model.errors import InvalidConfig
@@ -60,82 +60,11 @@ class Bounded(NamedTuple):
 GroupDefaults: TypeAlias = Mapping[str, Bounded]
 """The broker's defaults and bounds, by the group config's name."""
 
-Limits: TypeAlias = tuple[int, int, int]
-"""Default, lowest and highest value of a broker setting."""
-
-
-class BrokerBounds(NamedTuple):
-    """The broker's three settings for a group config, :func:`broker_names`: its default and the
-    bounds of its values.
-    """
-
-    value: Limits
-    minimum: Limits
-    maximum: Limits
-    doc: str
-    aliases: tuple[str, ...]
-    """Earlier names of the first setting."""
-    maximum_aliases: tuple[str, ...]
-
 
 def config_name(field_name: str) -> str:
     """The name of the group config of a field of :class:`GroupSettings`."""
     name = field_name.replace("_", ".")
     return name if name.startswith(("consumer.", "errors.")) else f"share.{name}"
-
-
-def broker_names(name: str) -> tuple[str, str, str]:
-    """The broker's settings for the group config ``name``: its default (``group.share.…``), its
-    least and its highest value (``group.share.min.…``, ``group.share.max.…``).
-    """
-    kind, _, rest = name.partition(".")
-    return f"group.{name}", f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest}"
-
-
-def _bounded(
-    value: Limits,
-    minimum: Limits,
-    maximum: Limits,
-    doc: str,
-    *,
-    aliases: tuple[str, ...] = (),
-    broker_aliases: tuple[str, ...] = (),
-    maximum_aliases: tuple[str, ...] = (),
-) -> Any:
-    """A field for a number that the broker bounds."""
-
-    def define(name: str) -> ConfigDef:
-        default, least, most = broker_names(name)
-        return ConfigDef(
-            name=name,
-            type=ConfigType.INT,
-            default=value[0],
-            minimum=value[1],
-            doc=f"{doc} Must lie within {least} and {most}.",
-            synonyms=(default,),
-            aliases=aliases,
-            dynamic=True,
-        )
-
-    bounds = BrokerBounds(value, minimum, maximum, doc, broker_aliases, maximum_aliases)
-    return field(default=value[0], metadata={"define": define, "bounds": bounds})
-
-
-def _plain(
-    default: Any,
-    type: ConfigType,  # noqa: A002  as ConfigDef names it
-    doc: str,
-    *,
-    read: Callable[[ConfigValue], Any],
-    **more: Any,
-) -> Any:
-    """A field for a config without bounds. ``default`` is the value in a file; ``read`` makes it
-    the field's value."""
-
-    def define(name: str) -> ConfigDef:
-        return ConfigDef(name=name, type=type, default=default, doc=doc, dynamic=True, **more)
-
-    return field(default=read(default), metadata={"define": define, "read": read})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,19 +74,19 @@ class GroupSettings:
     bounded field also defines the broker's three settings. Defaults and bounds are Kafka's.
     """
 
-    session_timeout_ms: int = _bounded(
+    session_timeout_ms: int = bounded(
         (45_000, 1, INT_MAX),
         (45_000, 1, INT_MAX),
         (60_000, 1, INT_MAX),
         "The coordinator removes a member that sends no heartbeat for this long.",
     )
-    heartbeat_interval_ms: int = _bounded(
+    heartbeat_interval_ms: int = bounded(
         (5_000, 1, INT_MAX),
         (5_000, 1, INT_MAX),
         (15_000, 1, INT_MAX),
         "How often a member sends a heartbeat.",
     )
-    record_lock_duration_ms: int = _bounded(
+    record_lock_duration_ms: int = bounded(
         (30_000, 1_000, 3_600_000),
         (15_000, 1_000, 30_000),
         (60_000, 30_000, 3_600_000),
@@ -165,7 +94,7 @@ class GroupSettings:
         aliases=("record.lock.duration.ms",),
         maximum_aliases=("group.share.record.lock.duration.max.ms",),
     )
-    delivery_count_limit: int = _bounded(
+    delivery_count_limit: int = bounded(
         (5, 2, 10),
         (2, 2, 5),
         (10, 5, 25),
@@ -173,7 +102,7 @@ class GroupSettings:
         aliases=("share.delivery.attempt.limit",),
         broker_aliases=("group.share.delivery.attempt.limit",),
     )
-    partition_max_record_locks: int = _bounded(
+    partition_max_record_locks: int = bounded(
         (2_000, 100, 10_000),
         (100, 100, 2_000),
         (4_000, 2_000, 10_000),
@@ -182,14 +111,14 @@ class GroupSettings:
         aliases=("share.record.lock.partition.limit",),
         broker_aliases=("group.share.record.lock.partition.limit",),
     )
-    assignment_interval_ms: int = _bounded(
+    assignment_interval_ms: int = bounded(
         (1_000, 0, INT_MAX),
         (0, 0, INT_MAX),
         (15_000, 0, INT_MAX),
         "The least time between two computations of a group's assignment; "
         "whatever happens in between shares one. The first member of a group does not wait.",
     )
-    auto_offset_reset: OffsetReset = _plain(
+    auto_offset_reset: OffsetReset = plain(
         "latest",
         ConfigType.STRING,
         "Where the group begins in a topic that is new to it: earliest, latest, or "
@@ -198,7 +127,7 @@ class GroupSettings:
         check=check_offset_reset,
         aliases=("group.share.auto.offset.reset",),
     )
-    isolation_level: str = _plain(
+    isolation_level: str = plain(
         "read_uncommitted",
         ConfigType.STRING,
         "Whether records of transactions that are open or were aborted are delivered.",
@@ -206,20 +135,20 @@ class GroupSettings:
         choices=("read_committed", "read_uncommitted"),
         aliases=("group.share.isolation.level",),
     )
-    renew_acknowledge_enable: bool = _plain(
+    renew_acknowledge_enable: bool = plain(
         True,
         ConfigType.BOOLEAN,
         "Whether consumers may renew the lock of a record.",
         read=bool,
     )
-    paused: bool = _plain(
+    paused: bool = plain(
         False,
         ConfigType.BOOLEAN,
         "Not a Kafka setting. While it is true, no record is delivered to the group: fetches wait, "
         "acknowledgements work (sharegroup groups pause, sharegroup groups resume).",
         read=bool,
     )
-    ordering: str = _plain(
+    ordering: str = plain(
         "none",
         ConfigType.STRING,
         "Not a Kafka setting. With key, all records of a key that are in flight are with one "
@@ -228,7 +157,7 @@ class GroupSettings:
         read=str,
         choices=("none", "key"),
     )
-    ordering_key_max_in_flight: int = _plain(
+    ordering_key_max_in_flight: int = plain(
         100,
         ConfigType.INT,
         "Not a Kafka setting. With share.ordering=key, how many records of one key a member holds "
@@ -237,7 +166,7 @@ class GroupSettings:
         minimum=1,
         maximum=10_000,
     )
-    ordering_on_failure: str = _plain(
+    ordering_on_failure: str = plain(
         "archive",
         ConfigType.STRING,
         "Not a Kafka setting. With share.ordering=key, what becomes of a record that fails at the "
@@ -246,7 +175,7 @@ class GroupSettings:
         read=str,
         choices=("archive", "block"),
     )
-    fairness: str = _plain(
+    fairness: str = plain(
         "none",
         ConfigType.STRING,
         "Not a Kafka setting. With key, keys take turns: one with very many records does not make "
@@ -254,7 +183,7 @@ class GroupSettings:
         read=str,
         choices=("none", "key"),
     )
-    fairness_key_separator: str = _plain(
+    fairness_key_separator: str = plain(
         "",
         ConfigType.STRING,
         "Not a Kafka setting. With share.fairness=key, one ASCII character: keys with the same "
@@ -262,7 +191,7 @@ class GroupSettings:
         read=str,
         check=check_separator,
     )
-    fairness_max_in_flight: int = _plain(
+    fairness_max_in_flight: int = plain(
         0,
         ConfigType.INT,
         "Not a Kafka setting. With share.fairness=key, how many records of whoever takes a turn "
@@ -271,14 +200,14 @@ class GroupSettings:
         minimum=0,
         maximum=10_000,
     )
-    fairness_weights: tuple[tuple[str, int], ...] = _plain(
+    fairness_weights: tuple[tuple[str, int], ...] = plain(
         "",
         ConfigType.STRING,
         "Not a Kafka setting. How much some get of what others get in turns, as acme=4,free=0.5.",
         read=weights,
         check=check_weights,
     )
-    rate_max_records: int = _plain(
+    rate_max_records: int = plain(
         0,
         ConfigType.INT,
         "Not a Kafka setting. How many records the whole group is given in share.rate.interval.ms, "
@@ -287,7 +216,7 @@ class GroupSettings:
         minimum=0,
         maximum=RATE_RECORDS_MAX,
     )
-    rate_interval_ms: int = _plain(
+    rate_interval_ms: int = plain(
         1_000,
         ConfigType.INT,
         "Not a Kafka setting. The time for which share.rate.max.records counts.",
@@ -295,7 +224,7 @@ class GroupSettings:
         minimum=1,
         maximum=RATE_INTERVAL_MS_MAX,
     )
-    release_backoff_ms: int = _plain(
+    release_backoff_ms: int = plain(
         0,
         ConfigType.INT,
         "Not a Kafka setting. How long a record rests that is released, or whose lock expires, "
@@ -305,7 +234,7 @@ class GroupSettings:
         minimum=0,
         maximum=PAUSE_MS_MAX,
     )
-    release_backoff_max_ms: int = _plain(
+    release_backoff_max_ms: int = plain(
         60_000,
         ConfigType.INT,
         "Not a Kafka setting. The longest such rest, before jitter.",
@@ -313,7 +242,7 @@ class GroupSettings:
         minimum=1,
         maximum=PAUSE_MS_MAX,
     )
-    release_backoff_multiplier: float = _plain(
+    release_backoff_multiplier: float = plain(
         2.0,
         ConfigType.DOUBLE,
         "Not a Kafka setting. How much longer each rest is than the one before.",
@@ -321,7 +250,7 @@ class GroupSettings:
         minimum=1,
         maximum=100,
     )
-    release_backoff_jitter: float = _plain(
+    release_backoff_jitter: float = plain(
         0.2,
         ConfigType.DOUBLE,
         "Not a Kafka setting. Each rest is longer or shorter by up to this fraction.",
@@ -329,7 +258,7 @@ class GroupSettings:
         minimum=0,
         maximum=1,
     )
-    record_expiry_ms: int = _plain(
+    record_expiry_ms: int = plain(
         0,
         ConfigType.LONG,
         "Not a Kafka setting. So long after its timestamp a record is delivered no more; 0: never.",
@@ -337,14 +266,14 @@ class GroupSettings:
         minimum=0,
         maximum=EXPIRY_MS_MAX,
     )
-    record_expiry_header_enable: bool = _plain(
+    record_expiry_header_enable: bool = plain(
         False,
         ConfigType.BOOLEAN,
         "Not a Kafka setting. Whether a record is delivered no more after the time in its header "
         "sharegroup.expires.at: milliseconds since 1970, as decimal digits.",
         read=bool,
     )
-    record_expiry_action: str = _plain(
+    record_expiry_action: str = plain(
         "deadletter",
         ConfigType.STRING,
         "Not a Kafka setting. With deadletter an expired record becomes a dead letter, if the "
@@ -352,7 +281,7 @@ class GroupSettings:
         read=str,
         choices=("deadletter", "drop"),
     )
-    record_schedule_header_enable: bool = _plain(
+    record_schedule_header_enable: bool = plain(
         False,
         ConfigType.BOOLEAN,
         "Not a Kafka setting. Whether a record is not delivered before the time in its header "
@@ -361,7 +290,7 @@ class GroupSettings:
         "records in flight back.",
         read=bool,
     )
-    errors_deadletterqueue_topic_name: str = _plain(
+    errors_deadletterqueue_topic_name: str = plain(
         "",
         ConfigType.STRING,
         "The topic that gets a dead letter for each record that a member rejects or that fails at "
@@ -371,27 +300,27 @@ class GroupSettings:
         read=str,
         check=check_dead_letter_topic,
     )
-    errors_deadletterqueue_copy_record_enable: bool = _plain(
+    errors_deadletterqueue_copy_record_enable: bool = plain(
         False,
         ConfigType.BOOLEAN,
         "Whether a dead letter has the key, the value and the headers of its record. Without, it "
         "says only which record it was.",
         read=bool,
     )
-    consumer_session_timeout_ms: int = _bounded(
+    consumer_session_timeout_ms: int = bounded(
         (45_000, 1, INT_MAX),
         (45_000, 1, INT_MAX),
         (60_000, 1, INT_MAX),
         "The coordinator removes a member of a consumer group that sends no heartbeat for this "
         "long.",
     )
-    consumer_heartbeat_interval_ms: int = _bounded(
+    consumer_heartbeat_interval_ms: int = bounded(
         (5_000, 1, INT_MAX),
         (5_000, 1, INT_MAX),
         (15_000, 1, INT_MAX),
         "How often a member of a consumer group sends a heartbeat.",
     )
-    consumer_assignment_interval_ms: int = _bounded(
+    consumer_assignment_interval_ms: int = bounded(
         (1_000, 0, INT_MAX),
         (0, 0, INT_MAX),
         (15_000, 0, INT_MAX),

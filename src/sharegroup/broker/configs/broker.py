@@ -43,7 +43,8 @@ from sharegroup.broker.configs.quotas import QUOTA_CONFIGS
 from sharegroup.broker.configs.security import SECURITY_CONFIGS
 from sharegroup.broker.configs.share import SHARE_CONFIGS
 from sharegroup.broker.configs.transactions import TRANSACTION_CONFIGS
-from sharegroup.groups.config import BROKER_BOUNDS, Bounded, GroupDefaults, broker_names
+from sharegroup.groups.config import BROKER_BOUNDS, Bounded, GroupDefaults
+from sharegroup.groups.config_fields import broker_names
 from sharegroup.model.config import (
     ConfigDef,
     ConfigTable,

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from sharegroup.broker.configs.define import integer
-from sharegroup.groups.config import BROKER_BOUNDS, broker_names
+from sharegroup.groups.config import BROKER_BOUNDS
+from sharegroup.groups.config_fields import broker_names
 from sharegroup.groups.consumer.assignors import ASSIGNORS
 from sharegroup.groups.consumer.migration import MigrationPolicy
 from sharegroup.model.config import INT_MAX, ConfigDef, ConfigType, ConfigValue

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
+from sharegroup.broker.delivery.led_share_partition import LedSharePartition
 from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.record_looks import Read, bounds_before, looked_at
-from sharegroup.broker.delivery.share_partitions import LedSharePartition
 from sharegroup.broker.delivery.unpacking import Unpacking
 from sharegroup.model.record_headers import EXPIRES_AT
 from sharegroup.records.check import Buffer

@@ -50,13 +50,17 @@ def order_of(settings: DeliverySettings) -> type[LogOrder | KeyOrder | FairOrder
     return FairOrder if settings.fairness else LogOrder
 
 
+def _separator(settings: DeliverySettings) -> int | None:
+    """The byte that ends the part of a key that names a tenant; None: the whole key does."""
+    return settings.fairness.separator if settings.fairness else None
+
+
 def reason_to_load_again(before: DeliverySettings, after: DeliverySettings) -> str | None:
     """Why share partitions must be loaded again, which releases all locks; None: they need not."""
     if order_of(before) is not order_of(after):
         return "the order of its records has changed"
-    if before.fairness and after.fairness:
-        if before.fairness.separator != after.fairness.separator:
-            return "its records have other tenants"
+    if _separator(before) != _separator(after):
+        return "its records have other tenants"
     if before.scheduled and not after.scheduled:  # what rests until its time is due at once
         return "share.record.schedule.header.enable is off"
     return None

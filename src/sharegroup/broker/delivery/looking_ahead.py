@@ -14,8 +14,8 @@ from typing import Final
 
 from sharegroup.broker.delivery.found_batches import FoundBatches, aborted_in
 from sharegroup.broker.delivery.key_loading import load_keys
+from sharegroup.broker.delivery.led_share_partition import LedSharePartition
 from sharegroup.broker.delivery.parts import DeliveryParts
-from sharegroup.broker.delivery.share_partitions import LedSharePartition
 from sharegroup.model.errors import KafkaError
 from sharegroup.wire.batch import walk
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
+from sharegroup.broker.delivery.led_share_partition import LedSharePartition
 from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.record_looks import Read, bounds_before, looked_at
-from sharegroup.broker.delivery.share_partitions import LedSharePartition
 from sharegroup.model.record_headers import DELIVER_AT
 from sharegroup.records.check import Buffer
 from sharegroup.records.due_times import NotDue, not_due

@@ -15,8 +15,8 @@ from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.delivery.asked_pauses import checked_pauses
 from sharegroup.broker.delivery.death_reasons import with_reasons
+from sharegroup.broker.delivery.led_share_partition import LedSharePartition
 from sharegroup.broker.delivery.parts import DeliveryParts
-from sharegroup.broker.delivery.share_partitions import LedSharePartition
 from sharegroup.model.errors import (
     InvalidRecordState,
     KafkaError,

@@ -32,11 +32,11 @@ from sharegroup.broker.delivery.found_batches import (
     found_in,
 )
 from sharegroup.broker.delivery.key_loading import load_keys
+from sharegroup.broker.delivery.led_share_partition import LedSharePartition
 from sharegroup.broker.delivery.looking_ahead import begin_to_look_ahead
 from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.record_looks import Read
 from sharegroup.broker.delivery.scheduling import let_rest
-from sharegroup.broker.delivery.share_partitions import LedSharePartition
 from sharegroup.model.errors import (
     CorruptMessage,
     KafkaError,
@@ -372,8 +372,8 @@ class ShareFetching:
     async def _look_at_records(
         self, ready: _Ready, found: FoundBatches, aborted: Sequence[tuple[int, int]]
     ) -> Sequence[tuple[int, int]]:
-        """Load the keys of a group whose records come by key, archive what has expired, and let rest
-        what is not due. Returns the bounds of the batches that may be acquired."""
+        """Load the keys of a group whose records come by key, archive what has expired, and let
+        rest what is not due. Returns the bounds of the batches that may be acquired."""
         led = ready.led
         if led.core.order.needs_keys:
             await load_keys(

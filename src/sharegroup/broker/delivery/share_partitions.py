@@ -19,9 +19,9 @@ from typing import Any, Final
 from uuid import UUID
 
 from sharegroup.broker.coordination.share_state_log import ShareStateLog, StateWrite
-from sharegroup.broker.deadline_timer import DeadlineTimer
 from sharegroup.broker.delivery import group_rules
-from sharegroup.broker.hot_path_counters import Meters, SharePartitionMeter
+from sharegroup.broker.delivery.led_share_partition import LedSharePartition
+from sharegroup.broker.hot_path_counters import Meters
 from sharegroup.broker.leadership import Leadership
 from sharegroup.broker.waiters import FetchWaiters
 from sharegroup.groups.config import GroupSettings
@@ -53,52 +53,6 @@ from sharegroup.share_state.state import NO_EPOCH, UNKNOWN_COUNT
 logger = logging.getLogger("sharegroup.broker")
 
 READ_COMMITTED: Final = "read_committed"
-
-
-class LedSharePartition:
-    """One share partition in use."""
-
-    __slots__ = (
-        "bytes_per_batch",
-        "bytes_per_offset",
-        "core",
-        "crowded",
-        "fenced",
-        "fetching",
-        "key",
-        "log",
-        "looking_ahead",
-        "meter",
-        "passed_by",
-        "timer",
-    )
-
-    def __init__(
-        self,
-        key: SharePartitionKey,
-        log: ReadableLog,
-        core: SharePartition,
-        clock: Clock,
-        due: Callable[[LedSharePartition], None],
-    ) -> None:
-        self.key = key
-        self.log = log
-        self.core = core
-        self.fetching = False
-        """The fetch lock: only one request at a time reads and acquires."""
-        self.passed_by = False
-        """A fetch found the lock taken: another look is due when it is free."""
-        self.fenced = False
-        self.looking_ahead = False
-        self.crowded = False
-        """Too many dead records wait for their letters: nothing is delivered."""
-        self.meter = SharePartitionMeter()
-        self.bytes_per_offset: float | None = None
-        """Bytes per offset of the last read; None before the first read."""
-        self.bytes_per_batch = 0.0
-        """Bytes per batch of the last read."""
-        self.timer = DeadlineTimer(clock, partial(due, self))
-        """Calls ``due`` when locks expire."""
 
 
 class SharePartitions:
@@ -162,7 +116,9 @@ class SharePartitions:
             delivery = group_rules.delivery_settings(settings, dead_letters=self._dead_letters)
             before, known = known, (settings, delivery)
             self._delivery_settings[group_id] = known
-            if before is not None and (why := group_rules.reason_to_load_again(before[1], delivery)):
+            if before is not None and (
+                why := group_rules.reason_to_load_again(before[1], delivery)
+            ):
                 self._drop(lambda key: key.group_id == group_id, why)
             for led in [led for key, led in self._led.items() if key.group_id == group_id]:
                 led.core.order.configure(known[1])
