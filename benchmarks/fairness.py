@@ -7,8 +7,6 @@ records are produced; the time is from the first one's send until the last one i
 without the large tenant is what the small one waits alone.
 
 Apache Kafka has no turns.
-
-Not in the registry until it was run once: a row of the table must have a sample.
 """
 
 from __future__ import annotations
