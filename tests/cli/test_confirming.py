@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
 import signal
 import subprocess
 import sys
+import termios
+from array import array
 from pathlib import Path
 
 import pytest
@@ -110,6 +114,33 @@ def test_ctrl_c_keeps_what_the_reader_confirms_after_it(
         "sharegroup: 3 records not confirmed, and released\n",
     )
     assert [value for value, _ in consume(commands, dead)] == [VALUES[0], *VALUES[2:]]
+
+
+def test_a_confirmation_may_come_before_the_command_knows_that_the_record_is_read(
+    commands: Commands, name: str, pipe: Path
+) -> None:
+    """The reader is quick, and the command was not given the processor since it has written."""
+    commands.ok("topics", "create", name)
+    commands.ok("produce", name, stdin="a" * 20_000)  # some pages of the pipe
+    words = ("consume", name, "-g", name, "--from-beginning", "--json", "--confirmed-by", str(pipe))
+    process = commands.start(*words, "--max", "1")
+    assert process.stdout is not None
+    with open(pipe, "wb", buffering=0) as confirm:
+        begin = process.stdout.read(1)
+        confirm.write(json.dumps({"topic": name, "partition": 0, "offset": 0}).encode() + b"\n")
+        while unread(confirm.fileno()):
+            assert process.poll() is None
+        assert json.loads(begin + process.stdout.readline())["value"] == "a" * 20_000
+    done = finish(process)
+    assert (done.status, done.stderr) == (0, "")
+    assert consume(commands, name) == []
+
+
+def unread(pipe: int) -> int:
+    """How many bytes of a pipe nobody has read yet."""
+    found = array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, found)
+    return found[0]
 
 
 def test_what_is_no_place_is_said(commands: Commands, dead: str, pipe: Path) -> None:

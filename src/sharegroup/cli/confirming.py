@@ -40,6 +40,10 @@ def place_in(document: object) -> RecordPlace | None:
     return None
 
 
+def _place_of(record: Record) -> RecordPlace:
+    return RecordPlace(record.topic, record.partition, record.offset)
+
+
 class Confirmations:
     """``with Confirmations(path) as confirmations:`` inside a task: the reader's confirmations.
 
@@ -66,8 +70,14 @@ class Confirmations:
         os.close(self._descriptor)
 
     def expect(self, record: Record) -> None:
-        """The reader was given this record."""
-        self._expected[RecordPlace(record.topic, record.partition, record.offset)] = record
+        """The reader is about to be given this record, and may confirm it before the command knows
+        that it has read it."""
+        self._expected[_place_of(record)] = record
+
+    def is_without(self, record: Record) -> bool:
+        """The reader was not given the whole record: do not expect its confirmation any more.
+        False: it was confirmed already."""
+        return self._expected.pop(_place_of(record), None) is not None
 
     @property
     def expected(self) -> list[Record]:

@@ -156,12 +156,10 @@ class Printing:
         now = asyncio.get_running_loop().time
         self._committed_at = now()
         for at, record in enumerate(records):
-            await stopping.unless_stopped(output.write(self._render(record)))
-            if output.taken:
-                self._taken(record, consumer)
-                self._printed += 1
-            if not output.taken or self._enough() or stopping.asked():
-                consumer.release(*records[at + output.taken :])
+            taken = await self._show(record, consumer, stopping, output)
+            self._printed += taken
+            if not taken or self._enough() or stopping.asked():
+                consumer.release(*records[at + taken :])
                 break
             if now() - self._committed_at > COMMIT_S:
                 await self._commit(consumer)
@@ -169,12 +167,20 @@ class Printing:
             await self._settle(self.confirmations, consumer, stopping, output)
         await self._commit(consumer)
 
-    def _taken(self, record: Record, consumer: ShareConsumer) -> None:
-        """The reader has read the record: acknowledge it, or wait for its confirmation."""
-        if self.confirmations is None:
-            self._say(consumer, [record])
-        else:
+    async def _show(
+        self, record: Record, consumer: ShareConsumer, stopping: Stopping, output: Output
+    ) -> bool:
+        """Print a record. Whether the reader has read it: then it is acknowledged, or is when it is
+        confirmed."""
+        if self.confirmations is not None:
             self.confirmations.expect(record)
+        await stopping.unless_stopped(output.write(self._render(record)))
+        taken = output.taken
+        if self.confirmations is not None:
+            return taken or not self.confirmations.is_without(record)
+        if taken:
+            self._say(consumer, [record])
+        return taken
 
     async def _settle(
         self,
@@ -202,6 +208,7 @@ class Printing:
             if now() - last_s >= idle_s:
                 self._ended = True
                 break
+        self._say(consumer, confirmations.take(left=output.closed))  # since the last commit
         if self._ended or stopping.asked():
             output.end()  # the reader sees the end, and confirms its last records
             await confirmations.until_closed(LAST_S, OPEN_S if self._ended else 0.0)
