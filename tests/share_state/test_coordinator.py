@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sharegroup.model.dead_records import Cause, DeadRecords
 from sharegroup.model.errors import FencedLeaderEpoch, FencedStateEpoch, InvalidRequest
-from sharegroup.model.share_state import StateBatch
+from sharegroup.model.share_state import DelayedRow, StateBatch
 from sharegroup.share_state import (
     KeyedRecord,
     ReadResult,
@@ -16,7 +17,8 @@ from sharegroup.share_state import (
     ShareUpdate,
     StateSummary,
 )
-from tests.share_state.states import BATCH, KEY, initialized, write
+from sharegroup.share_state.coordinator import CopiedState
+from tests.share_state.states import BATCH, KEY, OTHER, initialized, write
 
 # -- initialize
 
@@ -382,3 +384,38 @@ def test_an_update_without_its_snapshot_is_left_out() -> None:
     coordinator.replay(*snapshot, 11)
     coordinator.replay(*update, 12)  # of the epoch before
     assert coordinator.read(KEY, -1, 2_000)[0].batches == ()
+
+
+# -- fork
+
+
+def test_a_fork_has_the_state_and_no_leader() -> None:
+    coordinator = initialized(0)
+    rests = DelayedRow(30, 39, 2, 9_000)
+    write(coordinator, BATCH, complete=10)
+    coordinator.write(KEY, 5, 2, -1, -1, (StateBatch(30, 39, 0, 2),), 2_000, delayed=(rests,))
+    copied = coordinator.copy(KEY)
+    assert copied is not None
+    goal = KEY._replace(group_id="other")
+    (record,) = coordinator.fork(goal, 7, copied, 3_000)
+    coordinator.check_invariants()
+    replayed = ShareCoordinator()
+    replayed.replay(goal, record.value, 0)
+    for one in (coordinator, replayed):
+        assert one.copy(goal) == copied
+        assert one.summary(goal) == StateSummary(7, -1, 0, 10)
+        result, _ = one.read(goal, 1, 4_000)
+        assert result == ReadResult(7, 0, (BATCH, StateBatch(30, 39, 0, 2)), (rests,))
+
+
+def test_a_fork_is_fenced_and_keeps_the_claims_to_dead_letters() -> None:
+    coordinator = initialized(0)
+    assert coordinator.copy(OTHER) is None
+    dead = DeadRecords(3, 4, 1, Cause.REJECTED, "anna")
+    coordinator.write(KEY, 5, 2, 0, 2, (StateBatch(3, 4, 4, 1),), 2_000, dead=(dead,))
+    copied = CopiedState(8, 0)
+    with pytest.raises(FencedStateEpoch):
+        coordinator.fork(KEY, 4, copied, 3_000)
+    coordinator.fork(KEY, 6, copied, 3_000)
+    assert coordinator.dead(KEY) == [dead]
+    assert coordinator.copy(KEY) == copied

@@ -17,6 +17,8 @@ response, the damage in the log, needs no feature: it is there when there is dam
 ``share.by.hand`` 1: the group config ``share.paused``, and decisions by hand about all records that
 are not finished, and ranges of them (tagged field 9001 of ShareAcknowledge, 9001 and 9002 of a
 partition in its answer).
+``share.group.fork`` 1: a group may begin with another group's state of every record (tagged field
+9000 of AlterShareGroupOffsets).
 ``share.dead.letters`` 1: dead letters are never given up, and say what the consumer says (tagged
 field 9000 of a partition in ShareAcknowledge and ShareFetch; 9006 in the response of
 DescribeShareGroupOffsets). Not with ``share.version`` 1.
@@ -49,6 +51,7 @@ FEATURES: Final = {
     "share.record.states": (0, 1),
     "share.blocked.records": (0, 1),
     "share.by.hand": (0, 1),
+    "share.group.fork": (0, 1),
     DEAD_LETTERS: (0, 1),
     "share.release.backoff": (0, 1),
     "cooperative.consumption": (0, 3),

@@ -1,4 +1,4 @@
-"""``sharegroup groups``: list, describe, pause, resume, records, purge, release, archive,
+"""``sharegroup groups``: list, describe, pause, resume, records, purge, fork, release, archive,
 redrive, reset-offsets, delete-offsets, delete, set."""
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from sharegroup.cli.group_choice import (
 )
 from sharegroup.cli.group_decisions import archive, release
 from sharegroup.cli.group_descriptions import describe
+from sharegroup.cli.group_fork import FORK_EXAMPLES, fork
 from sharegroup.cli.group_kinds import TYPES, GroupKind, KindOption, kinds_of
 from sharegroup.cli.group_pauses import pause, resume
 from sharegroup.cli.group_purge import purge
@@ -146,6 +147,7 @@ groups.command("pause", epilog=PAUSE_EXAMPLES)(pause)
 groups.command("resume", epilog=PAUSE_EXAMPLES)(resume)
 groups.command("records", help=RECORDS_HELP, epilog=RECORDS_EXAMPLES)(records)
 groups.command("purge", epilog=PURGE_EXAMPLES)(purge)
+groups.command("fork", epilog=FORK_EXAMPLES)(fork)
 groups.command("release", epilog=DECISION_EXAMPLES)(release)
 groups.command("archive", epilog=DECISION_EXAMPLES)(archive)
 groups.command("redrive", help=REDRIVE_HELP, epilog=REDRIVE_EXAMPLES)(redrive)

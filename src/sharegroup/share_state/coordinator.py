@@ -55,6 +55,16 @@ class StateSummary(NamedTuple):
     delivery_complete_count: int
 
 
+class CopiedState(NamedTuple):
+    """What a group knows of a share partition, for another group that begins with it."""
+
+    start_offset: int
+    """UNINITIALIZED_OFFSET while it has none."""
+    delivery_complete_count: int
+    batches: tuple[StateRow, ...] = ()
+    delayed: tuple[DelayedRow, ...] = ()
+
+
 class Unfinished(NamedTuple):
     """The first offsets of a share partition whose records its group still needs."""
 
@@ -119,19 +129,55 @@ class ShareCoordinator:
                 if not state.batches:
                     return []
         unknown = start_offset == UNINITIALIZED_OFFSET
+        begins = CopiedState(start_offset, UNKNOWN_COUNT if unknown else 0)
+        return [self._begun(key, state_epoch, begins, now_ms)]
+
+    def copy(self, key: SharePartitionKey) -> CopiedState | None:
+        """The state as another group may begin with it; None: the key was never initialised.
+        Records in flight are available there. Dead letters that are not written yet stay the
+        matter of this group alone."""
+        state = self._states.get(key)
+        if state is None:
+            return None
+        state.merge()
+        return CopiedState(
+            state.start_offset,
+            state.delivery_complete_count,
+            tuple(state.batches),
+            tuple(state.delayed),
+        )
+
+    def fork(
+        self, key: SharePartitionKey, state_epoch: int, copied: CopiedState, now_ms: int
+    ) -> list[KeyedRecord]:
+        """Initialise, or initialise again, with the state of another group.
+
+        Raises:
+            FencedStateEpoch: the stored state epoch is higher.
+        """
+        state = self._states.get(key)
+        if state is not None:
+            self._check_state_epoch(state, state_epoch)
+        return [self._begun(key, state_epoch, copied, now_ms)]
+
+    def _begun(
+        self, key: SharePartitionKey, state_epoch: int, begins: CopiedState, now_ms: int
+    ) -> KeyedRecord:
+        state = self._states.get(key)
         snapshot = ShareSnapshot(
             snapshot_epoch=0 if state is None else state.snapshot_epoch + 1,
             state_epoch=state_epoch,
             leader_epoch=NO_EPOCH,
-            start_offset=start_offset,
-            delivery_complete_count=UNKNOWN_COUNT if unknown else 0,
+            start_offset=begins.start_offset,
+            delivery_complete_count=begins.delivery_complete_count,
             create_timestamp_ms=now_ms,
             write_timestamp_ms=now_ms,
-            state_batches=(),
+            state_batches=begins.batches,
+            delayed=begins.delayed,
             # Records that have failed keep their claim to a dead letter, whatever comes next.
             dead=() if state is None else tuple(state.dead.values()),
         )
-        return [self._snapshotted(key, snapshot)]
+        return self._snapshotted(key, snapshot)
 
     def read(
         self, key: SharePartitionKey, leader_epoch: int, now_ms: int

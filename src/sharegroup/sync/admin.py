@@ -277,6 +277,13 @@ class Admin(Front):
         """
         return self._run(self._inner.alter_share_group_offsets(group_id, offsets))
 
+    def fork_share_group(self, source: str, group_id: str) -> list[TopicPartition]:
+        """Let the share group ``group_id``, which has no members or does not exist, begin with the
+        state of every record of the group ``source``: what is finished there is finished here, too,
+        and what members hold there is available here. Returns the partitions.
+        """
+        return self._run(self._inner.fork_share_group(source, group_id))
+
     def delete_share_group_offsets(
         self, group_id: str, *topics: str
     ) -> dict[str, KafkaError | None]:

@@ -12,6 +12,7 @@ from sharegroup.model.errors import GroupAuthorizationFailed, TopicAuthorization
 from sharegroup.wire import apis
 from sharegroup.wire.messages import describe_share_group_offsets as offsets
 from sharegroup.wire.messages import share_acknowledge, share_fetch
+from sharegroup.wire.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from sharegroup.wire.messages.list_groups import ListGroupsRequest
 from sharegroup.wire.messages.share_group_describe import ShareGroupDescribeRequest
 from sharegroup.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
@@ -109,6 +110,32 @@ async def described_offsets(clients: Clients, *topics: str) -> Any:
     request = offsets.DescribeShareGroupOffsetsRequest([group])
     response = await clients.ask(apis.DESCRIBE_SHARE_GROUP_OFFSETS, request)
     return response.groups[0]
+
+
+OTHER_GROUP = WHOLE_GROUP.replace("workers", "others")
+
+
+@pytest.mark.parametrize(
+    ("acls", "code"),
+    [
+        ([WHOLE_GROUP, WHOLE_TOPIC], GROUP),
+        ([OTHER_GROUP, WHOLE_TOPIC], GROUP),
+        ([WHOLE_GROUP, OTHER_GROUP], TOPIC),
+        ([WHOLE_GROUP, OTHER_GROUP, SEEN_TOPIC], TOPIC),
+        ([WHOLE_GROUP, OTHER_GROUP, WHOLE_TOPIC], 0),
+    ],
+)
+def test_a_fork_needs_read_of_both_groups_and_the_topics(
+    tmp_path: Path, acls: list[str], code: int
+) -> None:
+    async def scenario(clients: Clients) -> None:
+        assert await join(clients.admin) == 0
+        request = AlterShareGroupOffsetsRequest("others", [], fork_of="workers")
+        answer = await send(clients.anybody, apis.ALTER_SHARE_GROUP_OFFSETS, request)
+        assert answer.error_code == code
+        assert [topic.topic_name for topic in answer.responses] == ([] if code else ["jobs"])
+
+    with_acls(tmp_path, acls, scenario)
 
 
 def test_describing_needs_describe_of_the_group(tmp_path: Path) -> None:

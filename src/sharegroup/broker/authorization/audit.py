@@ -76,7 +76,7 @@ def tell_users(principal: str, host: str, deed: str, users: Sequence[str]) -> No
 
 
 def tell_groups(principal: str, host: str, deed: str, what: str) -> None:
-    """Log who has paused a group, or decided about its records by hand."""
+    """Log who has paused or forked a group, or decided about its records by hand."""
     _tell(principal, host, deed, [what], 1)
 
 

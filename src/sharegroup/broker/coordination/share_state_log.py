@@ -28,6 +28,7 @@ from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.model.share_state import DelayedRow, StateRow
 from sharegroup.share_state.coordinator import (
+    CopiedState,
     ReadResult,
     ShareCoordinator,
     StateSummary,
@@ -148,6 +149,28 @@ class ShareStateLog:
         now_ms = self._clock.wall_ms()
         await self._each(
             keys, lambda machine, one: machine.initialize(one[0], state_epoch, one[1], now_ms)
+        )
+
+    async def copy(self, key: SharePartitionKey) -> CopiedState | None:
+        """:meth:`ShareCoordinator.copy`, of the durable state.
+
+        Raises:
+            KafkaStorageError: the disk failed.
+        """
+        return await self.commit(key, lambda machine: (machine.copy(key), ()))
+
+    async def fork(
+        self, copies: Sequence[tuple[SharePartitionKey, CopiedState]], state_epoch: int
+    ) -> None:
+        """Initialise the state of share partitions with copies of that of another group, durably.
+
+        Raises:
+            FencedStateEpoch: one key is refused; the others are durable.
+            KafkaStorageError: the disk failed; no key may be assumed durable.
+        """
+        now_ms = self._clock.wall_ms()
+        await self._each(
+            copies, lambda machine, one: machine.fork(one[0], state_epoch, one[1], now_ms)
         )
 
     async def read(self, key: SharePartitionKey, leader_epoch: int) -> ReadResult:

@@ -468,6 +468,22 @@ class Admin:
         """
         return await self._ask(group_requests.alter_share_group_offsets, group_id, offsets)
 
+    async def fork_share_group(self, source: str, group_id: str) -> list[TopicPartition]:
+        """Let the share group ``group_id``, which has no members or does not exist, begin with the
+        state of every record of the group ``source``: what is finished there is finished here, too,
+        and what members hold there is available here. Its own state of these topics is dropped; its
+        settings stay. Returns the partitions.
+
+        Raises:
+            GroupIdNotFound: there is no group ``source``.
+            NonEmptyGroup: ``group_id`` has members; nothing was changed.
+            InvalidRequest: both are the same group.
+            GroupAuthorizationFailed, TopicAuthorizationFailed: no permission to read both groups,
+                and all topics of ``source``.
+            UnsupportedVersion: the broker, such as Apache Kafka, cannot do that.
+        """
+        return await self._ask(group_requests.fork_share_group, source, group_id)
+
     async def delete_share_group_offsets(
         self, group_id: str, *topics: str
     ) -> dict[str, KafkaError | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from sharegroup.client.admin.descriptions import (
     GroupListing,
@@ -19,6 +19,7 @@ from sharegroup.model.errors import (
     CoordinatorNotAvailable,
     KafkaError,
     NotCoordinator,
+    UnsupportedVersion,
     error_from_code,
 )
 from sharegroup.model.ids import TopicPartition
@@ -46,6 +47,8 @@ from sharegroup.wire.messages.share_group_describe import (
     Member,
     ShareGroupDescribeRequest,
 )
+
+FORK_FEATURE: Final = "share.group.fork"
 
 
 async def list_groups(
@@ -181,6 +184,21 @@ async def alter_share_group_offsets(
         for topic in response.responses
         for partition in topic.partitions
     }
+
+
+async def fork_share_group(cluster: Cluster, source: str, group_id: str) -> list[TopicPartition]:
+    """AlterShareGroupOffsets as a fork; the partitions that the group has from ``source``."""
+    await describe_share_group(cluster, source)  # an error if it does not exist
+    if FORK_FEATURE not in cluster.features:
+        raise UnsupportedVersion("the broker cannot let a group begin with another group's state")
+    request = AlterShareGroupOffsetsRequest(group_id=group_id, topics=[], fork_of=source)
+    response = await cluster.send_to_coordinator(group_id, apis.ALTER_SHARE_GROUP_OFFSETS, request)
+    check_group(cluster, group_id, response, "READ")
+    return [
+        TopicPartition(topic.topic_name, partition.partition_index)
+        for topic in response.responses
+        for partition in topic.partitions
+    ]
 
 
 async def delete_share_group_offsets(

@@ -38,6 +38,9 @@ class AlterShareGroupOffsetsRequest(Message):
 
     group_id: str = string()
     topics: Sequence[AlterShareGroupOffsetsRequestTopic] = array(AlterShareGroupOffsetsRequestTopic)
+    fork_of: str = string(tag=9000, default="")
+    """Not in Kafka's protocol: begin with the state of every record of this group, in all its
+    topics. There are no ``topics`` then, and the response has those."""
 
 
 @message

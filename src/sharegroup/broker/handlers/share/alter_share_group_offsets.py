@@ -6,6 +6,7 @@ As in Kafka, a group that does not exist is created.
 
 from __future__ import annotations
 
+from sharegroup.broker.authorization.audit import tell_groups
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.coordination.share_group_coordinator import NewStart
 from sharegroup.broker.parts import BrokerParts
@@ -40,12 +41,44 @@ async def alter_share_group_offsets(
     context.access.require_group(Operation.READ, request.group_id)
     if not request.group_id:
         raise InvalidGroupId
+    if request.fork_of:
+        return await _fork(parts, request, context)
     starts: list[NewStart] = []
     responses = [_topic(parts, wanted, starts, context) for wanted in request.topics]
     await parts.groups.alter_offsets(request.group_id, starts)
     for start in starts:
         parts.share_partitions.forget(request.group_id, start.topic_id, start.partition)
     return AlterShareGroupOffsetsResponse(responses=responses)
+
+
+async def _fork(
+    parts: BrokerParts, request: AlterShareGroupOffsetsRequest, context: RequestContext
+) -> AlterShareGroupOffsetsResponse:
+    """Begin with the state of another group. It takes permissions on all its topics."""
+    context.access.require_group(Operation.READ, request.fork_of)
+    if request.topics:
+        raise InvalidRequest("A fork has all topics of the group that it is of.")
+    for topic in parts.groups.groups.state_partitions(request.fork_of):
+        context.access.require_topic(Operation.READ, topic.name)
+    topics = await parts.groups.fork(request.group_id, request.fork_of)
+    for topic in topics:
+        for partition in topic.partitions:
+            parts.share_partitions.forget(request.group_id, topic.topic_id, partition)
+    names = f"{request.fork_of} as {request.group_id}"
+    tell_groups(context.access.principal, context.access.host, "forked a group", names)
+    return AlterShareGroupOffsetsResponse(
+        responses=[
+            AlterShareGroupOffsetsResponseTopic(
+                topic_name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    AlterShareGroupOffsetsResponsePartition(partition_index=index)
+                    for index in topic.partitions
+                ],
+            )
+            for topic in topics
+        ]
+    )
 
 
 def failure(
