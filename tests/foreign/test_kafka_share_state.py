@@ -23,6 +23,7 @@ from sharegroup.broker.internal_topics import SHARE_GROUP_STATE
 from sharegroup.broker.server import Broker
 from sharegroup.model import errors
 from sharegroup.model.ids import SharePartitionKey
+from sharegroup.model.pending_acks import PendingAck, TransactionMark
 from sharegroup.model.share_state import StateBatch
 from sharegroup.storage.checkpoints import read_topic_id
 from sharegroup.storage.disk import LocalDisk
@@ -162,6 +163,13 @@ async def go_on(broker: Broker, topic_id: UUID) -> None:
             change = StateWrite(key, stored.state_epoch, 5, -1, -1, (batch,), lowers)
             await state.write([change])
         assert batch in (await state.read(key, 5)).batches
+        # What transactions hold: Kafka sees what an abort leaves.
+        batch, marks = StateBatch(base + 40, base + 43, 0, 1), (TransactionMark(7, 0),)
+        pending = PendingAck(base + 40, base + 43, 1, 1, *marks, "m", "")
+        change = StateWrite(key, stored.state_epoch, 5, -1, -1, (batch,), pending=(pending,))
+        await state.write([change])
+        if group == "altered":  # in the other one they are still pending in the snapshots
+            await state.write([StateWrite(key, -1, -1, -1, -1, (), ended=marks)])
     again = [SharePartitionKey("deleted", topic_id, partition) for partition in range(PARTITIONS)]
     await state.initialize([(key, 3) for key in again], 9)
     await state.delete([SharePartitionKey("mixed", topic_id, 1)])

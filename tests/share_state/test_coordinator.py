@@ -17,7 +17,7 @@ from sharegroup.share_state import (
     ShareUpdate,
     StateSummary,
 )
-from sharegroup.share_state.coordinator import CopiedState
+from sharegroup.share_state.answers import CopiedState
 from tests.share_state.states import BATCH, KEY, OTHER, initialized, write
 
 # -- initialize

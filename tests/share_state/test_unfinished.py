@@ -9,7 +9,8 @@ import pytest
 from sharegroup.model.dead_records import Cause, DeadRecords
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.offsets import OFFSET_MAX
-from sharegroup.share_state.coordinator import ShareCoordinator, Unfinished
+from sharegroup.share_state.answers import Unfinished
+from sharegroup.share_state.coordinator import ShareCoordinator
 
 TOPIC, OTHER_TOPIC = UUID(int=1), UUID(int=2)
 KEY = SharePartitionKey("g", TOPIC, 0)

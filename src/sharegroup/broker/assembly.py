@@ -29,6 +29,7 @@ from sharegroup.broker.delivery.hash_index import HashIndex
 from sharegroup.broker.delivery.queue_retention import QueueRetention
 from sharegroup.broker.delivery.range_reading import RangeReading
 from sharegroup.broker.delivery.share_partitions import SharePartitions
+from sharegroup.broker.delivery.transactional_acks import TransactionalAcks
 from sharegroup.broker.delivery.unpacking import Unpacking
 from sharegroup.broker.event_counters import Counters
 from sharegroup.broker.features import DEAD_LETTERS_VERSION
@@ -86,7 +87,8 @@ def assemble(
     )
     letters = DeadLetterWriter(clock, topics, configs, state, unpacking, counters, spawn)
     letters.buried, share_partitions.died = share_partitions.buried, letters.write_letters
-    transactions = _transactions(configs, topics, store, clock, groups.offsets)
+    acks = TransactionalAcks(state, share_partitions, counters, meters, clock)
+    transactions = _transactions(configs, topics, store, clock, groups.offsets, acks)
     security = SecurityStore(InternalTopic(SECURITY, 1, topics, clock), clock)
     shares = ShareGroupViews(clock, topics, groups.share.groups, state, share_partitions)
     parts = BrokerParts(
@@ -106,6 +108,7 @@ def assemble(
         consumer_groups=groups.consumer,
         transactions=transactions,
         transaction_writes=TransactionWrites(transactions, lambda: _verifies(configs)),
+        transactional_acks=acks,
         security=security,
         quotas=_quotas(configs, security, clock),
         access_rules=rules,
@@ -221,7 +224,12 @@ def _share_state(config: BrokerConfig, topics: Topics, clock: Clock) -> ShareSta
 
 
 def _transactions(
-    configs: LiveConfigs, topics: Topics, store: Store, clock: Clock, offsets: OffsetCoordinator
+    configs: LiveConfigs,
+    topics: Topics,
+    store: Store,
+    clock: Clock,
+    offsets: OffsetCoordinator,
+    acks: TransactionalAcks,
 ) -> BrokerTransactions:
     """The transaction coordinators."""
 
@@ -237,7 +245,7 @@ def _transactions(
         InternalTopic(TRANSACTION_STATE, partitions, topics, clock),
         new_coordinator,
         TransactionMarkers(
-            lambda where: LocalTransactionLog(topics.internal_log(*where), clock), offsets
+            lambda where: LocalTransactionLog(topics.internal_log(*where), clock), offsets, acks
         ),
         clock,
     )

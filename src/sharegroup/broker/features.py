@@ -22,6 +22,8 @@ partition in its answer).
 ``share.dead.letters`` 1: dead letters are never given up, and say what the consumer says (tagged
 field 9000 of a partition in ShareAcknowledge and ShareFetch; 9006 in the response of
 DescribeShareGroupOffsets). Not with ``share.version`` 1.
+``share.transactional.acks`` 1: acknowledgements in a transaction (tagged fields 9002 to 9004 of
+ShareAcknowledge), until Kafka ships KIP-1289.
 ``share.release.backoff`` 1: the group configs ``share.release.backoff…``, and pauses of single
 records (tagged field 9001 of a partition in ShareAcknowledge and ShareFetch).
 Tagged field 9000 of a partition in the answers of ShareFetch and ShareAcknowledge, accepts that had
@@ -54,6 +56,7 @@ FEATURES: Final = {
     "share.group.fork": (0, 1),
     DEAD_LETTERS: (0, 1),
     "share.release.backoff": (0, 1),
+    "share.transactional.acks": (0, 1),
     "cooperative.consumption": (0, 3),
 }
 

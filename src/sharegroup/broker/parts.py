@@ -25,6 +25,7 @@ from sharegroup.broker.delivery.cooperative_reading import CooperativeReading
 from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.queue_retention import QueueRetention
 from sharegroup.broker.delivery.range_reading import RangeReading
+from sharegroup.broker.delivery.transactional_acks import TransactionalAcks
 from sharegroup.broker.fetch_sessions import FetchSessions
 from sharegroup.broker.leadership import Leadership
 from sharegroup.broker.quotas import Quotas
@@ -45,6 +46,7 @@ class BrokerParts(DeliveryParts):
     consumer_groups: ConsumerGroupCoordinator
     transactions: BrokerTransactions
     transaction_writes: TransactionWrites
+    transactional_acks: TransactionalAcks
     security: SecurityStore
     quotas: Quotas
     access_rules: AccessRules

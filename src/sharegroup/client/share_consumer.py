@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
 
 from sharegroup.client.core.acknowledgements import AckType
+from sharegroup.client.core.handed_over import HandedOver
 from sharegroup.client.core.record import K, Record, Records, V
 from sharegroup.client.core.shown_settings import shows
 from sharegroup.client.errors import IllegalState
@@ -378,6 +379,21 @@ class ShareConsumer(Generic[K, V]):
                 ``reject``, ``renew``, or their codes. Rows with null stay unacknowledged.
         """
         self._decisions.acknowledge(record, kind)
+
+    def hand_over(
+        self,
+        *records: Record[Any, Any],
+        kind: AckType = AckType.ACCEPT,
+        reason: str | None = None,
+    ) -> HandedOver:
+        """Explicit mode: hand records to a transaction, which accepts or rejects them when it
+        commits. Applications call ``acknowledge`` and ``reject`` of the transaction, which call
+        this.
+
+        Raises:
+            IllegalState: as :meth:`accept`; or the group has order per key.
+        """
+        return self._decisions.hand_over(records, kind, reason)
 
     def acknowledge_offset(self, topic: str, partition: int, offset: int, kind: AckType) -> None:
         """As :meth:`acknowledge`, by offset: for a record that could not be read. The error that

@@ -95,7 +95,10 @@ class Hand:
         self._rested: list[DelayedRow] = []
 
     def concerns(self, status: Status) -> bool:
-        """Whether the decision changes records of this status."""
+        """Whether the decision changes records of this status. What a transaction holds stays: its
+        results become visible with it, whatever an operator says."""
+        if status.lock is not None and status.lock.in_transaction:
+            return False
         if self.verb is RENEW:
             return status.state is ACQUIRED
         if self.verb is RELEASE and status.state is AVAILABLE:
@@ -120,6 +123,8 @@ class Hand:
 
     def _note(self, piece: Stretch) -> None:
         for first, last, state, count, lock in piece.spans():
+            if lock is not None and lock.in_transaction:
+                continue
             if lock is not None and lock.member_id != NOBODY:
                 self.taken.append((lock.member_id, first, last))
             if self.verb is Verb.GAP and state not in TERMINAL:
@@ -236,7 +241,7 @@ class TakenByHand:
         ranges = self._of.get(member_id)
         if ranges is None or not all(map(_is_well_formed, batches)):
             return batches, 0
-        ranges = minus(ranges, _held(window, member_id, ranges))
+        ranges = minus(ranges, held_by(window, member_id, ranges))
         named = normal((first, last) for first, last, _ in batches)
         answered = common(ranges, named)
         before = len(self._of.pop(member_id))
@@ -256,7 +261,7 @@ def _is_well_formed(batch: AckBatch) -> bool:
     return 0 <= first <= last and len(types) in (1, last - first + 1)
 
 
-def _held(window: Window, member_id: str, ranges: Sequence[Interval]) -> tuple[Interval, ...]:
+def held_by(window: Window, member_id: str, ranges: Sequence[Interval]) -> tuple[Interval, ...]:
     """What the member holds in ``ranges``."""
     held: list[Interval] = []
     for at, until in ranges:

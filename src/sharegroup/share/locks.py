@@ -14,6 +14,8 @@ from typing import Final
 
 NOBODY: Final = ""
 """The member of a pause: the records under such a lock are delayed, and nobody holds them."""
+NEVER: Final = 2**63 - 1
+"""The deadline of a transaction's lock: it ends with the transaction, and with nothing else."""
 _STALE_MIN = 64
 
 
@@ -27,6 +29,11 @@ class Lock:
         self.deadline_ms = deadline_ms
         self.held = 0
         self.ranges: list[tuple[int, int]] = []
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction holds the records (:mod:`sharegroup.share.pending`)."""
+        return self.deadline_ms == NEVER
 
     def add_range(self, first: int, last: int) -> None:
         """Remember that ``first`` … ``last`` was given to this lock."""
@@ -63,8 +70,9 @@ class LockTable:
         if lock is None:
             lock = locks[deadline_ms] = Lock(member_id, deadline_ms)
             self._live += 1
-            heappush(self._heap, (deadline_ms, member_id))
-            self._forget_stale()
+            if deadline_ms != NEVER:
+                heappush(self._heap, (deadline_ms, member_id))
+                self._forget_stale()
         return lock
 
     def drop(self, lock: Lock) -> None:
@@ -115,11 +123,13 @@ class LockTable:
 
     def members(self) -> int:
         """How many members hold something."""
-        return len(self._by_member) - (NOBODY in self._by_member)
+        return sum(NEVER not in own for name, own in self._by_member.items() if name != NOBODY)
 
     def _forget_stale(self) -> None:
         # While the lock with the earliest deadline lives, entries of dropped locks never reach the
         # top of the heap.
         if len(self._heap) > 2 * self._live + _STALE_MIN:
-            self._heap = [(lock.deadline_ms, lock.member_id) for lock in self]
+            self._heap = [
+                (lock.deadline_ms, lock.member_id) for lock in self if not lock.in_transaction
+            ]
             heapify(self._heap)

@@ -32,8 +32,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sharegroup.model.dead_records import Cause
-from sharegroup.model.errors import InvalidRecordState
+from sharegroup.model.errors import InvalidRecordState, InvalidRequest
 from sharegroup.model.limits import AHEAD_MAX
+from sharegroup.model.pending_acks import PendingAck, TransactionMark
 from sharegroup.model.share_state import DelayedRow, StateRow
 from sharegroup.share.acknowledge import AckBatch, checked_answers, with_pauses
 from sharegroup.share.acquire import NOTHING, Acquisition, Request
@@ -43,6 +44,7 @@ from sharegroup.share.by_hand import NOTHING as NOTHING_DECIDED
 from sharegroup.share.locks import NOBODY
 from sharegroup.share.lost_records import unfinished
 from sharegroup.share.order import LogOrder, Order
+from sharegroup.share.pending import end, hold, hold_again
 from sharegroup.share.ranges import LogRead
 from sharegroup.share.record_state import AVAILABLE, RENEW, RecordState, Verb
 from sharegroup.share.resting import rest_again
@@ -77,6 +79,8 @@ class SharePartition:
     Args:
         delayed: of the available records in ``batches``, those that are not due yet. Rows that do
             not agree with ``batches`` are out of date, and are ignored.
+        pending: of the available records in ``batches``, those that open transactions hold; not
+            with order per key.
         archived: collects the records archived from now on, with the reason.
         order: makes the order in which the records are delivered.
 
@@ -92,6 +96,7 @@ class SharePartition:
         leader_epoch: int,
         batches: Iterable[StateRow] = (),
         delayed: Iterable[DelayedRow] = (),
+        pending: Iterable[PendingAck] = (),
         archived: Archived | None = None,
         order: Callable[[Window, Archived], Order] = LogOrder,
     ) -> None:
@@ -105,6 +110,7 @@ class SharePartition:
         delayed = list(delayed)
         rest_again(self._window, delayed)
         self._schedule = Schedule(self._window, delayed)
+        hold_again(self._window, pending)
         self.order = order(self._window, self.archived)
 
     @property
@@ -244,6 +250,37 @@ class SharePartition:
             raise InvalidRecordState(f"An operator has decided about {late} of the records.")
         return change._replace(late=change.late + late)
 
+    def hold(
+        self, member_id: str, batches: Sequence[AckBatch], transaction: TransactionMark
+    ) -> StateChange | None:
+        """Let an open transaction hold the records that ``member_id`` acknowledges, all or none,
+        until :meth:`end_transaction` (:mod:`sharegroup.share.pending`). Then they are the member's
+        no longer. None: there is nothing to write.
+
+        Raises:
+            InvalidRequest: as :meth:`acknowledge`; or a type is neither ACCEPT nor REJECT; or
+                records come by key.
+            InvalidRecordState: the member does not hold a record.
+        """
+        if self.order.needs_keys:
+            raise InvalidRequest("Where records come by key, none can join a transaction.")
+        window = self._window
+        answers = checked_answers(batches, start=window.start, end=window.end, renew_allowed=False)
+        return hold(window, answers, member_id, transaction)
+
+    def end_transaction(
+        self,
+        pending: Sequence[PendingAck],
+        *,
+        committed: bool,
+        now_ms: int,
+        settings: DeliverySettings,
+    ) -> StateChange:
+        """A transaction has ended: its acknowledgements take effect, or its records come back as
+        after a release, with their delivery counts. ``pending``: what the transaction holds by the
+        durable state, which must forget it."""
+        return end(self._window, self.order, pending, now_ms, settings, committed=committed)
+
     def release_member(
         self,
         member_id: str,
@@ -317,13 +354,8 @@ class SharePartition:
         last = min(last, window.end - 1)
         if last < first:
             return NOTHING_DECIDED._replace(end=behind)
-        hand = Hand(
-            verb,
-            settings.delivery_count_limit,
-            now_ms,
-            now_ms + extend_ms,
-            scheduled=settings.scheduled,
-        )
+        limit, until_ms = settings.delivery_count_limit, now_ms + extend_ms
+        hand = Hand(verb, limit, now_ms, until_ms, scheduled=settings.scheduled)
         decided = self.order.decide(first, last, hand, settings)
         if decided.change is not None and verb is Verb.RELEASE:
             self._schedule.free(decided.change.delayed)

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 from sharegroup.model.dead_records import Cause, DeadRecords
 from sharegroup.model.limits import ARCHIVED_RANGES_MAX
 from sharegroup.model.offsets import OffsetRange
+from sharegroup.model.pending_acks import PendingAck, TransactionMark
 from sharegroup.model.share_state import DelayedRow, StateRow
 from sharegroup.share.archived import Archived, ArchivedRange, Reason
 from sharegroup.share.locks import Lock
@@ -92,6 +93,10 @@ class StateChange(NamedTuple):
     dead: tuple[DeadRecords, ...] = ()
     """Records that failed for good and must become dead letters; empty unless the group has dead
     letters. The caller adds when they failed."""
+    pending: tuple[PendingAck, ...] = ()
+    """Acknowledgements that wait for a transaction from now on."""
+    ended: tuple[TransactionMark, ...] = ()
+    """Transactions whose acknowledgements wait no longer."""
 
 
 NOT_DELAYED: Final = -1

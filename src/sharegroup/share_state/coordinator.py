@@ -12,14 +12,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
+from sharegroup.model.ack_type import AckType
 from sharegroup.model.dead_records import DeadKey, DeadRecords
 from sharegroup.model.errors import FencedLeaderEpoch, FencedStateEpoch, InvalidRequest
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.model.offsets import OFFSET_MAX
+from sharegroup.model.pending_acks import PendingAck, TransactionMark
 from sharegroup.model.share_state import DelayedRow, StateRow
+from sharegroup.share_state.answers import CopiedState, ReadResult, StateSummary, Unfinished
 from sharegroup.share_state.records import KeyedRecord, ShareSnapshot, StateRecord
 from sharegroup.share_state.state import (
     ARCHIVING,
@@ -27,64 +30,14 @@ from sharegroup.share_state.state import (
     UNINITIALIZED_OFFSET,
     UNKNOWN_COUNT,
     DurableState,
+    finished,
+    letter,
     without_archiving,
 )
 
 DURABLE_STATES: Final = frozenset({0, 2, ARCHIVING, 4})
 """Available, acknowledged, archiving, archived. Acquired (1) is never durable; a leader could not
 load it."""
-
-
-class ReadResult(NamedTuple):
-    """What a share-partition leader loads."""
-
-    state_epoch: int
-    start_offset: int
-    batches: tuple[StateRow, ...]
-    delayed: tuple[DelayedRow, ...] = ()
-    """Of the available records in ``batches``, those that rest, the newest first. Times are
-    milliseconds since 1970."""
-
-
-class StateSummary(NamedTuple):
-    """The state of a share partition as administration requests need it."""
-
-    state_epoch: int
-    leader_epoch: int
-    start_offset: int
-    delivery_complete_count: int
-
-
-class CopiedState(NamedTuple):
-    """What a group knows of a share partition, for another group that begins with it."""
-
-    start_offset: int
-    """UNINITIALIZED_OFFSET while it has none."""
-    delivery_complete_count: int
-    batches: tuple[StateRow, ...] = ()
-    delayed: tuple[DelayedRow, ...] = ()
-
-
-class Unfinished(NamedTuple):
-    """The first offsets of a share partition whose records its group still needs."""
-
-    start_offset: int
-    """Its start offset; UNINITIALIZED_OFFSET while it has none."""
-    first_dead: int
-    """Of the records without a dead letter; OFFSET_MAX where there are none."""
-
-    @property
-    def begun(self) -> bool:
-        """Whether it has a start offset."""
-        return self.start_offset != UNINITIALIZED_OFFSET
-
-    def since(self, durable: Unfinished | None) -> Unfinished:
-        """What is unfinished now, or was by the durable state ``durable``. Without a durable start
-        offset (None: without a durable state) nothing is known to be finished."""
-        if durable is None or (self.begun and not durable.begun):
-            durable = Unfinished(0, 0)
-        starts = min(self.start_offset, durable.start_offset)
-        return Unfinished(starts, min(self.first_dead, durable.first_dead))
 
 
 class ShareCoordinator:
@@ -192,7 +145,11 @@ class ShareCoordinator:
         self._check_leader_epoch(state, leader_epoch)
         state.merge()
         result = ReadResult(
-            state.state_epoch, state.start_offset, tuple(state.batches), tuple(state.delayed)
+            state.state_epoch,
+            state.start_offset,
+            tuple(state.batches),
+            tuple(state.delayed),
+            tuple(state.pending),
         )
         if leader_epoch <= state.leader_epoch:
             return result, []
@@ -216,12 +173,15 @@ class ShareCoordinator:
         delayed: tuple[DelayedRow, ...] = (),
         dead: tuple[DeadRecords, ...] = (),
         buried: tuple[DeadKey, ...] = (),
+        pending: tuple[PendingAck, ...] = (),
+        ended: tuple[TransactionMark, ...] = (),
     ) -> KeyedRecord:
         """Apply a leader's change; returns the record to append.
 
         ``delayed`` are those of ``batches`` that must not be delivered again before a time, in
         milliseconds since 1970. ``dead`` are records that failed for good and must become dead
-        letters; ``buried`` are earlier ones whose dead letters are written.
+        letters; ``buried`` are earlier ones whose dead letters are written. ``pending`` are
+        acknowledgements that wait for their transactions; those of the ``ended`` ones do not.
 
         -1 as ``start_offset`` or ``delivery_complete_count`` leaves the stored value; epochs of -1
         are not checked. The stored leader epoch is not raised. With ``lowers`` the batches replace
@@ -254,12 +214,14 @@ class ShareCoordinator:
         state.add(start_offset, delivery_complete_count, batches, delayed)
         if dead or buried:
             state.bury(buried, dead)
+        if pending or ended:
+            state.end_pending(ended, pending)
         if lowers:
             return self._snapshotted(key, state.snapshot(now_ms))
         state.merge_when_due()
         if self._is_due(state):
             return self._snapshotted(key, state.snapshot(now_ms))
-        return KeyedRecord(key, state.update(batches, delayed, dead, buried))
+        return KeyedRecord(key, state.update(batches, delayed, dead, buried, pending, ended))
 
     def bury(
         self,
@@ -281,6 +243,47 @@ class ShareCoordinator:
         unchanged = (NO_EPOCH, NO_EPOCH, UNINITIALIZED_OFFSET, UNKNOWN_COUNT, ())
         dead = tuple(one for name in buried for one in left[name])
         return [self.write(key, *unchanged, now_ms, dead=dead, buried=buried)]
+
+    def pending_of(self, transaction: TransactionMark) -> dict[SharePartitionKey, list[PendingAck]]:
+        """The acknowledgements that the end of a transaction decides about."""
+        found: dict[SharePartitionKey, list[PendingAck]] = {}
+        for key, state in self._states.items():
+            for one in state.pending:
+                if transaction.ends(one.transaction):
+                    found.setdefault(key, []).append(one)
+        return found
+
+    def end_transaction(
+        self,
+        key: SharePartitionKey,
+        transaction: TransactionMark,
+        now_ms: int,
+        *,
+        committed: bool,
+        dead_letters: bool,
+    ) -> list[KeyedRecord]:
+        """Carry out the end of a transaction for a share partition that no leader has in memory: no
+        epoch is checked. Without pending acknowledgements of it there is nothing to do.
+
+        What an abort gives back is available in the stored state already. Start offset and count
+        stay: the leader that loads the state moves them.
+
+        Args:
+            dead_letters: records that are rejected must become dead letters.
+        """
+        state = self._states.get(key)
+        pending = [] if state is None else state.pending
+        ended = [one for one in pending if transaction.ends(one.transaction)]
+        if not ended:
+            return []
+        batches: tuple[StateRow, ...] = ()
+        dead: tuple[DeadRecords, ...] = ()
+        if committed:
+            batches = tuple(finished(one) for one in ended)
+        if committed and dead_letters:
+            dead = tuple(letter(one, now_ms) for one in ended if one.kind == AckType.REJECT)
+        unchanged = (NO_EPOCH, NO_EPOCH, UNINITIALIZED_OFFSET, UNKNOWN_COUNT, batches)
+        return [self.write(key, *unchanged, now_ms, dead=dead, ended=(transaction,))]
 
     def delete(self, key: SharePartitionKey) -> list[KeyedRecord]:
         """Forget a share partition; an unknown key is no error."""
@@ -392,6 +395,8 @@ class ShareCoordinator:
                     record.start_offset, record.delivery_complete_count, batches, record.delayed
                 )
                 state.bury(record.buried, record.dead + kafkas)
+                if record.pending or record.ended:
+                    state.end_pending(record.ended, record.pending)
 
     # -- snapshots for their age, and what the log may lose --------------------------------
 

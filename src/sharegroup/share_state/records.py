@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 from sharegroup.model.dead_records import DeadKey, DeadRecords
 from sharegroup.model.ids import SharePartitionKey
+from sharegroup.model.pending_acks import PendingAck, TransactionMark
 from sharegroup.model.share_state import DelayedRow, StateRow
 
 
@@ -30,6 +31,9 @@ class ShareSnapshot:
     be delivered; the newest first."""
     dead: tuple[DeadRecords, ...] = ()
     """All dead records without a dead letter."""
+    pending: tuple[PendingAck, ...] = ()
+    """All acknowledgements of open transactions. Their records are available in
+    ``state_batches``, as an abort leaves them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +51,10 @@ class ShareUpdate:
     """Records that failed for good with this change."""
     buried: tuple[DeadKey, ...] = ()
     """Dead records that have their dead letter now. Applied before :attr:`dead`."""
+    pending: tuple[PendingAck, ...] = ()
+    """Acknowledgements that this change adds to transactions."""
+    ended: tuple[TransactionMark, ...] = ()
+    """Transactions whose acknowledgements are pending no longer. Applied before :attr:`pending`."""
 
 
 StateRecord: TypeAlias = ShareSnapshot | ShareUpdate

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from sharegroup.model.ack_type import AckType
 from sharegroup.model.dead_records import Cause, DeadKey, DeadRecords
+from sharegroup.model.pending_acks import PendingAck, TransactionMark
 from sharegroup.model.share_state import DelayedRow, StateRow
 from sharegroup.share_state.merge import merged, still_delayed
 from sharegroup.share_state.records import ShareSnapshot, ShareUpdate
@@ -26,6 +28,7 @@ ARCHIVING: Final = 3
 """Kafka's state of a record that failed for good and has no dead letter yet (KIP-1191). Here such a
 record is archived, and is kept as dead records beside the states: so it does not hold back the
 start offset."""
+_ACKNOWLEDGED: Final = 2
 _ARCHIVED: Final = 4
 _PILE_MIN: Final = 256
 
@@ -45,6 +48,18 @@ def without_archiving(
     return archived, tuple(dead)
 
 
+def finished(one: PendingAck) -> StateRow:
+    """The state of its records once its transaction is committed."""
+    state = _ARCHIVED if one.kind == AckType.REJECT else _ACKNOWLEDGED
+    return one.first, one.last, state, one.delivery_count
+
+
+def letter(one: PendingAck, failed_ms: int) -> DeadRecords:
+    """Records rejected in a transaction, as the dead records that they are once it is committed."""
+    first, last, count = one.first, one.last, one.delivery_count
+    return DeadRecords(first, last, count, Cause.REJECTED, one.member_id, one.reason, failed_ms)
+
+
 class DurableState:
     """The state after a snapshot and the updates since."""
 
@@ -56,6 +71,7 @@ class DurableState:
         "delayed",
         "delivery_complete_count",
         "leader_epoch",
+        "pending",
         "pile",
         "snapshot_epoch",
         "snapshot_offset",
@@ -81,6 +97,8 @@ class DurableState:
         """Records that failed for good, and have no dead letter yet."""
         self.dead_weight = sum(one.weight for one in snapshot.dead)
         """About how many bytes they take in a snapshot."""
+        self.pending = list(snapshot.pending)
+        """Acknowledgements of open transactions, in the order in which they came."""
         self.updates = 0
         self.snapshot_offset: int | None = None
         """Where in the log the latest durable snapshot is; None while there is none."""
@@ -124,6 +142,12 @@ class DurableState:
             self.dead[one.key] = one
             self.dead_weight += one.weight - (before.weight if before is not None else 0)
 
+    def end_pending(self, ended: Iterable[TransactionMark], pending: Iterable[PendingAck]) -> None:
+        """Forget the acknowledgements of ``ended`` transactions, then take in ``pending``."""
+        for mark in ended:
+            self.pending = [one for one in self.pending if not mark.ends(one.transaction)]
+        self.pending += pending
+
     def merge_when_due(self) -> None:
         """:meth:`merge` when the pile has outgrown the merged batches."""
         if len(self.pile) > len(self.batches) + _PILE_MIN:
@@ -163,6 +187,7 @@ class DurableState:
             state_batches=tuple(self.batches),
             delayed=tuple(self.delayed),
             dead=tuple(self.dead.values()),
+            pending=tuple(one for one in self.pending if one.last >= self.start_offset),
         )
 
     def update(
@@ -171,8 +196,10 @@ class DurableState:
         delayed: tuple[DelayedRow, ...] = (),
         dead: tuple[DeadRecords, ...] = (),
         buried: tuple[DeadKey, ...] = (),
+        pending: tuple[PendingAck, ...] = (),
+        ended: tuple[TransactionMark, ...] = (),
     ) -> ShareUpdate:
-        """An amendment that carries ``batches``, and dead records."""
+        """An amendment that carries ``batches``, dead records, and what transactions hold."""
         return ShareUpdate(
             snapshot_epoch=self.snapshot_epoch,
             leader_epoch=self.leader_epoch,
@@ -182,6 +209,8 @@ class DurableState:
             delayed=delayed,
             dead=dead,
             buried=buried,
+            pending=pending,
+            ended=ended,
         )
 
     def check_invariants(self) -> None:

@@ -7,10 +7,12 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Final, Self, Unpack
+from typing import Any, Final, Self, Unpack
 
 from sharegroup.client.core.committed_offsets import OffsetAndMetadata
+from sharegroup.client.core.handed_over import HandsOver
 from sharegroup.client.core.rebalance import MemberIdentity
+from sharegroup.client.core.record import Record
 from sharegroup.client.core.shown_settings import shows
 from sharegroup.client.producer.delivery import RecordMetadata
 from sharegroup.client.producer.life import CLOSE_S, ProducerLife
@@ -45,8 +47,9 @@ class Transaction:
         self._crossing = crossing
         self._inner = inner
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         self._run(self._inner.begin())
+        return self
 
     def __exit__(
         self,
@@ -55,6 +58,20 @@ class Transaction:
         trace: TracebackType | None,
     ) -> None:
         self._run(self._end(kind, error, trace))
+
+    def acknowledge(self, consumer: HandsOver, *records: Record[Any, Any]) -> None:
+        """Accept records of a share group when the transaction commits."""
+        self._inner.acknowledge(consumer, *records)
+
+    def reject(
+        self, consumer: HandsOver, *records: Record[Any, Any], reason: str | None = None
+    ) -> None:
+        """Give up records of a share group when the transaction commits."""
+        self._inner.reject(consumer, *records, reason=reason)
+
+    def hold(self) -> None:
+        """Tell the broker now what was acknowledged so far."""
+        self._run(self._inner.hold())
 
     async def _end(
         self,

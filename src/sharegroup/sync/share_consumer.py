@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
 
 from sharegroup.client.core.acknowledgements import AckType
+from sharegroup.client.core.handed_over import HandedOver
 from sharegroup.client.core.record import K, Record, Records, V
 from sharegroup.client.core.shown_settings import shows
 from sharegroup.client.errors import IllegalState
@@ -258,6 +259,15 @@ class ShareConsumer(Front, Generic[K, V]):
     ) -> None:
         """Accept, release, reject or renew; for Arrow rows also one answer per row."""
         self._decisions.acknowledge(record, kind)
+
+    def hand_over(
+        self,
+        *records: Record[Any, Any],
+        kind: AckType = AckType.ACCEPT,
+        reason: str | None = None,
+    ) -> HandedOver:
+        """Explicit mode: hand records to a transaction, which calls this."""
+        return self._decisions.hand_over(records, kind, reason)
 
     def acknowledge_offset(self, topic: str, partition: int, offset: int, kind: AckType) -> None:
         """As :meth:`acknowledge`, by offset: for a record that could not be read."""

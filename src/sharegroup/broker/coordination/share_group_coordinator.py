@@ -30,7 +30,7 @@ from sharegroup.model.environment import Clock
 from sharegroup.model.errors import InvalidRequest, KafkaError
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.offsets import UNKNOWN_OFFSET
-from sharegroup.share_state.coordinator import CopiedState
+from sharegroup.share_state.answers import CopiedState
 
 logger = logging.getLogger("sharegroup.broker")
 

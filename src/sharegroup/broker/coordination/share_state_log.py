@@ -26,14 +26,10 @@ from sharegroup.model.dead_records import DeadKey, DeadRecords
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
+from sharegroup.model.pending_acks import PendingAck, TransactionMark
 from sharegroup.model.share_state import DelayedRow, StateRow
-from sharegroup.share_state.coordinator import (
-    CopiedState,
-    ReadResult,
-    ShareCoordinator,
-    StateSummary,
-    Unfinished,
-)
+from sharegroup.share_state.answers import CopiedState, ReadResult, StateSummary, Unfinished
+from sharegroup.share_state.coordinator import ShareCoordinator
 from sharegroup.share_state.partitioning import partition_for
 from sharegroup.share_state.records import KeyedRecord
 
@@ -62,6 +58,10 @@ class StateWrite(NamedTuple):
     """Records that failed for good with this change, and must become dead letters."""
     buried: tuple[DeadKey, ...] = ()
     """Dead records whose dead letters are written."""
+    pending: tuple[PendingAck, ...] = ()
+    """Acknowledgements that wait for a transaction from now on."""
+    ended: tuple[TransactionMark, ...] = ()
+    """Transactions whose acknowledgements wait no longer."""
 
 
 class ShareStateLog:
@@ -202,6 +202,8 @@ class ShareStateLog:
                 delayed=one.delayed,
                 dead=one.dead,
                 buried=one.buried,
+                pending=one.pending,
+                ended=one.ended,
             )
             return [record]
 
@@ -247,6 +249,42 @@ class ShareStateLog:
         """
         now_ms = self._clock.wall_ms()
         await self.commit(key, lambda machine: (None, machine.bury(key, left, now_ms)))
+
+    def partition_of(self, key: SharePartitionKey) -> int:
+        """The partition of ``__share_group_state`` that has the state of a share partition."""
+        return partition_for(key, self._topic.partition_count)
+
+    async def pending_of(
+        self, partition: int, transaction: TransactionMark
+    ) -> dict[SharePartitionKey, list[PendingAck]]:
+        """As :meth:`ShareCoordinator.pending_of`, in one partition of the state topic.
+
+        Raises:
+            KafkaStorageError: the disk failed.
+        """
+        return (await self._shard(partition).machine()).pending_of(transaction)
+
+    async def end_transaction(
+        self,
+        key: SharePartitionKey,
+        transaction: TransactionMark,
+        *,
+        committed: bool,
+        dead_letters: bool,
+    ) -> None:
+        """:meth:`ShareCoordinator.end_transaction`, durably.
+
+        Raises:
+            KafkaStorageError: the disk failed.
+        """
+        now_ms = self._clock.wall_ms()
+
+        def decide(machine: ShareCoordinator) -> tuple[None, list[KeyedRecord]]:
+            return None, machine.end_transaction(
+                key, transaction, now_ms, committed=committed, dead_letters=dead_letters
+            )
+
+        await self.commit(key, decide)
 
     async def delete(self, keys: Sequence[SharePartitionKey]) -> None:
         """Delete the state of share partitions, durably; unknown keys are ignored.
@@ -330,7 +368,7 @@ class ShareStateLog:
     # -----------------------------------------------------------------------------------------
 
     def _shard_of(self, key: SharePartitionKey) -> StateShard:
-        return self._shard(partition_for(key, self._topic.partition_count))
+        return self._shard(self.partition_of(key))
 
     def _shard(self, partition: int) -> StateShard:
         shard = self._shards.get(partition)

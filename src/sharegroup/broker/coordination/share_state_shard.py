@@ -18,7 +18,8 @@ from sharegroup.model.environment import Clock
 from sharegroup.model.errors import CoordinatorLoadInProgress
 from sharegroup.model.histogram import Histogram
 from sharegroup.model.ids import SharePartitionKey
-from sharegroup.share_state.coordinator import ShareCoordinator, Unfinished
+from sharegroup.share_state.answers import Unfinished
+from sharegroup.share_state.coordinator import ShareCoordinator
 from sharegroup.share_state.records import KeyedRecord
 
 logger = logging.getLogger("sharegroup.broker")

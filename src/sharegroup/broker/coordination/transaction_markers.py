@@ -8,6 +8,10 @@ transaction of the producer, and knows the transaction's epoch or a later one, t
 marker already. So a repetition after a crash writes no second marker. Before version 2, and for
 group offsets, a repetition may write a second marker, as in Kafka; this changes nothing. A
 partition that knows a later epoch of the producer gets no marker.
+
+Partitions of ``__share_group_state`` get none either: what a transaction has acknowledged there is
+ordinary share state, which says itself that it is pending. It is carried out or given back. A
+repetition finds nothing pending.
 """
 
 from __future__ import annotations
@@ -17,9 +21,10 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
 from sharegroup.broker.coordination.log import EndOfTransaction, ProducerEpoch, TransactionLog
-from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
+from sharegroup.broker.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from sharegroup.model.errors import KafkaError, UnknownTopicOrPartition
 from sharegroup.model.ids import TopicPartition
+from sharegroup.model.pending_acks import TransactionMark
 from sharegroup.transactions.transaction import EPOCH_PER_TRANSACTION, Transaction
 
 COORDINATOR_EPOCH: Final = 0
@@ -50,14 +55,33 @@ class TransactionalOffsets(Protocol):
         ...
 
 
+class TransactionalAcknowledgements(Protocol):
+    """The acknowledgements of share groups, as transactions see them."""
+
+    async def end(
+        self, state_partition: int, transaction: TransactionMark, *, committed: bool
+    ) -> None:
+        """Carry out, durably, what a transaction has acknowledged in share partitions whose state
+        is in this partition of ``__share_group_state``; or give it back.
+
+        Raises:
+            KafkaError: the log failed.
+        """
+        ...
+
+
 class TransactionMarkers:
     """See the module."""
 
     def __init__(
-        self, log_of: Callable[[TopicPartition], TransactionLog], offsets: TransactionalOffsets
+        self,
+        log_of: Callable[[TopicPartition], TransactionLog],
+        offsets: TransactionalOffsets,
+        acknowledgements: TransactionalAcknowledgements,
     ) -> None:
         self._log_of = log_of
         self._offsets = offsets
+        self._acknowledgements = acknowledgements
         self.partition_of_group = offsets.partition_of
 
     async def write(self, transaction: Transaction, done: set[TopicPartition]) -> None:
@@ -72,6 +96,9 @@ class TransactionMarkers:
         end = EndOfTransaction(producer, transaction.commits, COORDINATOR_EPOCH)
         waits = []
         for where in sorted(transaction.partitions - done):
+            if where.topic == SHARE_GROUP_STATE:
+                waits.append(_done(self._end_acknowledgements(where, end), where, done))
+                continue
             try:
                 log = self._log_of(where)
                 if where.topic == CONSUMER_OFFSETS:
@@ -103,10 +130,17 @@ class TransactionMarkers:
         """
         log = self._log_of(where)
         log.check_end(end, newer=newer)
+        if where.topic == SHARE_GROUP_STATE:
+            await self._end_acknowledgements(where, end)
+            return
         if where.topic == CONSUMER_OFFSETS:
             await self._end_offsets(where, end)
         else:
             await log.submit_end(end).durable()
+
+    async def _end_acknowledgements(self, where: TopicPartition, end: EndOfTransaction) -> None:
+        mark = TransactionMark(*end.producer)
+        await self._acknowledgements.end(where.partition, mark, committed=end.committed)
 
     async def _end_offsets(self, where: TopicPartition, end: EndOfTransaction) -> None:
         await self._offsets.complete_transaction(

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sharegroup.model.dead_records import DeadRecords
 from sharegroup.model.limits import DEATH_REASON_LENGTH_MAX
+from sharegroup.model.pending_acks import PendingAck
+
+R = TypeVar("R", DeadRecords, PendingAck)
 
 if TYPE_CHECKING:  # messages are loaded with the handlers that have them
     from sharegroup.wire.messages.acknowledgement_notes import Reason
 
 
-def with_reasons(dead: Iterable[DeadRecords], reasons: Sequence[Reason]) -> Iterator[DeadRecords]:
-    """``dead`` with their reasons; ranges are cut where the reason changes.
+def with_reasons(dead: Iterable[R], reasons: Sequence[Reason]) -> Iterator[R]:
+    """``dead`` records, or those that a transaction rejects, with their reasons; ranges are cut
+    where the reason changes.
 
     Where several reasons name one offset, the first one in the order of offsets holds. A reason is
     cut to DEATH_REASON_LENGTH_MAX characters.

@@ -31,7 +31,7 @@ from sharegroup.model.ids import SharePartitionKey, TopicPartition
 from sharegroup.model.log import PartitionLog, ReadableLog
 from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.model.retention import Needed
-from sharegroup.share_state.coordinator import Unfinished
+from sharegroup.share_state.answers import Unfinished
 from sharegroup.share_state.state import UNINITIALIZED_OFFSET
 
 logger = logging.getLogger("sharegroup.broker")

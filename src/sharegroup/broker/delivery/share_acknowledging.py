@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # messages are loaded with the handlers that have them
     from sharegroup.wire.messages.share_acknowledge import AcknowledgePartition, AcknowledgeTopic
     from sharegroup.wire.messages.share_fetch import FetchPartition, FetchTopic
 
-_AS_ACK_BATCH: Final = attrgetter("first_offset", "last_offset", "acknowledge_types")
+AS_ACK_BATCH: Final = attrgetter("first_offset", "last_offset", "acknowledge_types")
 """The fields of a batch in the message, as an :data:`AckBatch`."""
 
 Outcome = dict[TopicIdPartition, KafkaError | None]
@@ -103,7 +103,7 @@ class AckRound:
         if not batches:
             self._empty.append(key)
             return
-        acks: list[AckBatch] = list(map(_AS_ACK_BATCH, batches))
+        acks: list[AckBatch] = list(map(AS_ACK_BATCH, batches))
         settings = self._parts.share_partitions.delivery_settings(self._group_id)
         led = self._parts.share_partitions.find(SharePartitionKey(self._group_id, *key))
         if led is None:

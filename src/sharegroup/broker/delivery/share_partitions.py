@@ -21,12 +21,12 @@ from uuid import UUID
 from sharegroup.broker.coordination.share_state_log import ShareStateLog, StateWrite
 from sharegroup.broker.delivery import group_rules
 from sharegroup.broker.delivery.led_share_partition import LedSharePartition
+from sharegroup.broker.delivery.state_writes import as_loaded, as_write
 from sharegroup.broker.hot_path_counters import Meters
 from sharegroup.broker.leadership import Leadership
 from sharegroup.broker.waiters import FetchWaiters
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.offset_reset import OffsetResetKind
-from sharegroup.model.dead_records import DeadRecords
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import (
     CoordinatorNotAvailable,
@@ -42,8 +42,8 @@ from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.model.limits import DEAD_WEIGHT_MAX
 from sharegroup.model.log import ReadableLog
 from sharegroup.model.offsets import UNKNOWN_OFFSET
-from sharegroup.model.share_state import DelayedRow
 from sharegroup.share.archived import Archived, Reason
+from sharegroup.share.order import LogOrder
 from sharegroup.share.partition import SharePartition
 from sharegroup.share.session import BrokerShareSession
 from sharegroup.share.settings import DeliverySettings
@@ -170,14 +170,18 @@ class SharePartitions:
                 start_offset = await self._reset_offset(key, log)
                 epochs = (state.state_epoch, leader_epoch)
                 await self._state.write([StateWrite(key, *epochs, start_offset, UNKNOWN_COUNT, ())])
+            order = group_rules.order_of(self.delivery_settings(key.group_id))
+            if order is not LogOrder and state.pending:  # the order would not know their keys
+                raise OffsetNotAvailable("transactions hold records from before the group's order")
             core = SharePartition(
                 start_offset=start_offset,
                 state_epoch=state.state_epoch,
                 leader_epoch=leader_epoch,
                 batches=state.batches,
-                delayed=self._shifted(state.delayed, -1),
+                delayed=as_loaded(state.delayed, self._clock),
+                pending=state.pending,
                 archived=Archived(self._meters.records_of(key.group_id, key.topic_id).archived),
-                order=group_rules.order_of(self.delivery_settings(key.group_id)),
+                order=order,
             )
         except (FencedLeaderEpoch, FencedStateEpoch) as error:
             raise NotLeaderOrFollower(str(error)) from error
@@ -233,20 +237,7 @@ class SharePartitions:
             if any(led.fenced for led, _ in changes):
                 raise FencedStateEpoch("The share partition was loaded again.")
             await self._state.write(
-                [
-                    StateWrite(
-                        led.key,
-                        led.core.state_epoch,
-                        led.core.leader_epoch,
-                        change.start_offset,
-                        change.delivery_complete_count,
-                        change.batches,
-                        change.lowers,
-                        self._shifted(change.delayed, 1) if change.delayed else (),
-                        self._dated(change.dead) if change.dead else (),
-                    )
-                    for led, change in changes
-                ]
+                [as_write(led.key, led.core, change, self._clock) for led, change in changes]
             )
         except KafkaError as error:
             for led, _ in changes:
@@ -273,15 +264,6 @@ class SharePartitions:
             logger.warning(
                 "%s delivers no records until dead letters can be written: too many wait", led.key
             )
-
-    def _shifted(self, delayed: Sequence[DelayedRow], sign: int) -> tuple[DelayedRow, ...]:
-        """The rows with times of the wall clock; ``sign`` -1: back to the monotonic clock."""
-        shift = sign * (self._clock.wall_ms() - self._clock.monotonic_ms())
-        return tuple(one._replace(due_ms=one.due_ms + shift) for one in delayed)
-
-    def _dated(self, dead: Sequence[DeadRecords]) -> tuple[DeadRecords, ...]:
-        now_ms = self._clock.wall_ms()
-        return tuple(one._replace(failed_ms=now_ms) for one in dead)
 
     def fence(self, led: LedSharePartition, reason: str) -> None:
         """Discard a share partition; its next use loads it from durable state."""

@@ -284,6 +284,7 @@ class ShareGroupViews:
                 state_epoch=state.state_epoch,
                 leader_epoch=NO_EPOCH,
                 batches=state.batches,
+                pending=state.pending,
             )
         except ValueError as error:
             raise UnknownServerError(f"the durable state of {key} cannot be: {error}") from error
@@ -296,5 +297,5 @@ def _range(span: Span, now_ms: int, settings: DeliverySettings) -> RangeView:
         failed = state is AVAILABLE and count >= settings.delivery_count_limit
         blocked = failed and settings.blocks and bool(settings.key_max)
         return RangeView(first, last, state, count, None, -1, blocked)
-    left_ms = max(0, lock.deadline_ms - now_ms)
+    left_ms = -1 if lock.in_transaction else max(0, lock.deadline_ms - now_ms)
     return RangeView(first, last, state, count, lock.member_id or None, left_ms)

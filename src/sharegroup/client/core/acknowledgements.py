@@ -25,6 +25,8 @@ RENEWING: Final = 0xFD
 KEPT: Final = 0xFC
 """In an array of types: a loop ended before this record was given; the next loop or poll gives
 it."""
+IN_TRANSACTION: Final = 0xFB
+"""In an array of types: handed to a transaction, which has not told the broker yet."""
 
 _DECIDED_RUN = re.compile(rb"[\x00-\x0f]+")
 _LONG_RUN = re.compile(rb"\0{10,}")

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol
 
 from sharegroup.client.core.acknowledgements import (
+    IN_TRANSACTION,
     KEPT,
     RENEWING,
     SENT,
@@ -53,7 +54,8 @@ _DECIDED: Final = bytes([AckType.GAP, AckType.ACCEPT, AckType.RELEASE, AckType.R
 _TO_SENT: Final = bytes.maketrans(_DECIDED, bytes([SENT]) * len(_DECIDED))
 _RENEW_RUN: Final = re.compile(_RENEW + b"+")
 _NOT_SAID: Final = (UNDECIDED, KEPT)
-_HELD_RUN: Final = re.compile(b"[" + _UNDECIDED + _RENEWING + _KEPT + b"]+")
+_IN_TRANSACTION: Final = bytes([IN_TRANSACTION])
+_HELD_RUN: Final = re.compile(b"[" + _UNDECIDED + _RENEWING + _KEPT + _IN_TRANSACTION + b"]+")
 
 
 Fields = tuple[int, int, Any, Any, Headers]
@@ -241,8 +243,9 @@ class HeldDelivery:
     """One acquired range, ``first`` … ``last``, and its records.
 
     Attributes:
-        types: per offset an ``AckType``, ``UNDECIDED``, ``RENEWING``, ``KEPT`` or ``SENT``. It
-            begins as GAP everywhere; the decoder marks existing records as undecided.
+        types: per offset an ``AckType``, ``UNDECIDED``, ``RENEWING``, ``KEPT``, ``IN_TRANSACTION``
+            or ``SENT``. It begins as GAP everywhere; the decoder marks existing records as
+            undecided.
         deadline: when the lock expires, in seconds of the event loop's time.
         error: why the record here cannot be read; its acknowledgement is decided, but the
             application may change it.
@@ -304,7 +307,7 @@ class HeldDelivery:
     @property
     def finished(self) -> bool:
         """No acknowledgement is left to send."""
-        open_types = (UNDECIDED, AckType.RENEW, RENEWING, KEPT)
+        open_types = (UNDECIDED, AckType.RENEW, RENEWING, KEPT, IN_TRANSACTION)
         return not any(kind in self.types for kind in open_types)
 
     def part(self, first: int, last: int) -> HeldDelivery:
@@ -365,6 +368,8 @@ class HeldDelivery:
         now = self.types[index]
         if now == AckType.GAP:
             raise IllegalState(f"offset {offset} of {self.topic_partition} was not delivered")
+        if now == IN_TRANSACTION:
+            raise IllegalState(f"offset {offset} of {self.topic_partition} is in a transaction")
         if now == SENT:
             raise IllegalState(f"offset {offset} of {self.topic_partition} was acknowledged before")
         if now == RENEWING:
@@ -374,6 +379,11 @@ class HeldDelivery:
         if kind is AckType.RENEW and self.error is not None:
             raise IllegalState(f"offset {offset} of {self.topic_partition} cannot be renewed")
         self.types[index] = kind
+
+    def hand_over(self, offset: int) -> None:
+        """Let a transaction acknowledge one record. Raises IllegalState as :meth:`decide`."""
+        self.decide(offset, AckType.ACCEPT)
+        self.types[offset - self.first] = IN_TRANSACTION
 
     def accept_undecided(self) -> None:
         """ACCEPT for all undecided records."""

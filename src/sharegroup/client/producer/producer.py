@@ -249,8 +249,9 @@ class Producer:
     def transaction(self) -> Transaction:
         """A block whose records, and offsets of :meth:`send_offsets`, all take effect, or none::
 
-            async with producer.transaction():
+            async with producer.transaction() as transaction:
                 await producer.enqueue("orders", b"...")
+                transaction.acknowledge(share_consumer, record)
 
         The end of the block waits until all records are durable, and commits. An exception in the
         block aborts the transaction, and is raised. One transaction at a time is open.

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
+from sharegroup.client.core.acknowledgements import AckType
+from sharegroup.client.core.handed_over import HandedOver, HandsOver
+from sharegroup.client.core.record import Record
 from sharegroup.client.core.transaction import ProducerTransactionState
 from sharegroup.client.errors import TransactionAborted
 from sharegroup.client.producer.parts import ProducerParts
@@ -27,9 +30,11 @@ class Transaction:
     def __init__(self, parts: ProducerParts) -> None:
         self._parts = parts
         self._coordinator = parts.own_transactions()
+        self._handed: list[HandedOver] = []
 
-    async def __aenter__(self) -> None:
+    async def __aenter__(self) -> Self:
         await self.begin()
+        return self
 
     async def __aexit__(
         self,
@@ -49,6 +54,54 @@ class Transaction:
         except SharegroupError as failure:
             log.error("the transaction was not aborted, the broker will do it: %s", failure)
 
+    def acknowledge(self, consumer: HandsOver, *records: Record[Any, Any]) -> None:
+        """Accept records of a share group when the transaction commits: its results and these
+        acknowledgements become visible together, or not at all. If it aborts, the records are
+        delivered again.
+
+        The broker is told at the end of the block. If the consumer has lost the lock of a record by
+        then, the transaction is aborted, and the end of the block raises InvalidRecordState.
+
+        Args:
+            consumer: the share consumer, in explicit mode, that returned the records.
+
+        Raises:
+            IllegalState: a record is acknowledged already, or no transaction is open; nothing was
+                acknowledged. Or the consumer is in implicit mode, or its group has order per key.
+        """
+        self._hand_over(consumer, records, AckType.ACCEPT, None)
+
+    def reject(
+        self, consumer: HandsOver, *records: Record[Any, Any], reason: str | None = None
+    ) -> None:
+        """As :meth:`acknowledge`, for records that cannot be processed: with the commit they are
+        given up, and become dead letters where the group has them. ``reason``: why."""
+        self._hand_over(consumer, records, AckType.REJECT, reason)
+
+    async def hold(self) -> None:
+        """Tell the broker now what was acknowledged so far, and not only at the end of the block:
+        from now on the transaction holds these records, and no lock of them expires before it ends.
+
+        Raises:
+            InvalidRecordState: a consumer has lost the lock of a record; the transaction can only
+                be aborted.
+            UnsupportedVersion: the broker cannot acknowledge in transactions.
+        """
+        while self._handed:  # more may come meanwhile
+            told = list(self._handed)
+            await self._coordinator.acknowledge(told)
+            self._handed = [one for one in self._handed if one not in told]
+
+    def _hand_over(
+        self,
+        consumer: HandsOver,
+        records: Sequence[Record[Any, Any]],
+        kind: AckType,
+        reason: str | None,
+    ) -> None:
+        self._coordinator.machine.check_open()
+        self._handed.append(consumer.hand_over(*records, kind=kind, reason=reason))
+
     async def begin(self) -> None:
         """Open the transaction."""
         parts, machine = self._parts, self._coordinator.machine
@@ -64,14 +117,19 @@ class Transaction:
         """
         try:
             await self._all_through()
+            await self.hold()
             await self._coordinator.end(commit=True)
         except SharegroupError:
-            if self._coordinator.machine.state is ProducerTransactionState.OPEN:
-                await self.abort()
+            try:
+                if self._coordinator.machine.state is ProducerTransactionState.OPEN:
+                    await self.abort()
+            finally:
+                self._give_back()
             raise
 
     async def abort(self) -> None:
         """Drop the records that are not sent yet, wait for those under way, and abort."""
+        self._give_back()
         machine = self._coordinator.machine
         if machine.state is not ProducerTransactionState.OPEN:
             return
@@ -79,6 +137,12 @@ class Transaction:
         self._parts.sender.drop()
         await self._all_through()
         await self._coordinator.end(commit=False)
+
+    def _give_back(self) -> None:
+        """The consumers have the records that the broker does not know of."""
+        for one in self._handed:
+            one.give_back()
+        self._handed.clear()
 
     async def _all_through(self) -> None:
         await self._parts.buffer.all_through()

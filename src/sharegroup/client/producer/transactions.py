@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from sharegroup.client.admin.offset_requests import check_commits_ranges
 from sharegroup.client.admin.topic_requests import by_topic
 from sharegroup.client.core.committed_offsets import OffsetAndMetadata
+from sharegroup.client.core.handed_over import HandedOver
 from sharegroup.client.core.outbox import ProducerIdentity
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.core.transaction import ProducerTransactions, ProducerTransactionState
 from sharegroup.client.network.cluster import GROUP, TRANSACTION, Cluster
 from sharegroup.client.network.retrying import retrying
+from sharegroup.client.producer.transactional_acks import (
+    acknowledge_in_transaction,
+    by_member,
+)
 from sharegroup.model.errors import (
     CoordinatorNotAvailable,
     InvalidProducerEpoch,
@@ -22,6 +27,7 @@ from sharegroup.model.errors import (
     ProducerFenced,
     TransactionAbortable,
     TransactionalIdAuthorizationFailed,
+    UnsupportedVersion,
     error_from_code,
 )
 from sharegroup.model.ids import TopicPartition
@@ -158,6 +164,32 @@ class TransactionRequests:
                     self._raise(one.error_code, member.group_id, GROUP)
 
         await self._trying(attempt)
+
+    async def acknowledge(self, handed: Iterable[HandedOver]) -> None:
+        """Let the transaction hold records of a share group, which its commit acknowledges.
+
+        Raises:
+            UnsupportedVersion: the broker cannot do that, or transactions have version 1.
+            InvalidRecordState: the consumer has lost a record; the transaction can only be aborted.
+        """
+        machine = self.machine
+        machine.check_open()
+        if machine.adds_by_request:
+            error = UnsupportedVersion("acknowledging in a transaction needs transaction.version 2")
+            machine.failed(error)
+            raise error
+        machine.touch()
+
+        for own in by_member(handed):
+
+            async def attempt(own: Sequence[HandedOver] = own) -> None:
+                await acknowledge_in_transaction(
+                    self._cluster, self._id, self._identity(), own, self._raise, LANE
+                )
+
+            await self._trying(attempt)
+            for one in own:
+                one.held()
 
     async def end(self, *, commit: bool) -> None:
         """EndTxn, if the coordinator knows of the transaction."""

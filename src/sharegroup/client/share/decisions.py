@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from sharegroup.client.core.acknowledgements import AckType
+from sharegroup.client.core.handed_over import HandedOver, hand_over
 from sharegroup.client.core.record import Record, delivery_of
 from sharegroup.client.records.arrow_modules import arrow
 from sharegroup.client.share.life import ShareLife
@@ -25,6 +26,7 @@ class ConsumerDecisions:
 
     def __init__(self, parts: ShareParts, life: ShareLife) -> None:
         self._holdings = parts.holdings
+        self._member = parts.member
         self._reasons = parts.member.reasons
         self._pauses = parts.member.pauses
         self._life = life
@@ -68,6 +70,17 @@ class ConsumerDecisions:
             self._holdings.decide((record,), AckType(kind))
         else:
             arrow(ARROW_BATCHES).answer_rows(self._holdings, record, kind)
+
+    def hand_over(
+        self, records: Sequence[Record[Any, Any]], kind: AckType, reason: str | None
+    ) -> HandedOver:
+        """As ``ShareConsumer.hand_over``."""
+        self._life.check_usable()
+        if kind not in (AckType.ACCEPT, AckType.REJECT):
+            raise ValueError("in a transaction, records are accepted or rejected")
+        self._holdings.check_explicit()
+        handed = hand_over(self._holdings, records)
+        return HandedOver(self._member.group_id, self._member.member_id, handed, kind, reason)
 
     def decide_offset(self, where: TopicPartition, offset: int, kind: AckType) -> None:
         """The answer for the record with this offset."""

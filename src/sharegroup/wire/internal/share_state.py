@@ -13,9 +13,11 @@ from collections.abc import Sequence
 from itertools import starmap
 from uuid import UUID
 
+from sharegroup.model.ack_type import AckType
 from sharegroup.model.dead_records import Cause, DeadKey, DeadRecords
 from sharegroup.model.errors import MalformedMessage
 from sharegroup.model.ids import SharePartitionKey
+from sharegroup.model.pending_acks import PendingAck, TransactionMark
 from sharegroup.model.share_state import DelayedRow, StateBatch, StateRow
 from sharegroup.share_state.records import KeyedRecord, ShareSnapshot, ShareUpdate
 from sharegroup.wire.codec import decode, decode_prefix, encode_bytes, read_uvarint, uvarint
@@ -110,6 +112,28 @@ class BuriedValue(Message):
 
 
 @message
+class PendingValue(Message):
+    """Records that are acknowledged if a transaction commits."""
+
+    first_offset: int = i64()
+    last_offset: int = i64()
+    producer_id: int = i64()
+    producer_epoch: int = i16()
+    delivery_count: int = i16()
+    kind: int = i8()
+    member_id: str = string()
+    reason: str = string()
+
+
+@message
+class EndedValue(Message):
+    """Names a transaction that has ended, and all earlier ones of its producer."""
+
+    producer_id: int = i64()
+    producer_epoch: int = i16()
+
+
+@message
 class ValueTail(Message):
     """The tagged fields of either value. Kafka's brokers and tools skip those from 9000 on, which
     are ours."""
@@ -121,9 +145,13 @@ class ValueTail(Message):
     delayed: bytes = data(tag=9002)
     """Records that rest, as one block, since there may be a million of them: first and last offset,
     delivery count, when they are due in milliseconds since 1970."""
+    pending: Sequence[PendingValue] = array(PendingValue, tag=9003)
+    ended: Sequence[EndedValue] = array(EndedValue, tag=9004)
+    """In an update only. Applied before :attr:`pending`."""
 
 
 _CAUSES = frozenset(Cause)
+_IN_TRANSACTIONS = frozenset({AckType.ACCEPT, AckType.REJECT})
 _VALUE_VERSION = b"\0\0"
 _DELAYED = struct.Struct(">qqhq")
 _BATCH = struct.Struct(">qqbhx")
@@ -177,8 +205,24 @@ def _tail(record: ShareSnapshot | ShareUpdate) -> ValueTail:
             )
             for one in record.dead
         ]
-    if isinstance(record, ShareUpdate) and record.buried:
-        tail.buried = [BuriedValue(*key) for key in record.buried]
+    if record.pending:
+        tail.pending = [
+            PendingValue(
+                one.first,
+                one.last,
+                *one.transaction,
+                one.delivery_count,
+                one.kind,
+                one.member_id,
+                one.reason,
+            )
+            for one in record.pending
+        ]
+    if isinstance(record, ShareUpdate):
+        if record.buried:
+            tail.buried = [BuriedValue(*key) for key in record.buried]
+        if record.ended:
+            tail.ended = [EndedValue(*mark) for mark in record.ended]
     return tail
 
 
@@ -208,6 +252,8 @@ def decode_record(raw_key: bytes, raw_value: bytes | None) -> KeyedRecord | None
             delayed=_delayed(tail.delayed),
             dead=_dead(tail),
             buried=tuple(DeadKey(one.first_offset, one.failed_ms) for one in tail.buried),
+            pending=_pending(tail),
+            ended=tuple(TransactionMark(one.producer_id, one.producer_epoch) for one in tail.ended),
         )
         return KeyedRecord(share_partition, update_record)
     snapshot, position = decode_prefix(SnapshotHead, 0, raw_value, len(_VALUE_VERSION))
@@ -224,6 +270,7 @@ def decode_record(raw_key: bytes, raw_value: bytes | None) -> KeyedRecord | None
         state_batches=batches,
         delayed=_delayed(tail.delayed),
         dead=_dead(tail),
+        pending=_pending(tail),
     )
     return KeyedRecord(share_partition, snapshot_record)
 
@@ -258,6 +305,30 @@ def _dead(tail: ValueTail) -> tuple[DeadRecords, ...]:
                 one.member_id,
                 one.reason,
                 one.failed_ms,
+            )
+        )
+    return tuple(found)
+
+
+def _pending(tail: ValueTail) -> tuple[PendingAck, ...]:
+    """The acknowledgements of open transactions.
+
+    Raises:
+        MalformedMessage: a range is none, or the type is none that a transaction may have.
+    """
+    found = []
+    for one in tail.pending:
+        if not 0 <= one.first_offset <= one.last_offset or one.kind not in _IN_TRANSACTIONS:
+            raise MalformedMessage(f"pending records {one.first_offset}-{one.last_offset}")
+        found.append(
+            PendingAck(
+                one.first_offset,
+                one.last_offset,
+                one.delivery_count,
+                one.kind,
+                TransactionMark(one.producer_id, one.producer_epoch),
+                one.member_id,
+                one.reason,
             )
         )
     return tuple(found)

@@ -72,6 +72,13 @@ class ShareAcknowledgeRequest(Message):
     """Ours, with ``by_hand``: decisions about ranges, and about all records in them that are not
     finished; each is ACCEPT, RELEASE, REJECT, RENEW, or GAP to purge them. The pauses say how
     long locks are to be extended (feature ``share.by.hand``)."""
+    transactional_id: str = string(tag=9002)
+    """Ours: the acknowledgements belong to the open transaction of this id; each is ACCEPT or
+    REJECT. The member's session is not looked at (feature ``share.transactional.acks``)."""
+    producer_id: int = i64(default=-1, tag=9003)
+    """Ours: with a transactional id, its producer."""
+    producer_epoch: int = i16(default=-1, tag=9004)
+    """Ours: with a transactional id, its producer's epoch."""
 
 
 @message

@@ -11,6 +11,7 @@ from sharegroup.broker.delivery.decisions_by_hand import DecisionsByHand
 from sharegroup.broker.delivery.decisions_by_hand import Outcome as Decided
 from sharegroup.broker.delivery.share_acknowledging import AckRound, GoneBack, Outcome
 from sharegroup.broker.delivery.share_requests import checked_ids
+from sharegroup.broker.handlers.share.transactional_acknowledge import acknowledge_in_transaction
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import FencedLeaderEpoch, KafkaError, NotLeaderOrFollower
@@ -35,6 +36,9 @@ async def share_acknowledge(
     (KIP-932). Acknowledgements that an operator makes by hand have neither member nor session."""
     if request.by_hand:
         return await _by_hand(parts, request, context)
+    if request.transactional_id:
+        held = await acknowledge_in_transaction(parts, request, context)
+        return ShareAcknowledgeResponse(responses=_responses(parts, held, {}))
     group_id, member_id = checked_ids(request.group_id, request.member_id, context.access)
     closes = request.share_session_epoch == FINAL_EPOCH
     if closes:

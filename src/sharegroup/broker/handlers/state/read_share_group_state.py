@@ -14,7 +14,8 @@ from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import SharePartitionKey
-from sharegroup.share_state.coordinator import ReadResult, ShareCoordinator
+from sharegroup.share_state.answers import ReadResult
+from sharegroup.share_state.coordinator import ShareCoordinator
 from sharegroup.share_state.records import KeyedRecord
 from sharegroup.wire.messages.read_share_group_state import (
     PartitionData,
