@@ -127,12 +127,18 @@ async def work(bootstrap: str, story: Story, folder: Path) -> None:
     def handled() -> set[int]:
         return {event.number for event in events() if event.what == "done"}
 
+    found: list[Worker] = []
+
+    def busy() -> bool:
+        found[:] = [worker for worker in workers if worker.is_busy()]
+        return bool(found)
+
     try:
         for worker in workers:
             await worker.start(bootstrap, mended)
-        await until(workers[1].is_busy)
-        story.killed = (workers[1].name, time.time())
-        await workers[1].end(signal.SIGKILL)
+        await until(busy)
+        story.killed = (found[0].name, time.time())
+        await found[0].end(signal.SIGKILL)
         good = {number for number, kind in enumerate(PAYMENTS) if kind != "wrong"}
         await until(lambda: good <= handled())
         async with Admin(bootstrap) as admin:
@@ -152,15 +158,22 @@ async def work(bootstrap: str, story: Story, folder: Path) -> None:
 
 
 def report(story: Story) -> None:
-    """Say what happened; raises NotDone if a payment was not handled, or twice."""
+    """Say what happened.
+
+    Raises:
+        NotDone: a payment was not handled, or twice, though no worker was killed between handling
+            it and its acknowledgement.
+    """
     did = Counter(event.what for event in story.events)
-    done = Counter(event.number for event in story.events if event.what == "done")
+    done = [event for event in story.events if event.what == "done"]
+    times = Counter(event.number for event in done)
     lost = did["begun"] - did["done"] - did["failed"]
-    print(f"{len(PAYMENTS)} payments: {len(done)} handled, each once: {set(done.values()) == {1}}")
+    print(f"{len(PAYMENTS)} payments: {len(times)} handled, {len(done) - len(times)} of them twice")
     print(f"{did['failed']} attempts failed, {lost} ended with the process that was killed")
     print(f"{PAYMENTS.count('wrong')} became dead letters, and were redriven")
-    if done != Counter(range(len(PAYMENTS))):
-        raise NotDone(f"not each payment was handled once: {done}")
+    unsure = {event.number for event in done if event.worker == story.killed[0]}
+    if len(times) < len(PAYMENTS) or any(times[each] > 1 for each in times.keys() - unsure):
+        raise NotDone(f"not each payment was handled once: {times}")
 
 
 async def main() -> None:
