@@ -243,6 +243,9 @@ def test_new_partitions_are_found(group_broker: RunningServer, protocol: Protoco
             assert await read(one, 1) == [(0, 0)]
             async with Admin(group_broker.bootstrap) as admin:
                 await admin.create_partitions(topic, 2)
+                # Apache Kafka answers before its brokers know.
+                while len((await admin.describe_topics(topic))[topic].partitions) < 2:
+                    continue
             async with Producer(group_broker.bootstrap, request_timeout_ms=5_000) as producer:
                 await producer.send(topic, "new", partition=1)
             assert await read(one, 1) == [(1, 0)]
