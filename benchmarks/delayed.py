@@ -112,13 +112,19 @@ async def resting_in(admin: Admin, group: str) -> int:
     )
 
 
-def rows(resting: int) -> tuple[Row, ...]:
-    title = f"{resting:,} delayed records"
+def rows(kind: str, what: str) -> tuple[Row, ...]:
+    """The rows of all numbers of records that rest; ``kind`` begins their keys."""
+    return tuple(
+        row for resting in RESTING for row in _rows(f"{kind}-{resting}", f"{resting:,} {what}")
+    )
+
+
+def _rows(key: str, title: str) -> tuple[Row, ...]:
     return (
-        Row(key=f"delayed-{resting}-memory", title=f"{title}: memory", unit="MiB"),
-        Row(key=f"delayed-{resting}-restart", title=f"{title}: start after kill -9", unit="s"),
+        Row(key=f"{key}-memory", title=f"{title}: memory", unit="MiB"),
+        Row(key=f"{key}-restart", title=f"{title}: start after kill -9", unit="s"),
         Row(
-            key=f"delayed-{resting}-share",
+            key=f"{key}-share",
             title=f"{title}: drain of fresh records beside them ÷ without",
             unit="×",
             higher_is_better=True,
@@ -129,7 +135,7 @@ def rows(resting: int) -> tuple[Row, ...]:
 
 BENCHMARK = Benchmark(
     name="delayed",
-    rows=(*rows(RESTING[0]), *rows(RESTING[1])),
+    rows=rows("delayed", "delayed records"),
     run=run,
     fresh_server=True,
     rounds_max=3,

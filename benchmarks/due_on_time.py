@@ -14,7 +14,8 @@ import asyncio
 import time
 
 from benchmarks.benchmark import Bench, Benchmark, Row
-from benchmarks.scheduled import PARTITIONS, RECORD_BYTES, turn_on
+from benchmarks.delayed import PARTITIONS, RECORD_BYTES
+from benchmarks.scheduled import turn_on
 from sharegroup import Producer, Record, ShareConsumer
 
 RECORDS, SECONDS = 10_000, 20

@@ -17,19 +17,23 @@ import asyncio
 import time
 from typing import Final
 
-from benchmarks.benchmark import Bench, Benchmark, Row
-from benchmarks.delayed import drained
+from benchmarks.benchmark import Bench, Benchmark
+from benchmarks.delayed import (
+    FRESH,
+    MIB,
+    PARTITIONS,
+    READY_SECONDS,
+    RECORD_BYTES,
+    RESTING,
+    drained,
+    rows,
+)
 from sharegroup import Admin, Producer, ShareConsumer
 
-RESTING: Final = (100_000, 1_000_000)
-FRESH: Final = 300_000
-RECORD_BYTES, PARTITIONS = 100, 4
 SOON_MS: Final = 3_600_000
 DAY_MS: Final = 24 * SOON_MS
 STEP_MS: Final = 7_919_993
 """From one record's time to the next one's, within the day."""
-READY_SECONDS: Final = 300
-MIB: Final = 1 << 20
 
 
 def run(bench: Bench) -> dict[str, float]:
@@ -103,24 +107,9 @@ async def until_fresh(bootstrap: str, topic: str, group: str) -> None:
                 received += len(await consumer.poll())
 
 
-def rows(resting: int) -> tuple[Row, ...]:
-    title = f"{resting:,} records sent for later"
-    return (
-        Row(key=f"scheduled-{resting}-memory", title=f"{title}: memory", unit="MiB"),
-        Row(key=f"scheduled-{resting}-restart", title=f"{title}: start after kill -9", unit="s"),
-        Row(
-            key=f"scheduled-{resting}-share",
-            title=f"{title}: drain of fresh records beside them ÷ without",
-            unit="×",
-            higher_is_better=True,
-            target="≥ 0.9",
-        ),
-    )
-
-
 BENCHMARK = Benchmark(
     name="scheduled",
-    rows=(*rows(RESTING[0]), *rows(RESTING[1])),
+    rows=rows("scheduled", "records sent for later"),
     run=run,
     fresh_server=True,
     rounds_max=3,

@@ -20,12 +20,11 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from inspect import isawaitable
 from pathlib import Path
 from typing import Final
 
 from queue_life_picture import Event, Story, draw
-from sharegroup import Admin, Producer
+from sharegroup import Admin, Consumer, Producer
 from sharegroup.testing import broker
 
 TOPIC, DEAD, GROUP = "payments", "dlq.payments", "tellers"
@@ -48,37 +47,39 @@ HERE: Final = Path(__file__).resolve().parent
 
 
 class NotDone(Exception):
-    """The payments were not handled in time, or not as they should be."""
+    """Not each payment was handled as it should be."""
 
 
 class Worker:
-    """A process that handles payments, and writes what it does into a file."""
+    """A process that handles payments, and says what it does, a line for each step."""
 
-    def __init__(self, name: str, folder: Path) -> None:
-        self.name = name
-        self.journal = folder / f"{name}.jsonl"
+    def __init__(self, name: str, tell: Callable[[Event], Awaitable[None]]) -> None:
+        self._name = name
+        self._tell = tell
         self._process: asyncio.subprocess.Process | None = None
+        self._listening: asyncio.Task[None] | None = None
 
     async def start(self, bootstrap: str, mended: Path) -> None:
         """Start it. It handles the payments that are wrong once there is a file ``mended``."""
-        program = [str(HERE / "queue_life_worker.py"), bootstrap, str(self.journal), str(mended)]
-        self._process = await asyncio.create_subprocess_exec(sys.executable, *program)
+        self._process = await asyncio.create_subprocess_exec(
+            *(sys.executable, str(HERE / "queue_life_worker.py"), bootstrap, str(mended)),
+            stdout=asyncio.subprocess.PIPE,
+        )
+        assert self._process.stdout is not None
+        self._listening = asyncio.create_task(self._listen(self._process.stdout))
+
+    async def _listen(self, lines: asyncio.StreamReader) -> None:
+        async for line in lines:
+            await self._tell(Event(self._name, **json.loads(line)))
 
     async def end(self, how: signal.Signals = signal.SIGTERM) -> None:
         """Send it a signal, unless it has ended, and wait until it has."""
-        if self._process is not None and self._process.returncode is None:
+        if self._process is None or self._listening is None:
+            return
+        if self._process.returncode is None:
             self._process.send_signal(how)
-            await self._process.wait()
-
-    def is_busy(self) -> bool:
-        """Whether it has begun a payment some time ago that it has not ended."""
-        last = {event.number: event for event in self.events()}
-        return any(one.what == "begun" and time.time() - one.at > KILL_S for one in last.values())
-
-    def events(self) -> list[Event]:
-        """What it has done so far."""
-        lines = self.journal.read_text().splitlines() if self.journal.exists() else []
-        return [Event(self.name, **json.loads(line)) for line in lines]
+        await self._process.wait()
+        await self._listening
 
 
 async def prepare(bootstrap: str) -> None:
@@ -104,57 +105,71 @@ async def send(bootstrap: str, story: Story) -> None:
             )
 
 
-async def until(done: Callable[[], bool | Awaitable[bool]]) -> None:
-    """Wait for it, and raise NotDone if it takes too long."""
-    end = time.monotonic() + WAIT_S
-    while True:
-        found = done()
-        if await found if isawaitable(found) else found:
-            return
-        if time.monotonic() > end:
-            raise NotDone("the payments were not handled in time")
-        await asyncio.sleep(0.05)
+class Work:
+    """The processes at work, and what they have done so far."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.workers = {name: Worker(name, self._happened) for name in ("ann", "bob", "cid")}
+        self._news = asyncio.Condition()
+
+    async def _happened(self, event: Event) -> None:
+        async with self._news:
+            self.events.append(event)
+            self._news.notify_all()
+
+    async def until(self, done: Callable[[], bool]) -> None:
+        """Wait for what the processes do; raises TimeoutError if it takes too long."""
+        async with asyncio.timeout(WAIT_S), self._news:
+            await self._news.wait_for(done)
+
+    def handled(self) -> set[int]:
+        """The payments that are handled."""
+        return {event.number for event in self.events if event.what == "done"}
 
 
-async def work(bootstrap: str, story: Story, folder: Path) -> None:
+async def dead_letters(bootstrap: str, count: int) -> None:
+    """Wait until there are so many; raises TimeoutError if it takes too long."""
+    async with (
+        asyncio.timeout(WAIT_S),
+        Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer,
+    ):
+        consumer.assign([(DEAD, 0)])
+        found = 0
+        while found < count:
+            found += len(await consumer.poll())
+
+
+async def work(bootstrap: str, story: Story, mended: Path) -> None:
     """Let the processes handle all payments; kill one of them, mend the list, redrive."""
-    mended = folder / "mended"
-    workers = [Worker(name, folder) for name in ("ann", "bob", "cid")]
-
-    def events() -> list[Event]:
-        return [event for worker in workers for event in worker.events()]
-
-    def handled() -> set[int]:
-        return {event.number for event in events() if event.what == "done"}
-
-    found: list[Worker] = []
-
-    def busy() -> bool:
-        found[:] = [worker for worker in workers if worker.is_busy()]
-        return bool(found)
-
+    at_work = Work()
     try:
-        for worker in workers:
+        for worker in at_work.workers.values():
             await worker.start(bootstrap, mended)
-        await until(busy)
-        story.killed = (found[0].name, time.time())
-        await found[0].end(signal.SIGKILL)
+        say("three workers have started")
+        await at_work.until(lambda: bool(at_work.events))
+        await asyncio.sleep(KILL_S)  # the worker that was first is in the middle of its work
+        story.killed = (at_work.events[0].worker, time.time())
+        await at_work.workers[story.killed[0]].end(signal.SIGKILL)
+        say(f"{story.killed[0]} is killed, with payments in hand")
         good = {number for number, kind in enumerate(PAYMENTS) if kind != "wrong"}
-        await until(lambda: good <= handled())
+        await at_work.until(lambda: good <= at_work.handled())
+        await dead_letters(bootstrap, PAYMENTS.count("wrong"))
+        say("what is good is handled; the bank mends its list, and the dead letters are redriven")
+        await asyncio.to_thread(mended.touch)
+        story.redriven = time.time()
         async with Admin(bootstrap) as admin:
-
-            async def dead() -> bool:
-                return len(await admin.list_dead_letters(GROUP)) == PAYMENTS.count("wrong")
-
-            await until(dead)
-            mended.touch()
-            story.redriven = time.time()
             await admin.redrive_dead_letters(GROUP)
-        await until(lambda: len(handled()) == len(PAYMENTS))
+        await at_work.until(lambda: len(at_work.handled()) == len(PAYMENTS))
     finally:
-        for worker in workers:
+        for worker in at_work.workers.values():
             await worker.end()
-    story.events = sorted(events(), key=lambda event: event.at)
+    story.events = sorted(at_work.events, key=lambda event: event.at)
+
+
+def say(text: str) -> None:
+    """Tell a step at once."""
+    print(text, flush=True)
 
 
 def report(story: Story) -> None:
@@ -185,7 +200,8 @@ async def main() -> None:
     with broker() as kafka, tempfile.TemporaryDirectory() as folder:
         await prepare(kafka.bootstrap)
         await send(kafka.bootstrap, story)
-        await work(kafka.bootstrap, story, Path(folder))
+        say(f"{len(PAYMENTS)} payments are sent, {PAYMENTS.count('later')} of them for later")
+        await work(kafka.bootstrap, story, Path(folder) / "mended")
     report(story)
     draw(options.output, story)
     print(f"their ways: {options.output}")

@@ -22,7 +22,7 @@ from sharegroup.testing import broker
 from sharegroup.testing.local_broker import LocalBroker
 from tests.broker.metrics.test_endpoint import scraped, value
 from tests.broker.running import run
-from tests.broker.test_dead_letters import said, stored
+from tests.broker.test_dead_letters import letters, said, stored
 
 TOPIC, GROUP, LETTERS = "jobs", "workers", "dlq.jobs"
 HOUR_S = 3_600
@@ -159,10 +159,8 @@ def test_it_becomes_a_dead_letter_unless_it_is_dropped(action: str, tmp_path: Pa
             consumer.reject(record)
             await consumer.commit()
         wanted = ["2"] if action == "drop" else ["0", "1", "2"]
-        found = []
-        while len(found) < len(wanted):
-            await asyncio.sleep(0.01)
-            found = await stored(broker)
+        await letters(broker, len(wanted))
+        found = await stored(broker)
         assert [(one.content.value or b"").decode() for one in found] == wanted
         if action == "deadletter":
             first = said(found[0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from sharegroup.testing import broker
 from sharegroup.testing.local_broker import LocalBroker
 from tests.broker.metrics.test_endpoint import scraped, value
 from tests.broker.running import run
-from tests.broker.test_dead_letters import said, stored
+from tests.broker.test_dead_letters import letters
 from tests.broker.test_expiry import (
     GROUP,
     LETTER,
@@ -242,12 +241,9 @@ def test_a_dead_letter_does_not_wait_as_its_record_did(tmp_path: Path) -> None:
             (record,) = await polled(consumer, 1)
             consumer.reject(record)
             await consumer.commit()
-        found = []
-        while not found:
-            await asyncio.sleep(0.01)
-            found = await stored(broker)
-        assert said(found[0])["deliver.at"] == "1000"
-        assert DELIVER_AT not in said(found[0])
+        (letter,) = await letters(broker, 1)
+        assert letter["deliver.at"] == "1000"
+        assert DELIVER_AT not in letter
 
     run(tmp_path, scenario)
 

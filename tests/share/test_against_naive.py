@@ -30,6 +30,7 @@ from sharegroup.share.record_state import Verb
 from sharegroup.share.schedule import NotDue
 from sharegroup.share.state_changes import DelayedRow
 from sharegroup.share_state import KeyedRecord, ShareCoordinator
+from tests.share.durable import runs_of
 from tests.share.naive import NaivePartition, Refused
 
 KEY = SharePartitionKey("g", UUID(int=7), 0)
@@ -44,17 +45,6 @@ SETTINGS = st.builds(
     scheduled=st.booleans(),
 )
 DEFAULTS = DeliverySettings(lock_ms=10, delivery_count_limit=10, record_locks_max=60)
-
-
-def runs_of(offsets: list[int]) -> list[list[int]]:
-    """Ascending offsets, cut where one is missing."""
-    runs: list[list[int]] = []
-    for at in offsets:
-        if runs and runs[-1][-1] == at - 1:
-            runs[-1].append(at)
-        else:
-            runs.append([at])
-    return runs
 
 
 class Delivery(RuleBasedStateMachine):

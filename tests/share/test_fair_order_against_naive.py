@@ -10,18 +10,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from sharegroup.model.share_state import DelayedRow
-from sharegroup.share import AckType, DeliverySettings, FairOrder, StateChange
+from sharegroup.share import AckType, DeliverySettings, FairOrder
 from sharegroup.share.pauses import BackOff
 from sharegroup.share.record_state import ACQUIRED, AVAILABLE, DELAYED, RecordState, Verb
 from sharegroup.share.schedule import NotDue
 from sharegroup.share.settings import Fairness
+from tests.share.durable import Durable, runs_of
 from tests.share.keyed import keyed_partition
 
 MEMBERS = st.sampled_from(["a", "b", "c"])
@@ -62,10 +61,7 @@ class FairMachine(RuleBasedStateMachine):
             record_locks_max=LOCKS_MAX,
             fairness=Fairness(),
         )
-        self.durable: dict[int, tuple[int, int]] = {}
-        self.resting: dict[int, DelayedRow] = {}
-        """Of the durable rows, those of records that rest."""
-        self.durable_start = 0
+        self.durable = Durable()
         self.freed: set[int] = set()
         """Released by an operator before their time."""
         self.begun: int | None = None
@@ -238,14 +234,14 @@ class FairMachine(RuleBasedStateMachine):
             else:
                 accept = kind is AckType.ACCEPT
                 one.back(RecordState.ACKNOWLEDGED if accept else RecordState.ARCHIVED)
-        self.write(change)
+        self.durable.write(change)
 
     @rule(member=MEMBERS)
     def leave(self, member: str) -> None:
         change = self.partition.release_member(member, now_ms=self.now_ms, settings=self.settings)
         for at in self.held(member):
             self.fail(at)
-        self.write(change)
+        self.durable.write(change)
 
     @rule(ms=st.integers(1, 150))
     def pass_time(self, ms: int) -> None:
@@ -257,7 +253,7 @@ class FairMachine(RuleBasedStateMachine):
                 one.back()
             elif one.holder:
                 self.fail(at)
-        self.write(self.partition.tick(self.now_ms, self.settings))
+        self.durable.write(self.partition.tick(self.now_ms, self.settings))
 
     @rule(most=st.integers(0, 3))
     def configure(self, most: int) -> None:
@@ -283,7 +279,7 @@ class FairMachine(RuleBasedStateMachine):
             done = self.partition.decide(
                 first, last, verb, now_ms=self.now_ms, settings=self.settings, extend_ms=LOCK_MS
             )
-            self.write(done.change)
+            self.durable.write(done.change)
             first = done.end
         for one in found:
             if verb is Verb.RELEASE:
@@ -308,7 +304,7 @@ class FairMachine(RuleBasedStateMachine):
         read = [at for at in sorted(self.records) if base <= at < end]
         expired = [at for number, at in enumerate(read) if which[number % len(which)]]
         change = self.partition.expire(
-            [(run[0], run[-1]) for run in _runs(expired)],
+            [(run[0], run[-1]) for run in runs_of(expired)],
             self.batches(base, end),
             fetch_offset=offset,
             settings=self.settings,
@@ -317,7 +313,7 @@ class FairMachine(RuleBasedStateMachine):
             one = self.records[at]
             if at < self.partition.order.loaded_end and not one.finished and not one.holder:
                 one.back(RecordState.ARCHIVED)
-        self.write(change)
+        self.durable.write(change)
 
     @rule(size=st.integers(1, 6), whole=st.booleans())
     def lose(self, size: int, whole: bool) -> None:
@@ -339,42 +335,23 @@ class FairMachine(RuleBasedStateMachine):
                 damaged = self.records.get(at)
                 if damaged is not None and not damaged.finished and not damaged.holder:
                     damaged.back(RecordState.ARCHIVED)
-        self.write(change)
+        self.durable.write(change)
 
     # -- durable state ----------------------------------------------------------------------
-
-    def write(self, change: StateChange | None) -> None:
-        if change is None:
-            return
-        self.durable_start = change.start_offset
-        for first, last, state, count in change.batches:
-            for at in range(first, last + 1):
-                self.durable[at] = (state, count)
-                self.resting.pop(at, None)
-        for row in change.delayed:
-            for at in range(row.first, row.last + 1):
-                self.resting[at] = row._replace(first=at, last=at)
-        self.durable = {at: row for at, row in self.durable.items() if at >= self.durable_start}
 
     @rule()
     def load_again(self) -> None:
         """As after a restart: locks are gone, and so is what was not written."""
-        rows = [
-            (run[0], run[-1], *row)
-            for row, run in (
-                (row, list(group)) for row, group in groupby(sorted(self.durable), self.durable.get)
-            )
-            for run in _runs(run)
-            if row is not None
-        ]
+        durable, resting = self.durable, self.durable.resting
         self.begun = None
-        resting = [row for at, row in self.resting.items() if at in self.durable]
-        self.partition = keyed_partition(self.durable_start, rows, resting, order=FairOrder)
+        self.partition = keyed_partition(
+            durable.start, durable.rows, resting.values(), order=FairOrder
+        )
         self.partition.order.configure(self.settings)
-        self.freed = {row.first for row in resting if not row.delivery_count}
+        self.freed = durable.freed
         for at, one in self.records.items():
-            state, count = self.durable.get(at, (0, 0))
-            if at < self.durable_start:
+            state, count = durable.states.get(at, (0, 0))
+            if at < durable.start:
                 assert one.finished, f"{at} is lost"
                 continue
             if one.finished and state not in (2, 4):
@@ -385,8 +362,8 @@ class FairMachine(RuleBasedStateMachine):
             if state not in (2, 4):
                 one.back()
                 one.count = count
-                if at in self.resting and at in self.durable:
-                    one.state, one.deadline = DELAYED, self.resting[at].due_ms
+                if at in resting:
+                    one.state, one.deadline = DELAYED, resting[at].due_ms
 
     @invariant()
     def agrees(self) -> None:
@@ -420,16 +397,6 @@ class FairMachine(RuleBasedStateMachine):
                 break
         assert self.partition.start_offset == self.partition.order.loaded_end == self.log_end
         assert all(one.finished for one in self.records.values()), "a record is lost"
-
-
-def _runs(offsets: list[int]) -> list[list[int]]:
-    runs: list[list[int]] = []
-    for at in offsets:
-        if runs and runs[-1][-1] + 1 == at:
-            runs[-1].append(at)
-        else:
-            runs.append([at])
-    return runs
 
 
 TestFair = FairMachine.TestCase

@@ -9,19 +9,18 @@ that accept everything finish every record: nothing is lost.
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import groupby
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from sharegroup.model.errors import InvalidRecordState
-from sharegroup.model.share_state import DelayedRow
-from sharegroup.share import AckType, DeliverySettings, StateChange
+from sharegroup.share import AckType, DeliverySettings
 from sharegroup.share.order.key_order import SOFT_LIMIT
 from sharegroup.share.pauses import BackOff
 from sharegroup.share.record_state import RecordState, Verb
 from sharegroup.share.schedule import NotDue
+from tests.share.durable import Durable, runs_of
 from tests.share.keyed import Record, key_order, keyed_partition
 
 MEMBERS = st.sampled_from(["a", "b", "c"])
@@ -40,10 +39,7 @@ class OrderedMachine(RuleBasedStateMachine):
         self.settings = DeliverySettings(
             lock_ms=LOCK_MS, delivery_count_limit=LIMIT, record_locks_max=LOCKS_MAX, key_max=3
         )
-        self.durable: dict[int, tuple[int, int]] = {}
-        self.resting: dict[int, DelayedRow] = {}
-        """Of the durable rows, those of records that rest."""
-        self.durable_start = 0
+        self.durable = Durable()
         self.freed: set[int] = set()
         """Released by an operator before their time."""
         self.failed: dict[int, int] = {}
@@ -177,7 +173,7 @@ class OrderedMachine(RuleBasedStateMachine):
         read = [at for at in sorted(self.records) if base <= at < end]
         expired = [at for number, at in enumerate(read) if which[number % len(which)]]
         change = self.partition.expire(
-            [(run[0], run[-1]) for run in _runs(expired)],
+            [(run[0], run[-1]) for run in runs_of(expired)],
             [(at, at + BATCH - 1) for at in range(base, end, BATCH)],
             fetch_offset=offset,
             settings=self.settings,
@@ -186,7 +182,7 @@ class OrderedMachine(RuleBasedStateMachine):
             one = self.records[at]
             if at < self.partition.order.loaded_end and not one.finished and not one.holder:
                 one.state = RecordState.ARCHIVED
-        self.write(change)
+        self.durable.write(change)
 
     @rule(
         waits=st.lists(st.sampled_from([0, 0, 10, 40, 300]), min_size=1, max_size=9),
@@ -258,7 +254,7 @@ class OrderedMachine(RuleBasedStateMachine):
         assert early == (0 if change is None else change.late), (
             "an accept is confirmed, or counts not"
         )
-        self.write(change)
+        self.durable.write(change)
 
     def answer(self, said: dict[int, AckType]) -> int:
         """Those that end a record first, then what is accepted, then what goes back; how many
@@ -320,7 +316,7 @@ class OrderedMachine(RuleBasedStateMachine):
         held = self.held(member)
         change = self.partition.release_member(member, now_ms=self.now_ms, settings=self.settings)
         self.end_locks(held)
-        self.write(change)
+        self.durable.write(change)
 
     @rule(ms=st.integers(1, 150))
     def pass_time(self, ms: int) -> None:
@@ -332,7 +328,7 @@ class OrderedMachine(RuleBasedStateMachine):
                if one.holder and one.deadline <= self.now_ms]  # fmt: skip
         change = self.partition.tick(self.now_ms, self.settings)
         self.end_locks(due)
-        self.write(change)
+        self.durable.write(change)
         deadline = self.partition.next_deadline_ms()
         assert deadline is None or deadline > self.now_ms
 
@@ -363,7 +359,7 @@ class OrderedMachine(RuleBasedStateMachine):
             done = self.partition.decide(
                 first, last, verb, now_ms=self.now_ms, settings=self.settings, extend_ms=LOCK_MS
             )
-            self.write(done.change)
+            self.durable.write(done.change)
             first, records = done.end, records + done.records
         return records
 
@@ -402,43 +398,22 @@ class OrderedMachine(RuleBasedStateMachine):
 
     # -- durable state ----------------------------------------------------------------------
 
-    def write(self, change: StateChange | None) -> None:
-        if change is None:
-            return
-        self.durable_start = change.start_offset
-        for first, last, state, count in change.batches:
-            for at in range(first, last + 1):
-                self.durable[at] = (state, count)
-                self.resting.pop(at, None)
-        for row in change.delayed:
-            for at in range(row.first, row.last + 1):
-                self.resting[at] = row._replace(first=at, last=at)
-        self.durable = {at: row for at, row in self.durable.items() if at >= self.durable_start}
-
     @rule()
     def load_again(self) -> None:
         """As after a restart: locks are gone, and so is what was not written."""
-        rows = [
-            (run[0], run[-1], *row)
-            for row, run in (
-                (row, list(group)) for row, group in groupby(sorted(self.durable), self.durable.get)
-            )
-            for run in _runs(run)
-            if row is not None
-        ]
+        durable, resting = self.durable, self.durable.resting
         self.begun = None
         self.failed.clear()
-        resting = [row for at, row in self.resting.items() if at in self.durable]
-        self.partition = keyed_partition(self.durable_start, rows, resting)
-        self.freed = {row.first for row in resting if not row.delivery_count}
+        self.partition = keyed_partition(durable.start, durable.rows, resting.values())
+        self.freed = durable.freed
         for at, one in self.records.items():
-            state, count = self.durable.get(at, (0, 0))
-            if at >= self.durable_start:
+            state, count = durable.states.get(at, (0, 0))
+            if at >= durable.start:
                 assert one.finished == (state in (2, 4)), f"{at} is not as it was written"
                 if not one.finished:
                     one.back(count)
-                if not one.finished and at in self.resting and at in self.durable:
-                    one.state, one.deadline = RecordState.DELAYED, self.resting[at].due_ms
+                if not one.finished and at in resting:
+                    one.state, one.deadline = RecordState.DELAYED, resting[at].due_ms
             else:
                 assert one.finished, f"{at} is lost"
 
@@ -471,7 +446,7 @@ class OrderedMachine(RuleBasedStateMachine):
             said = dict.fromkeys(self.held("z"), AckType.ACCEPT)
             if said:
                 acks = [(at, at, [kind]) for at, kind in said.items()]
-                self.write(self.partition.acknowledge(
+                self.durable.write(self.partition.acknowledge(
                     "z", acks, now_ms=self.now_ms, settings=self.settings))  # fmt: skip
                 self.answer(said)
             self.agrees()
@@ -482,16 +457,6 @@ class OrderedMachine(RuleBasedStateMachine):
         for key in {one.key for one in self.records.values()}:
             mine = [at for at in self.accepted if self.records[at].key == key]
             assert mine == sorted(set(mine)), f"{mine} of key {key} were accepted in this order"
-
-
-def _runs(offsets: list[int]) -> list[list[int]]:
-    runs: list[list[int]] = []
-    for at in offsets:
-        if runs and runs[-1][-1] + 1 == at:
-            runs[-1].append(at)
-        else:
-            runs.append([at])
-    return runs
 
 
 TestOrdered = OrderedMachine.TestCase

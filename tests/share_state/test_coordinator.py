@@ -395,7 +395,6 @@ def test_a_fork_has_the_state_and_no_leader() -> None:
     write(coordinator, BATCH, complete=10)
     coordinator.write(KEY, 5, 2, -1, -1, (StateBatch(30, 39, 0, 2),), 2_000, delayed=(rests,))
     copied = coordinator.copy(KEY)
-    assert copied is not None
     goal = KEY._replace(group_id="other")
     (record,) = coordinator.fork(goal, 7, copied, 3_000)
     coordinator.check_invariants()
@@ -410,7 +409,7 @@ def test_a_fork_has_the_state_and_no_leader() -> None:
 
 def test_a_fork_is_fenced_and_keeps_the_claims_to_dead_letters() -> None:
     coordinator = initialized(0)
-    assert coordinator.copy(OTHER) is None
+    assert coordinator.copy(OTHER) == CopiedState(-1, -1)
     dead = DeadRecords(3, 4, 1, Cause.REJECTED, "anna")
     coordinator.write(KEY, 5, 2, 0, 2, (StateBatch(3, 4, 4, 1),), 2_000, dead=(dead,))
     copied = CopiedState(8, 0)

@@ -10,7 +10,7 @@ import logging
 import os
 import weakref
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from mmap import mmap
 from pathlib import Path
 from typing import Any, Final, cast
@@ -101,40 +101,33 @@ def sync_with(library: ctypes.CDLL | None) -> Callable[[int], int] | None:
     """A function that syncs a descriptor (``fdatasync``) and returns the nanoseconds it took,
     without the wait for the interpreter's lock, or -errno. None: the library has no such function.
     """
-    try:
-        sync: Any = library.sharegroup_sync  # type: ignore[union-attr]
-    except AttributeError:  # no library, another system's, or one of an earlier build
-        return None
-    sync.argtypes = [ctypes.c_int32]
-    sync.restype = _INT64
-    return cast(Callable[[int], int], sync)
+    return _function(library, "sharegroup_sync", [ctypes.c_int32])
 
 
 def expired_with(library: ctypes.CDLL | None) -> Callable[..., int] | None:
     """``sharegroup_expired`` of ``expiry.c``. None: there is no library, or it is of an earlier
     build and has no such function."""
-    try:
-        find: Any = library.sharegroup_expired  # type: ignore[union-attr]
-    except AttributeError:
-        return None
-    find.argtypes = [
-        _POINTER, *[_INT64] * 6, _POINTER, *[_INT64] * 2, *[_POINTER] * 2
-    ]  # fmt: skip
-    find.restype = _INT64
-    return cast(Callable[..., int], find)
+    types = [_POINTER, *[_INT64] * 6, _POINTER, *[_INT64] * 2, *[_POINTER] * 2]
+    return _function(library, "sharegroup_expired", types)
 
 
 def not_due_with(library: ctypes.CDLL | None) -> Callable[..., int] | None:
     """``sharegroup_not_due`` of ``expiry.c``. None: as :func:`expired_with`."""
-    try:
-        find: Any = library.sharegroup_not_due  # type: ignore[union-attr]
-    except AttributeError:
+    types = [_POINTER, *[_INT64] * 4, _POINTER, *[_INT64] * 4, *[_POINTER] * 2]
+    return _function(library, "sharegroup_not_due", types)
+
+
+def _function(
+    library: ctypes.CDLL | None, name: str, types: Sequence[Any]
+) -> Callable[..., int] | None:
+    """A function with these arguments that returns a number of 64 bits. None: there is no library,
+    or it is another system's or of an earlier build and has no such function."""
+    function: Any = getattr(library, name, None)
+    if function is None:
         return None
-    find.argtypes = [
-        _POINTER, *[_INT64] * 4, _POINTER, *[_INT64] * 4, *[_POINTER] * 2
-    ]  # fmt: skip
-    find.restype = _INT64
-    return cast(Callable[..., int], find)
+    function.argtypes = types
+    function.restype = _INT64
+    return cast(Callable[..., int], function)
 
 
 class NativeSyncs:

@@ -85,13 +85,13 @@ class ShareCoordinator:
         begins = CopiedState(start_offset, UNKNOWN_COUNT if unknown else 0)
         return [self._begun(key, state_epoch, begins, now_ms)]
 
-    def copy(self, key: SharePartitionKey) -> CopiedState | None:
-        """The state as another group may begin with it; None: the key was never initialised.
-        Records in flight are available there. Dead letters that are not written yet stay the
-        matter of this group alone."""
+    def copy(self, key: SharePartitionKey) -> CopiedState:
+        """The state as another group may begin with it; of an unknown key, one that the leader
+        chooses. Records in flight are available there. Dead letters that are not written yet stay
+        the matter of this group alone."""
         state = self._states.get(key)
         if state is None:
-            return None
+            return CopiedState(UNINITIALIZED_OFFSET, UNKNOWN_COUNT)
         state.merge()
         return CopiedState(
             state.start_offset,

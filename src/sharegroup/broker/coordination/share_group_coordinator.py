@@ -30,7 +30,6 @@ from sharegroup.model.environment import Clock
 from sharegroup.model.errors import InvalidRequest, KafkaError
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.offsets import UNKNOWN_OFFSET
-from sharegroup.share_state.answers import CopiedState
 
 logger = logging.getLogger("sharegroup.broker")
 
@@ -196,11 +195,10 @@ class ShareGroupCoordinator:
         async with self._runtimes.holding(group_id) as runtime:
             self._check_type(group_id)
             _groups(runtime).check_empty(group_id)
-            copies: list[tuple[SharePartitionKey, CopiedState]] = []
-            for key in _keys(source_id, topics):
-                copied = await self._state.copy(key)
-                if copied is not None:
-                    copies.append((key._replace(group_id=group_id), copied))
+            copies = [
+                (key._replace(group_id=group_id), await self._state.copy(key))
+                for key in _keys(source_id, topics)
+            ]
             if not copies:
                 return ()
             await runtime.ensure()

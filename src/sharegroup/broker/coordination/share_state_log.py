@@ -151,7 +151,7 @@ class ShareStateLog:
             keys, lambda machine, one: machine.initialize(one[0], state_epoch, one[1], now_ms)
         )
 
-    async def copy(self, key: SharePartitionKey) -> CopiedState | None:
+    async def copy(self, key: SharePartitionKey) -> CopiedState:
         """:meth:`ShareCoordinator.copy`, of the durable state.
 
         Raises:
