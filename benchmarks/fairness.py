@@ -1,18 +1,19 @@
-"""Tenants that take turns (``share.fairness=key``): how long one with 100 records waits beside one
-with 1,000,000.
+"""Tenants that take turns (``share.fairness=key``) and urgent records (``share.priority.header``):
+how long 100 records wait beside 1,000,000 others.
 
-The large tenant's records lie in one partition, 100 B each. One consumer of ours reads and accepts
-them, 100 at a time. Once the broker has found all of them (it looks ahead), the small tenant's 100
-records are produced; the time is from the first one's send until the last one is received. The same
-without the large tenant is what the small one waits alone.
+The others lie in one partition, 100 B each. One consumer of ours reads and accepts them, 100 at a
+time. Once the broker has found all of them (it looks ahead), the 100 records of another tenant, or
+of a higher priority, are produced; the time is from the first one's send until the last one is
+received. The same without the others is what the 100 records wait alone.
 
-Apache Kafka has no turns.
+Apache Kafka has neither.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from typing import Final
 
 from benchmarks.benchmark import Bench, Benchmark, Row
@@ -25,6 +26,11 @@ AT_ONCE: Final = 100
 VALUE: Final = bytes(100)
 READY_SECONDS: Final = 300
 ALONE, BESIDE, SHARE = "fairness-alone", "fairness-beside", "fairness-share"
+URGENT_ALONE, URGENT_BESIDE = "priority-alone", "priority-beside"
+URGENT_SHARE = "priority-share"
+TURNS: Final = {"share_fairness": "key"}
+PRIORITIES: Final = {"share_priority_header": "urgency"}
+URGENT: Final = [("urgency", b"9")]
 
 
 def run(bench: Bench) -> dict[str, float]:
@@ -32,15 +38,24 @@ def run(bench: Bench) -> dict[str, float]:
     if bench.server.name != "sharegroup":
         return {}
     large = bench.scale.records(LARGE)
-    alone = asyncio.run(waited(bench, 0))
-    beside = asyncio.run(waited(bench, large))
-    return {ALONE: alone * 1000, BESIDE: beside * 1000, SHARE: beside / alone}
+    alone = asyncio.run(waited(bench, 0, TURNS))
+    beside = asyncio.run(waited(bench, large, TURNS))
+    urgent_alone = asyncio.run(waited(bench, 0, PRIORITIES))
+    urgent_beside = asyncio.run(waited(bench, large, PRIORITIES))
+    return {
+        ALONE: alone * 1000,
+        BESIDE: beside * 1000,
+        SHARE: beside / alone,
+        URGENT_ALONE: urgent_alone * 1000,
+        URGENT_BESIDE: urgent_beside * 1000,
+        URGENT_SHARE: urgent_beside / urgent_alone,
+    }
 
 
-async def waited(bench: Bench, large: int) -> float:
-    """Seconds that the small tenant waits beside so many records of the large one."""
+async def waited(bench: Bench, large: int, settings: Mapping[str, str]) -> float:
+    """Seconds that the 100 records wait beside so many others, in a group with these settings."""
     topic, group = bench.new_topic(1), bench.new_group()
-    bench.admin.set_group(group, share_fairness="key", share_auto_offset_reset="earliest")
+    bench.admin.set_group(group, share_auto_offset_reset="earliest", **settings)
     async with Producer(bench.bootstrap) as producer:
         for _ in range(large):
             await producer.enqueue(topic, VALUE, key=b"large")
@@ -57,7 +72,7 @@ async def waited(bench: Bench, large: int) -> float:
             await until_found(bench.bootstrap, group, large)
             began = time.perf_counter()
             for _ in range(SMALL):
-                await producer.enqueue(topic, VALUE, key=b"small")
+                await producer.enqueue(topic, VALUE, key=b"small", headers=URGENT)
             await producer.flush()
             found = 0
             while found < SMALL:
@@ -66,7 +81,7 @@ async def waited(bench: Bench, large: int) -> float:
 
 
 async def accepted(consumer: ShareConsumer) -> int:
-    """Accept what a poll brings; returns how many records are the small tenant's."""
+    """Accept what a poll brings; returns how many are of the 100 records."""
     records = await consumer.poll()
     consumer.accept(*records)
     await consumer.commit()
@@ -97,6 +112,9 @@ BENCHMARK = Benchmark(
         Row(key=ALONE, title="100 records of one tenant, alone", unit="ms"),
         Row(key=BESIDE, title="the same beside 1,000,000 of another, in turns", unit="ms"),
         Row(key=SHARE, title="waiting beside ÷ alone", unit="×", target="≤ 2"),
+        Row(key=URGENT_ALONE, title="100 urgent records, alone", unit="ms"),
+        Row(key=URGENT_BESIDE, title="the same beside 1,000,000 others, first", unit="ms"),
+        Row(key=URGENT_SHARE, title="waiting beside ÷ alone, urgent", unit="×", target="≤ 2"),
     ),
     run=run,
 )

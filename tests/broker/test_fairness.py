@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sharegroup.broker.delivery import looking_ahead
 from sharegroup.broker.delivery.looking_ahead import STEP_BYTES
 from sharegroup.broker.delivery.share_fetching import READ_BYTES_UNKNOWN
 from sharegroup.broker.handlers.share.share_fetch import RECORD_LIMIT
@@ -105,8 +106,12 @@ def test_weights_name_keys(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
-def test_a_key_far_behind_is_found_and_delivered_next(tmp_path: Path) -> None:
-    """Far behind what the first fetch reads."""
+@pytest.mark.parametrize("at_once", [0, STEP_BYTES, looking_ahead.AT_ONCE_BYTES])
+def test_a_key_far_behind_is_found_and_delivered_next(
+    at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Far behind what the first fetch reads: by a task, or before the fetch delivers."""
+    monkeypatch.setattr(looking_ahead, "AT_ONCE_BYTES", at_once)
 
     async def scenario(broker: Broker, port: int) -> None:
         a, b = await fair(broker, port)

@@ -119,7 +119,7 @@ set configs: configs --alter --entity-type groups --entity-name made --add-confi
 share.auto.offset.reset=earliest,share.record.lock.duration.ms=20000
 configs are set: configs --describe --entity-type groups --entity-name made
 all configs: configs --describe --all --entity-type groups --entity-name made \
-| ^  share[.](?!partition[.]wide|paused|ordering|fairness|rate|release|record[.](expiry|schedule))
+| ^  share[.](?!partition[.]wide|paused|ordering|fairness|priority|rate|rel|record[.](expiry|sched))
 configs of all groups: configs --describe --entity-type groups
 set a wrong value: configs --alter --entity-type groups --entity-name made --add-config \
 share.auto.offset.reset=sometime

@@ -59,7 +59,7 @@ EXPLAINED: Final = {
     ),
     # No streams groups; order per key, wide windows and pauses are ours.
     "configs --describe --all --entity-type groups": (
-        r" *(streams|share\.(ordering|fairness|rate|partition\.wide|paused|release"
+        r" *(streams|share\.(ordering|fairness|priority|rate|partition\.wide|paused|release"
         r"|record\.(expiry|schedule)))[.=].*"
     ),
     "configs --describe --all --entity-type brokers": r" *min\.insync\.replicas=.*",

@@ -7,11 +7,11 @@ from sharegroup.groups.config import (
     KAFKAS_DEFAULTS,
     Bounded,
     GroupSettings,
-    check_group_configs,
     effective,
     today,
 )
 from sharegroup.groups.config_description import describe_group_configs
+from sharegroup.groups.config_rules import check_group_configs
 from sharegroup.groups.offset_reset import OffsetReset, OffsetResetKind
 from sharegroup.model.config import ConfigSource, ConfigSynonym
 from sharegroup.model.errors import InvalidConfig

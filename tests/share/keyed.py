@@ -1,13 +1,15 @@
-"""Share partitions with order per key and with turns of keys, and a naive model's record."""
+"""Share partitions whose records come by key or by class, and a naive model's record."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from sharegroup.model.share_state import DelayedRow, StateRow
-from sharegroup.share import FairOrder, KeyOrder, SharePartition
+from sharegroup.share import KeyOrder, Order, SharePartition
+from sharegroup.share.archived import Archived
 from sharegroup.share.record_state import RecordState
+from sharegroup.share.window import Window
 
 
 def keyed_partition(
@@ -15,9 +17,9 @@ def keyed_partition(
     batches: Iterable[StateRow] = (),
     delayed: Iterable[DelayedRow] = (),
     *,
-    order: type[KeyOrder | FairOrder] = KeyOrder,
+    order: Callable[[Window, Archived], Order] = KeyOrder,
 ) -> SharePartition:
-    """A share partition with order per key, or with turns of keys."""
+    """A share partition with order per key, or with another order."""
     return SharePartition(
         start_offset=start_offset,
         state_epoch=1,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sharegroup.model.limits import FAIR_ENTRIES_MAX, FAIR_WAITING_MAX
-from sharegroup.share import AckType, DeliverySettings, FairOrder
+from sharegroup.share import AckType, DeliverySettings, fair_order
 from sharegroup.share.settings import Fairness
 from tests.share.keyed import keyed_partition
 
@@ -23,7 +23,7 @@ class Queue:
     """A share partition, and whose each record of its log is: a letter for each tenant."""
 
     def __init__(self, *log: str, settings: DeliverySettings = SETTINGS) -> None:
-        self.partition = keyed_partition(order=FairOrder)
+        self.partition = keyed_partition(order=fair_order)
         self.settings = settings
         self.log = ""
         for part in log:
@@ -178,7 +178,7 @@ def test_reads_of_a_part_of_the_log_are_fair_too(log: list[str], most: int) -> N
 
 def test_as_many_waiting_records_as_the_limit() -> None:
     """One tenant's records side by side: they take no memory."""
-    partition = keyed_partition(order=FairOrder)
+    partition = keyed_partition(order=fair_order)
     size = FAIR_WAITING_MAX - 1
     partition.order.load(range(size), [7] * size, size)
     assert partition.order.may_load
@@ -189,7 +189,7 @@ def test_as_many_waiting_records_as_the_limit() -> None:
 @pytest.mark.parametrize(("tenants", "may_load"), [(-1, True), (0, False)])
 def test_as_many_stretches_of_tenants_as_the_limit(tenants: int, may_load: bool) -> None:
     size = FAIR_ENTRIES_MAX + tenants
-    partition = keyed_partition(order=FairOrder)
+    partition = keyed_partition(order=fair_order)
     partition.order.load(range(size), range(size), size)
     assert partition.order.may_load is may_load
     assert partition.can_acquire(SETTINGS)

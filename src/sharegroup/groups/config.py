@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from sharegroup.groups.config_fields import BrokerBounds, bounded, plain
 from sharegroup.groups.config_values import (
     check_dead_letter_topic,
+    check_header,
     check_offset_reset,
     check_separator,
     check_weights,
@@ -27,14 +28,7 @@ from sharegroup.groups.config_values import (
     whole,
 )
 from sharegroup.groups.offset_reset import OffsetReset
-from sharegroup.model.config import (
-    INT_MAX,
-    ConfigDef,
-    ConfigTable,
-    ConfigType,
-    nearest_name,
-)
-from sharegroup.model.errors import InvalidConfig
+from sharegroup.model.config import INT_MAX, ConfigDef, ConfigTable, ConfigType
 from sharegroup.model.limits import (
     EXPIRY_MS_MAX,
     PAUSE_MS_MAX,
@@ -179,23 +173,33 @@ class GroupSettings:
         "none",
         ConfigType.STRING,
         "Not a Kafka setting. With key, keys take turns: one with very many records does not make "
-        "the others wait. There is no order then. A change takes all records in flight back.",
+        "the others wait. With header, the values of share.fairness.header take turns. There is no "
+        "order then. A change takes all records in flight back.",
         read=str,
-        choices=("none", "key"),
+        choices=("none", "key", "header"),
+    )
+    fairness_header: str = plain(
+        "",
+        ConfigType.STRING,
+        "Not a Kafka setting. With share.fairness=header, the name of the header whose values take "
+        "turns. A change takes all records in flight back.",
+        read=str,
+        check=check_header,
     )
     fairness_key_separator: str = plain(
         "",
         ConfigType.STRING,
-        "Not a Kafka setting. With share.fairness=key, one ASCII character: keys with the same "
-        "part before it take one turn together. A change takes all records in flight back.",
+        "Not a Kafka setting. With share.fairness, one ASCII character: keys (or values of the "
+        "header) with the same part before it take one turn together. A change takes all records "
+        "in flight back.",
         read=str,
         check=check_separator,
     )
     fairness_max_in_flight: int = plain(
         0,
         ConfigType.INT,
-        "Not a Kafka setting. With share.fairness=key, how many records of whoever takes a turn "
-        "the members of a group hold at once, in each partition. 0: any number.",
+        "Not a Kafka setting. With share.fairness, how many records of whoever takes a turn the "
+        "members of a group hold at once, in each partition. 0: any number.",
         read=whole,
         minimum=0,
         maximum=10_000,
@@ -206,6 +210,43 @@ class GroupSettings:
         "Not a Kafka setting. How much some get of what others get in turns, as acme=4,free=0.5.",
         read=weights,
         check=check_weights,
+    )
+    fairness_rate_max_records: int = plain(
+        0,
+        ConfigType.INT,
+        "Not a Kafka setting. With share.fairness, how many records of whoever takes a turn the "
+        "group is given in share.fairness.rate.interval.ms, over all members and partitions, "
+        "evenly. 0: any number.",
+        read=whole,
+        minimum=0,
+        maximum=RATE_RECORDS_MAX,
+    )
+    fairness_rate_interval_ms: int = plain(
+        1_000,
+        ConfigType.INT,
+        "Not a Kafka setting. The time for which share.fairness.rate.max.records counts.",
+        read=whole,
+        minimum=1,
+        maximum=RATE_INTERVAL_MS_MAX,
+    )
+    priority_header: str = plain(
+        "",
+        ConfigType.STRING,
+        "Not a Kafka setting. The name of the header that says a record's priority, 0 to 9 in "
+        "decimal digits: records of a higher one go first, records without one have 4. There is no "
+        "order then. Empty: none do. A change takes all records in flight back.",
+        read=str,
+        check=check_header,
+    )
+    priority_overtakes_max: int = plain(
+        20,
+        ConfigType.INT,
+        "Not a Kafka setting. With share.priority.header, after so many records that overtook an "
+        "older one of a lower priority the oldest one is delivered. 0: it waits until there is "
+        "none of a higher priority.",
+        read=whole,
+        minimum=0,
+        maximum=1_000_000,
     )
     rate_max_records: int = plain(
         0,
@@ -360,49 +401,12 @@ KAFKAS_DEFAULTS: Final[GroupDefaults] = {
 """The defaults and bounds of a broker without settings."""
 
 
-_REFUSED: Final = {
-    "streams.": "there are no streams groups",
-}
-"""Why Kafka's other settings of groups are refused, by the beginning of their names."""
-
-
-def check_group_configs(overrides: Mapping[str, str], broker: GroupDefaults) -> None:
-    """Check ``overrides``: all settings of a group, as they would be after a change.
-
-    Raises:
-        InvalidConfig: an unknown name, an unreadable value, a value out of the broker's bounds, or
-            a session that would not outlast a heartbeat interval. The messages are Kafka's.
-    """
-    values = {name: _definition(name).parse(text) for name, text in overrides.items()}
-    for name, bounds in broker.items():
-        value = values.get(name)
-        if isinstance(value, int) and not bounds.minimum <= value <= bounds.maximum:
-            raise InvalidConfig(
-                f"{name} must be in the range {bounds.minimum} to {bounds.maximum} inclusive."
-            )
-    settings = effective(overrides, broker)
-    if settings.fairness == settings.ordering == "key":
-        raise InvalidConfig("share.fairness=key gives up the order that share.ordering=key keeps")
-    for kind, session_ms, heartbeat_ms in (
-        ("share", settings.session_timeout_ms, settings.heartbeat_interval_ms),
-        (
-            "consumer",
-            settings.consumer_session_timeout_ms,
-            settings.consumer_heartbeat_interval_ms,
-        ),
-    ):
-        if session_ms <= heartbeat_ms:
-            raise InvalidConfig(
-                f"{kind}.session.timeout.ms must be greater than {kind}.heartbeat.interval.ms"
-            )
-
-
 def effective(overrides: Mapping[str, str], broker: GroupDefaults) -> GroupSettings:
     """The effective settings of a group with these ``overrides``, on this broker.
 
     Raises:
         InvalidConfig: a value cannot be read. Cannot happen to settings that
-            :func:`check_group_configs` has accepted.
+            :func:`~sharegroup.groups.config_rules.check_group_configs` has accepted.
     """
     resolved: dict[str, Any] = {}
     for name, each in _FIELDS.items():
@@ -423,16 +427,3 @@ def effective(overrides: Mapping[str, str], broker: GroupDefaults) -> GroupSetti
 def today(overrides: Mapping[str, str]) -> dict[str, str]:
     """The same settings, with names from KIP drafts replaced by the current ones."""
     return {GROUP_CONFIGS.today(name) or name: text for name, text in overrides.items()}
-
-
-def _definition(name: str) -> ConfigDef:
-    definition = GROUP_CONFIGS.get(name)
-    if definition is None:
-        for prefix, reason in _REFUSED.items():
-            if name.startswith(prefix):
-                raise InvalidConfig(f"{name} cannot be set here: {reason}")
-        near = GROUP_CONFIGS.today(name) or nearest_name(name, GROUP_CONFIGS)
-        raise InvalidConfig(
-            f"Unknown group config name: {name}" + (f"; did you mean {near}?" if near else "")
-        )
-    return definition

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sharegroup.groups.offset_reset import OffsetReset, parse_offset_reset
 from sharegroup.model.config import ConfigValue
 from sharegroup.model.errors import InvalidTopic
-from sharegroup.model.limits import WEIGHT_MAX, WEIGHTS_MAX
+from sharegroup.model.limits import HEADER_NAME_BYTES_MAX, WEIGHT_MAX, WEIGHTS_MAX
 from sharegroup.model.topic_name import check_topic_name
 
 
@@ -80,3 +80,9 @@ def check_separator(value: ConfigValue) -> str | None:
     """What is wrong with a separator; None: nothing."""
     fine = len(str(value)) <= 1 and str(value).isascii()
     return None if fine else "a separator is one ASCII character"
+
+
+def check_header(value: ConfigValue) -> str | None:
+    """What is wrong with the name of a header, which may be empty; None: nothing."""
+    fine = len(str(value).encode()) <= HEADER_NAME_BYTES_MAX
+    return None if fine else f"the name of a header has at most {HEADER_NAME_BYTES_MAX} bytes"

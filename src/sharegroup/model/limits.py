@@ -272,8 +272,11 @@ WEIGHT_MAX: Final = 100
 WEIGHTS_MAX: Final = 1_000
 """Tenants of a group that have weights: the setting is read by people."""
 
+HEADER_NAME_BYTES_MAX: Final = 255
+"""The name of a header in a setting, which is compared with each header of each record."""
+
 RATE_RECORDS_MAX: Final = 1_000_000
-"""Records of the rate of a group: more than a broker delivers in a second."""
+"""Records of the rate of a group or of a tenant: more than a broker delivers in a second."""
 
 RATE_INTERVAL_MS_MAX: Final = 86_400_000
 """Milliseconds of the rate of a group: a day."""

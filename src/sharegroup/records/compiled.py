@@ -117,6 +117,18 @@ def not_due_with(library: ctypes.CDLL | None) -> Callable[..., int] | None:
     return _function(library, "sharegroup_not_due", types)
 
 
+def header_tenants_with(library: ctypes.CDLL | None) -> Callable[..., int] | None:
+    """``sharegroup_header_tenants`` of ``key_hashes.c``. None: as :func:`expired_with`."""
+    types = [_POINTER, *[_INT64] * 5, _POINTER, _INT64, *[_POINTER] * 2]
+    return _function(library, "sharegroup_header_tenants", types)
+
+
+def priorities_with(library: ctypes.CDLL | None) -> Callable[..., int] | None:
+    """``sharegroup_priorities`` of ``key_hashes.c``. None: as :func:`expired_with`."""
+    types = [_POINTER, *[_INT64] * 4, _POINTER, _INT64, *[_POINTER] * 3]
+    return _function(library, "sharegroup_priorities", types)
+
+
 def _function(
     library: ctypes.CDLL | None, name: str, types: Sequence[Any]
 ) -> Callable[..., int] | None:

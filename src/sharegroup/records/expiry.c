@@ -5,8 +5,6 @@
  * within their bounds. records/expiry.py and records/due_times.py do the same in Python. Change
  * both, and VERSION.
  */
-#include <string.h>
-
 #include "reader.h"
 
 int32_t sharegroup_walk(
@@ -14,45 +12,14 @@ int32_t sharegroup_walk(
     int32_t dense, int64_t base_timestamp, int64_t *facts,
     int64_t *starts, int64_t *key_starts, int64_t *key_lengths);
 
-enum { DIGITS_MAX = 18 }; /* so many fit into 63 bits */
-
-/* The time that a header's value says; -1 if it is none. A length of -1 stands for null. */
-static int64_t time_of(const uint8_t *value, int64_t length)
-{
-    int64_t time = 0;
-    if (length < 1 || length > DIGITS_MAX)
-        return -1;
-    for (int64_t i = 0; i < length; i++) {
-        if (value[i] < '0' || value[i] > '9')
-            return -1;
-        time = time * 10 + (value[i] - '0');
-    }
-    return time;
-}
-
-/* The bytes of the field at the reader, and their number, -1 for null. Steps over the field, which
- * was walked before. */
-static const uint8_t *field_at(Reader *reader, int64_t *length)
-{
-    *length = number(reader, 5);
-    const uint8_t *const bytes = reader->at;
-    reader->at += *length > 0 ? *length : 0;
-    return bytes;
-}
-
 /* The time in the last header of this name; the reader stands before the number of headers.
  * INT64_MAX if there is no such header, or if it says no time, which `unreadable` counts. */
 static int64_t header_time(
     Reader *reader, const uint8_t *name, int64_t name_length, int64_t *unreadable)
 {
-    int64_t time = INT64_MAX, length = 0;
-    for (int64_t left = number(reader, 5); left > 0; left--) {
-        const uint8_t *const key = field_at(reader, &length);
-        const int same = length == name_length && !memcmp(key, name, (size_t)name_length);
-        const uint8_t *const value = field_at(reader, &length);
-        if (same)
-            time = time_of(value, length);
-    }
+    int64_t length;
+    const uint8_t *const value = last_header(reader, name, name_length, &length);
+    const int64_t time = value ? decimal(value, length) : INT64_MAX;
     if (time >= 0)
         return time;
     ++*unreadable;

@@ -16,11 +16,10 @@ from sharegroup.model.record_headers import EXPIRES_AT
 from sharegroup.records import walk as walking
 from sharegroup.records.check import Buffer, check_counts, check_room, walk_plain
 from sharegroup.records.compiled import address, expired_with
-from sharegroup.records.pure import LONG, number
+from sharegroup.records.pure import LONG, decimal, last_header, number
 from sharegroup.wire.batch import LOG_APPEND_TIME, BatchHeader
 
 _NAME: Final = EXPIRES_AT.encode()
-_DIGITS_MAX: Final = 18
 NOBODY_IS_OLD: Final = -1
 """As ``born_until_ms``: no record is too old."""
 
@@ -135,23 +134,8 @@ def _pure(header: BatchHeader, records: Buffer, rules: Rules) -> _Found:
 def header_time(plain: bytes, at: int, end: int, name: bytes) -> int | None:
     """The time in the last header of this name, of the record whose key begins at ``at``; -1: it
     says none; None: there is no such header."""
-    for _ in ("key", "value"):
-        length, at = number(plain, at, end)
-        at += max(length, 0)
-    count, at = number(plain, at, end)
-    found: int | None = None
-    for _ in range(count):
-        length, at = number(plain, at, end)
-        is_it = plain[at : at + length] == name
-        length, at = number(plain, at + length, end)
-        if is_it:
-            found = _time(plain[at : at + max(length, 0)])
-        at += max(length, 0)
-    return found
-
-
-def _time(value: bytes) -> int:
-    return int(value) if value.isdigit() and len(value) <= _DIGITS_MAX else -1
+    found = last_header(plain, at, end, name)
+    return None if found is None else decimal(found)
 
 
 _COMPILED: Final = _compiled(walking.LIBRARY)

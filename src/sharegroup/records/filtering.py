@@ -121,7 +121,7 @@ def _one(
     found = _cut(header, batch, wish, room, (records, hashes, kept))
     if found is None or header.record_count == header.last_offset_delta + 1:
         return found
-    offsets = [at for at in offsets_of(header, records, hashes) if at < found.next_offset]
+    offsets = [at for at in offsets_of(header, records, hashes.starts) if at < found.next_offset]
     around = pairwise([header.base_offset - 1, *offsets, found.next_offset])
     return found._replace(holes=tuple((a + 1, b - 1) for a, b in around if a + 1 < b))
 
@@ -189,7 +189,7 @@ def _part(
 ) -> Filtered | None:
     """The wanted records from the fetch offset on. If they do not fit: None, or, if something must
     go out, the first of them that fit, at least one record."""
-    offsets = offsets_of(header, records, hashes)
+    offsets = offsets_of(header, records, hashes.starts)
     first, end = bisect_left(offsets, wish.fetch_offset), len(offsets)
     while True:
         behind = offsets[end] if end < len(offsets) else header.last_offset + 1

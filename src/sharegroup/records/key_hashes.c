@@ -1,10 +1,9 @@
-/* Key hashes of the records of one batch, and the records whose hash falls into ranges (KIP-X).
+/* Key hashes, tenants and priorities of the records of one batch, and the records whose hash falls
+ * into ranges (KIP-X).
  *
  * The rules of walk.c hold here: plain C, no allocation, no state, and hostile bytes are read
  * within their bounds. records/key_hashes.py does the same in Python. Change both, and VERSION.
  */
-#include <string.h>
-
 #include "reader.h"
 
 int32_t sharegroup_walk(
@@ -60,6 +59,27 @@ static int64_t delta_at(const uint8_t *record, const uint8_t *end)
     return number(&reader, 5);
 }
 
+/* Step over a record that was walked, up to the number of its headers. */
+static void to_headers(Reader *reader)
+{
+    int64_t length;
+    number(reader, 5);
+    reader->at++;
+    number(reader, 10);
+    number(reader, 5);
+    field_at(reader, &length); /* the key */
+    field_at(reader, &length); /* the value */
+}
+
+/* The number of bytes before the first byte `separator`; `length` if it is not there, or is -1. */
+static int64_t until(const uint8_t *bytes, int64_t length, int64_t separator)
+{
+    if (!length || separator < 0)
+        return length;
+    const uint8_t *const at = memchr(bytes, (int)separator, (size_t)length);
+    return at ? at - bytes : length;
+}
+
 /* The hash of each of `count` records in data[start .. end). `hashes` and `starts` have room for
  * `count` numbers each, `room` for twice as many. Returns the verdict of the walk. */
 EXPORT int32_t sharegroup_key_hashes(
@@ -91,13 +111,57 @@ EXPORT int32_t sharegroup_tenant_hashes(
     if (verdict)
         return verdict;
     for (int64_t i = 0; i < count; i++) {
-        int64_t length = key_lengths[i] > 0 ? key_lengths[i] : 0;
+        const int64_t length = key_lengths[i] > 0 ? key_lengths[i] : 0;
         const uint8_t *const key = length ? data + room[i] : data;
-        if (length && separator >= 0) {
-            const uint8_t *const at = memchr(key, (int)separator, (size_t)length);
-            length = at ? at - key : length;
-        }
-        hashes[i] = hash_of_key(key, length);
+        hashes[i] = hash_of_key(key, until(key, length, separator));
+    }
+    return GOOD;
+}
+
+/* As sharegroup_tenant_hashes, but the last header of this name says the tenant in place of the key.
+ * Records without the header, or with null in it, are one tenant, as if its value were empty. */
+EXPORT int64_t sharegroup_header_tenants(
+    const uint8_t *data, int64_t start, int64_t end, int64_t count, int64_t last_delta,
+    int64_t separator, const uint8_t *name, int64_t name_length, int64_t *hashes, int64_t *starts)
+{
+    int64_t facts[5], length;
+    const int32_t verdict =
+        sharegroup_walk(data, start, end, count, last_delta, 0, 0, facts, starts, 0, 0);
+    if (verdict)
+        return verdict;
+    for (int64_t i = 0; i < count; i++) {
+        Reader reader = {data + starts[i], data + end, GOOD};
+        to_headers(&reader);
+        const uint8_t *const value = last_header(&reader, name, name_length, &length);
+        const int64_t bytes = value && length > 0 ? length : 0;
+        hashes[i] = hash_of_key(value, until(value, bytes, separator));
+    }
+    return GOOD;
+}
+
+enum { PRIORITY_MAX = 9, PRIORITY_NONE = 4 };
+
+/* The priority of each of `count` records: the number that the last header of this name says, 9 if
+ * it is larger; 4 if there is no such header, or if it says no number, which `unreadable` counts.
+ * Otherwise as above. */
+EXPORT int64_t sharegroup_priorities(
+    const uint8_t *data, int64_t start, int64_t end, int64_t count, int64_t last_delta,
+    const uint8_t *name, int64_t name_length, int64_t *priorities, int64_t *starts,
+    int64_t *unreadable)
+{
+    int64_t facts[5], length;
+    const int32_t verdict =
+        sharegroup_walk(data, start, end, count, last_delta, 0, 0, facts, starts, 0, 0);
+    *unreadable = 0;
+    if (verdict)
+        return verdict;
+    for (int64_t i = 0; i < count; i++) {
+        Reader reader = {data + starts[i], data + end, GOOD};
+        to_headers(&reader);
+        const uint8_t *const value = last_header(&reader, name, name_length, &length);
+        const int64_t said = value ? decimal(value, length) : PRIORITY_NONE;
+        *unreadable += said < 0;
+        priorities[i] = said < 0 ? PRIORITY_NONE : said > PRIORITY_MAX ? PRIORITY_MAX : said;
     }
     return GOOD;
 }

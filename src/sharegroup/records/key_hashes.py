@@ -19,9 +19,9 @@ from typing import Any, Final, NamedTuple
 
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.records import walk as walking
-from sharegroup.records.check import walk_plain
-from sharegroup.records.compiled import address, pointer
-from sharegroup.records.pure import LONG, number
+from sharegroup.records.check import check_counts, check_room, walk_plain
+from sharegroup.records.compiled import address, header_tenants_with, pointer
+from sharegroup.records.pure import LONG, last_header, number
 from sharegroup.wire.batch import COMPRESSION_MASK, BatchHeader, with_records
 
 Buffer = bytes | bytearray | memoryview
@@ -105,13 +105,40 @@ def tenant_hashes(
     return _compiled_hashes(walking.LIBRARY.sharegroup_tenant_hashes, header, records, separator)
 
 
-def _compiled_hashes(function: Any, header: BatchHeader, records: Buffer, how: int) -> KeyHashes:
-    """What one of the compiled functions finds; ``how`` is its own argument."""
+def header_tenant_hashes(
+    header: BatchHeader,
+    records: Buffer,
+    name: bytes,
+    separator: int = WHOLE_KEY,
+    *,
+    compiled: bool = walking.IS_COMPILED,
+) -> KeyHashes:
+    """As :func:`tenant_hashes`, of the value of each record's last header ``name``. Records without
+    the header have the hash of an empty value.
+    """
+    if _HEADER_TENANTS is None or not compiled:
+        return _pure_hashes(header, records, partial(_hash_of_header, name, separator))
+    return _compiled_hashes(
+        _HEADER_TENANTS, header, records, separator, name, len(name), hashes_alone=True
+    )
+
+
+def _compiled_hashes(
+    function: Any,
+    header: BatchHeader,
+    records: Buffer,
+    *how: int | bytes,
+    hashes_alone: bool = False,
+) -> KeyHashes:
+    """What one of the compiled functions finds; ``how`` are its own arguments. ``hashes_alone``: it
+    needs no room for where the keys are."""
     count = header.record_count
+    check_counts(header, dense=False)
+    check_room(header, len(records))
     numbers = [array("q", bytes(8 * size)) for size in (count, count, 2 * count)]
     verdict = function(
-        address(records), 0, len(records), count, header.last_offset_delta, how,
-        *map(pointer, numbers),
+        address(records), 0, len(records), count, header.last_offset_delta, *how,
+        *map(pointer, numbers[: 2 if hashes_alone else 3]),
     )  # fmt: skip
     if verdict:
         walk_plain(header, records, dense=False)
@@ -119,17 +146,17 @@ def _compiled_hashes(function: Any, header: BatchHeader, records: Buffer, how: i
     return KeyHashes(numbers[0], numbers[1])
 
 
-def offsets_of(header: BatchHeader, records: Buffer, index: KeyHashes) -> Sequence[int]:
+def offsets_of(header: BatchHeader, records: Buffer, starts: Sequence[int]) -> Sequence[int]:
     """The offsets of a batch's records, ascending. The log cleaner leaves gaps between them.
 
     Args:
-        records: the plain records that ``index`` was made from.
+        starts: where each record begins in the plain ``records``.
     """
     if header.record_count == header.last_offset_delta + 1:
         return range(header.base_offset, header.last_offset + 1)
     plain = bytes(records)
     found = []
-    for start in index.starts:
+    for start in starts:
         _, at = number(plain, start, len(plain))
         _, at = number(plain, at + 1, len(plain), LONG)
         found.append(header.base_offset + number(plain, at, len(plain))[0])
@@ -188,19 +215,43 @@ def _pure_select(
     return len(kept), b"".join(kept)
 
 
-def _hash_of_record(base_offset: int, delta: int, key: bytes | None) -> int:
-    return hash_of_offset(base_offset + delta) if key is None else hash_of_key(key)
+class _Record(NamedTuple):
+    """A record that was walked, in Python."""
+
+    delta: int
+    plain: bytes
+    at: int
+    """Where its key begins, with the length before it."""
+    end: int
+
+    @property
+    def key(self) -> bytes | None:
+        length, at = number(self.plain, self.at, self.end)
+        return None if length < 0 else self.plain[at : at + length]
 
 
-def _hash_of_tenant(separator: int, _: int, key: bytes | None) -> int:
-    key = key or b""
-    return hash_of_key(key if separator == WHOLE_KEY else key.partition(bytes([separator]))[0])
+def _hash_of_record(base_offset: int, record: _Record) -> int:
+    key = record.key
+    return hash_of_offset(base_offset + record.delta) if key is None else hash_of_key(key)
+
+
+def _hash_of_tenant(separator: int, record: _Record) -> int:
+    return _hash_until(separator, record.key)
+
+
+def _hash_of_header(name: bytes, separator: int, record: _Record) -> int:
+    return _hash_until(separator, last_header(record.plain, record.at, record.end, name))
+
+
+def _hash_until(separator: int, name: bytes | None) -> int:
+    name = name or b""
+    return hash_of_key(name if separator == WHOLE_KEY else name.partition(bytes([separator]))[0])
 
 
 def _pure_hashes(
-    header: BatchHeader, records: Buffer, hash_of: Callable[[int, bytes | None], int]
+    header: BatchHeader, records: Buffer, hash_of: Callable[[_Record], int]
 ) -> KeyHashes:
-    """``hash_of`` takes a record's offset delta and its key."""
+    """``hash_of`` takes a record, and returns what is told of it."""
     plain = bytes(records)
     walk_plain(header, plain, dense=False)
     found = KeyHashes(array("q"), array("q"))
@@ -211,8 +262,7 @@ def _pure_hashes(
         end = at + size
         _, at = number(plain, at + 1, end, LONG)
         delta, at = number(plain, at, end)
-        length, at = number(plain, at, end)
-        found.hashes.append(hash_of(delta, None if length < 0 else plain[at : at + length]))
+        found.hashes.append(hash_of(_Record(delta, plain, at, end)))
         at = end
     return found
 
@@ -237,3 +287,6 @@ def _mixed(x: int) -> int:
     x = (x ^ (x >> 30)) * FIRST_MULTIPLIER & _LONG
     x = (x ^ (x >> 27)) * SECOND_MULTIPLIER & _LONG
     return (x ^ (x >> 31)) >> 1
+
+
+_HEADER_TENANTS: Final = header_tenants_with(walking.LIBRARY)

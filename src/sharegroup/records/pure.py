@@ -16,6 +16,7 @@ INT: Final = 5
 LONG: Final = 10
 """Bytes of a number of 64 bits at most."""
 _LAST_BYTE: Final = {INT: 0x0F, LONG: 0x01}
+_DIGITS_MAX: Final = 18
 _WRAP: Final = 2**64
 _HALF: Final = 2**63
 
@@ -185,3 +186,27 @@ def number(data: bytes, position: int, end: int, width: int = INT) -> tuple[int,
         if byte < 0x80:
             return (value >> 1) ^ -(value & 1), position
         shift += 7
+
+
+def last_header(plain: bytes, at: int, end: int, name: bytes) -> bytes | None:
+    """The value of the last header of this name, of a walked record whose key begins at ``at``;
+    empty for null. None: there is no such header."""
+    for _ in ("key", "value"):
+        length, at = number(plain, at, end)
+        at += max(length, 0)
+    count, at = number(plain, at, end)
+    found: bytes | None = None
+    for _ in range(count):
+        length, at = number(plain, at, end)
+        is_it = plain[at : at + length] == name
+        length, at = number(plain, at + length, end)
+        if is_it:
+            found = plain[at : at + max(length, 0)]
+        at += max(length, 0)
+    return found
+
+
+def decimal(value: bytes) -> int:
+    """The number that ``value`` says in decimal digits; -1: it says none, or one with more than 63
+    bits."""
+    return int(value) if value.isdigit() and len(value) <= _DIGITS_MAX else -1

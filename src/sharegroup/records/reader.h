@@ -3,6 +3,7 @@
 #define SHAREGROUP_READER_H
 
 #include <stdint.h>
+#include <string.h>
 
 #if defined(_WIN32)
 #define EXPORT __declspec(dllexport)
@@ -73,6 +74,51 @@ static inline int64_t field(Reader *reader, int64_t shortest)
     else if (length > 0)
         reader->at += length;
     return length;
+}
+
+/* The bytes of the field at the reader, and their number, -1 for null. Steps over the field, which
+ * was walked before. */
+static inline const uint8_t *field_at(Reader *reader, int64_t *length)
+{
+    *length = number(reader, 5);
+    const uint8_t *const bytes = reader->at;
+    reader->at += *length > 0 ? *length : 0;
+    return bytes;
+}
+
+/* The value of the last header of this name, as in Kafka's Headers.lastHeader, and its length, -1
+ * for null; NULL if there is no such header. The reader stands before the number of headers of a
+ * record that was walked before. */
+static inline const uint8_t *last_header(
+    Reader *reader, const uint8_t *name, int64_t name_length, int64_t *length)
+{
+    const uint8_t *found = 0;
+    for (int64_t left = number(reader, 5); left > 0; left--) {
+        int64_t size;
+        const uint8_t *const key = field_at(reader, &size);
+        const int same = size == name_length && !memcmp(key, name, (size_t)name_length);
+        const uint8_t *const value = field_at(reader, &size);
+        if (same) {
+            found = value;
+            *length = size;
+        }
+    }
+    return found;
+}
+
+/* The number that a header's value says in decimal digits; -1 if it says none. A length of -1
+ * stands for null. 18 digits fit into 63 bits. */
+static inline int64_t decimal(const uint8_t *value, int64_t length)
+{
+    int64_t said = 0;
+    if (length < 1 || length > 18)
+        return -1;
+    for (int64_t i = 0; i < length; i++) {
+        if (value[i] < '0' || value[i] > '9')
+            return -1;
+        said = said * 10 + (value[i] - '0');
+    }
+    return said;
 }
 
 static inline uint64_t zigzag(int64_t number)

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from sharegroup.share.acknowledge import AckBatch
 from sharegroup.share.acquire import Acquisition
-from sharegroup.share.order import FairOrder, KeyOrder, LogOrder, Order
+from sharegroup.share.order import (
+    ClassedOrder,
+    KeyOrder,
+    LogOrder,
+    Order,
+    fair_order,
+    priority_order,
+)
 from sharegroup.share.partition import SharePartition, Statistics
 from sharegroup.share.ranges import AcquiredRange
 from sharegroup.share.record_state import AckType, RecordState
@@ -22,8 +29,8 @@ __all__ = [
     "AcquiredRange",
     "Acquisition",
     "BrokerShareSession",
+    "ClassedOrder",
     "DeliverySettings",
-    "FairOrder",
     "KeyOrder",
     "LogOrder",
     "Order",
@@ -32,4 +39,6 @@ __all__ = [
     "ShareSessions",
     "StateChange",
     "Statistics",
+    "fair_order",
+    "priority_order",
 ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sharegroup.share.ranges import AcquiredRange
+from sharegroup.share.tenant_rates import TenantRates
 
 
 class Acquisition(NamedTuple):
@@ -32,3 +33,6 @@ class Request:
     strict: bool
     """record_limit: never more than ``records_max`` records, no cuts by ``batch_size``."""
     deadline_ms: int
+    now_ms: int
+    tenant_rates: TenantRates | None = None
+    """How many records of each tenant may go out (``share.fairness.rate.…``); None: any number."""

@@ -12,10 +12,10 @@ Kafka's counterpart is class SharePartition. What differs, and why:
   new records count. In Kafka a nearly full window can hold back redelivery.
 * **Redelivery that reaches MaxRecords** also takes the rest of the log batch, up to the end of the
   delivery batch (:mod:`sharegroup.share.batches`). Kafka takes the rest of the delivery batch.
-* **Offsets missing between log batches** are archived at once. Kafka acquires them and waits for
-  the client to report them as gaps. Here an acknowledgement may include them, without effect.
-* **Under record_limit the window ends at the last acquired record.** Kafka's window extends to the
-  end of the log batch, and all of it counts against the window limit.
+* **Offsets missing between log batches** are archived at once; an acknowledgement may include them,
+  without effect. Kafka acquires them, and the client reports them as gaps.
+* **Under record_limit the window ends at the last acquired record.** Kafka's ends at the end of the
+  log batch, and all of it counts against the limit.
 * **Moving the log start** forgets all records below it, acquired or not. Kafka keeps acquired ones
   until their locks expire. In both, a late acknowledgement succeeds and is ignored.
 
@@ -52,6 +52,7 @@ from sharegroup.share.schedule import NotDue, Schedule, within
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.spans import Span
 from sharegroup.share.state_changes import Changes, StateChange
+from sharegroup.share.tenant_rates import TenantRates
 from sharegroup.share.window import Window
 
 
@@ -135,13 +136,11 @@ class SharePartition:
         return self._window.finished
 
     def next_fetch_offset(self, member_id: str = "") -> int:
-        """Where to read the log for the next acquisition of this member: redelivery first, else new
-        records."""
+        """Where to read the log for this member's next records."""
         return self.order.next_offset(member_id)
 
     def can_acquire(self, settings: DeliverySettings, member_id: str = "") -> bool:
-        """Whether to read the log for this member: there are records for it, or room for more, and
-        the group is not paused."""
+        """Whether to read the log for this member: there is something, and the group goes on."""
         return not settings.paused and self.order.has_room(settings, member_id)
 
     def offers(self, end: int, settings: DeliverySettings) -> bool:
@@ -150,7 +149,8 @@ class SharePartition:
 
     def next_deadline_ms(self) -> int | None:
         """When :meth:`tick` has something to do, or None."""
-        return self._window.locks.next_deadline_ms()
+        times = (self._window.locks.next_deadline_ms(), self.order.next_ms)
+        return min((each for each in times if each is not None), default=None)
 
     # -- acquire ----------------------------------------------------------------------------
 
@@ -166,6 +166,7 @@ class SharePartition:
         aborted: Iterable[tuple[int, int]] = (),
         now_ms: int,
         settings: DeliverySettings,
+        tenant_rates: TenantRates | None = None,
     ) -> Acquisition:
         """Give ``member_id`` up to ``records_max`` of the records read from the log.
 
@@ -181,7 +182,8 @@ class SharePartition:
         batches of aborted transactions among ``batches``. They are archived and given to nobody.
         Control batches are given like others; the client reports them as gaps.
 
-        A paused group gets nothing, also if it was paused since the log was read.
+        ``tenant_rates``: how many records of each tenant may go out now. A paused group gets
+        nothing, also if it was paused since the log was read.
 
         A call may give nothing and still move :meth:`next_fetch_offset`: read on from there. If
         ``fetch_offset`` is past the window's end, the read began before this object was loaded. It
@@ -190,14 +192,14 @@ class SharePartition:
         Raises:
             ValueError: ``batches`` are out of order.
         """
-        order = self.order
         if not batches or records_max <= 0 or batches[-1][1] < self._window.start:
             return NOTHING
-        if fetch_offset > order.loaded_end or settings.paused:
+        if fetch_offset > self.order.loaded_end or settings.paused:
             return NOTHING
         fetched = LogRead(fetch_offset, batches, aborted)
-        request = Request(member_id, records_max, batch_size, strict, now_ms + settings.lock_ms)
-        return Acquisition(order.take(fetched, request, settings))
+        until = now_ms + settings.lock_ms
+        request = Request(member_id, records_max, batch_size, strict, until, now_ms, tenant_rates)
+        return Acquisition(self.order.take(fetched, request, settings))
 
     # -- give back --------------------------------------------------------------------------
 
@@ -316,7 +318,7 @@ class SharePartition:
         pauses = [lock for lock in ended if lock.member_id == NOBODY]
         if pauses:
             pauses = self._schedule.move(pauses, now_ms)
-        if pauses:
+        if pauses or self.order.next_ms is not None:
             self.order.come_due(pauses, now_ms)
         locks = [lock for lock in ended if lock.member_id != NOBODY]
         return self.order.take_back(locks, now_ms, Cause.LOCK_EXPIRED, settings)

@@ -31,14 +31,29 @@ class Fairness(NamedTuple):
     """Who the tenants of a group are, and how much one of them may have at once."""
 
     separator: int | None = None
-    """The byte that ends the part of a key that names the tenant; None: the whole key names it
-    (``share.fairness.key.separator``)."""
+    """The byte that ends the part of the key (or of the header's value) that names the tenant;
+    None: all of it does (``share.fairness.key.separator``)."""
     held_max: int = 0
     """How many records of one tenant members may hold; 0: any number
     (``share.fairness.max.in.flight``)."""
     weights: Mapping[int, int] = MappingProxyType({})
     """Hash of a tenant's name → how much it gets, in hundredths of what others get
     (``share.fairness.weights``)."""
+    header: bytes = b""
+    """The header that names the tenant (``share.fairness.header``); empty: the key names it."""
+    rate: RateLimit | None = None
+    """How many records of one tenant the group is given in a time; None: any number
+    (``share.fairness.rate.…``)."""
+
+
+class Priority(NamedTuple):
+    """Which records of a group go first."""
+
+    header: bytes
+    """The header that says a record's priority (``share.priority.header``)."""
+    overtakes_max: int
+    """After how many records that overtook it the oldest one is delivered; 0: never for that reason
+    (``share.priority.overtakes.max``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +85,17 @@ class DeliverySettings:
     """Records rest until the time in their header ``sharegroup.deliver.at``
     (``share.record.schedule.header.enable``)."""
     fairness: Fairness | None = None
-    """Tenants take turns (``share.fairness`` key); None: they do not. Not with order per key."""
+    """Tenants take turns (``share.fairness``); None: they do not. Not with order per key."""
+    priority: Priority | None = None
+    """Higher priorities go first (``share.priority.header``); None: they do not. Not with order per
+    key, nor with turns."""
     rate: RateLimit | None = None
     """How many records the group is given in a time; None: any number (``share.rate.…``)."""
     key_max: int = 0
     """0: records have no order (``share.ordering`` none). Else there is order per key, and a member
     holds at most this many records of one key: ``share.ordering.key.max.in.flight``."""
+
+    @property
+    def classes(self) -> Fairness | Priority | None:
+        """What records are told by, where they come by class; None: they do not."""
+        return self.fairness or self.priority

@@ -137,6 +137,7 @@ RARE = {
     "sharegroup_records_decided_by_hand_total",  # tests/broker/test_decisions_by_hand.py
     "sharegroup_expiry_headers_unreadable_total",  # tests/broker/test_expiry.py
     "sharegroup_schedule_headers_unreadable_total",  # tests/broker/test_schedule.py
+    "sharegroup_priority_headers_unreadable_total",  # tests/broker/test_priority.py
     "sharegroup_schedule_full_total",  # tests/broker/test_schedule.py
     "sharegroup_share_state_last_pruned_offset",
     "sharegroup_dead_letters_total",  # this one and the next three: tests/broker/test_dead_letters

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 
 from sharegroup.broker.configs.broker import BrokerConfig, definition_of
 from sharegroup.broker.configs.topic import check_topic_configs, topic_value
-from sharegroup.groups.config import GroupSettings, check_group_configs, effective, today
+from sharegroup.groups.config import GroupSettings, effective, today
+from sharegroup.groups.config_rules import check_group_configs
 from sharegroup.model.config import ConfigType, split_list
 from sharegroup.model.errors import InvalidConfig, KafkaStorageError
 from sharegroup.model.store import ConfigStore

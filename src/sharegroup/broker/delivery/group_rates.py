@@ -13,6 +13,8 @@ from sharegroup.broker.deadline_timer import DeadlineTimer
 from sharegroup.broker.delivery.share_partitions import SharePartitions
 from sharegroup.model.environment import Clock
 from sharegroup.share.rate import Rate, RateLimit
+from sharegroup.share.settings import DeliverySettings
+from sharegroup.share.tenant_rates import TenantRates
 
 
 class GroupRates:
@@ -22,6 +24,7 @@ class GroupRates:
         self._clock = clock
         self._share_partitions = share_partitions
         self._rates: dict[str, tuple[Rate, DeadlineTimer]] = {}
+        self._of_tenants: dict[str, TenantRates] = {}
 
     def reserve(self, group_id: str, limit: RateLimit, records: int) -> int:
         """For up to ``records`` records of the group; returns for how many. The caller must give
@@ -45,13 +48,31 @@ class GroupRates:
         if known is not None and records:
             known[0].give_back(records)
 
+    def of_tenants(self, group_id: str, settings: DeliverySettings) -> TenantRates | None:
+        """The rates of the group's tenants; None: they have no limit."""
+        limit = settings.fairness.rate if settings.fairness else None
+        if limit is None:
+            if self._of_tenants:
+                self._of_tenants.pop(group_id, None)
+            return None
+        rates = self._of_tenants.get(group_id)
+        if rates is None:
+            rates = self._of_tenants[group_id] = TenantRates(limit)
+        rates.change(limit, self._clock.monotonic_ms())
+        return rates
+
     def is_empty(self, group_id: str) -> bool:
         """Whether the group gets nothing now."""
         known = self._rates.get(group_id)
         return known is not None and not known[0].room(self._clock.monotonic_ms())
 
     def forget(self, group_id: str) -> None:
-        """The group is deleted, or has no limit any more."""
+        """The group is deleted."""
+        self.end_limit(group_id)
+        self._of_tenants.pop(group_id, None)
+
+    def end_limit(self, group_id: str) -> None:
+        """The group as a whole has no limit any more."""
         known = self._rates.pop(group_id, None)
         if known is not None:
             known[1].close()
@@ -59,7 +80,7 @@ class GroupRates:
     def close(self) -> None:
         """Stop all timers."""
         for group_id in list(self._rates):
-            self.forget(group_id)
+            self.end_limit(group_id)
 
     def _due(self, group_id: str) -> None:
         for led in self._share_partitions.all():

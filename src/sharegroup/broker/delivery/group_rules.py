@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from sharegroup.groups.config import GroupSettings
 from sharegroup.records.key_hashes import hash_of_key
-from sharegroup.share.order import FairOrder, KeyOrder, LogOrder
+from sharegroup.share.archived import Archived
+from sharegroup.share.order import KeyOrder, LogOrder, Order, fair_order, priority_order
 from sharegroup.share.pauses import BackOff
 from sharegroup.share.rate import RateLimit
-from sharegroup.share.settings import DeliverySettings, Expiry, Fairness
+from sharegroup.share.settings import DeliverySettings, Expiry, Fairness, Priority
+from sharegroup.share.window import Window
 
 BY_KEY: Final = "key"
-"""The value of ``share.ordering`` for order per key, and of ``share.fairness`` for turns."""
+"""The value of ``share.ordering`` for order per key; of ``share.fairness`` for turns of keys."""
+BY_HEADER: Final = "header"
+"""The value of ``share.fairness`` for turns of what a header says."""
 BLOCK: Final = "block"
 """The value of ``share.ordering.on.failure`` for records that wait for an operator."""
 DEAD_LETTER: Final = "deadletter"
@@ -34,7 +39,8 @@ def delivery_settings(settings: GroupSettings, *, dead_letters: bool) -> Deliver
         paused=settings.paused,
         key_max=settings.ordering_key_max_in_flight if settings.ordering == BY_KEY else 0,
         fairness=_fairness(settings),
-        rate=_rate(settings),
+        priority=_priority(settings),
+        rate=_limit(settings.rate_max_records, settings.rate_interval_ms),
         blocks=settings.ordering_on_failure == BLOCK,
         back_off=_back_off(settings),
         dead_letters=letters,
@@ -43,44 +49,55 @@ def delivery_settings(settings: GroupSettings, *, dead_letters: bool) -> Deliver
     )
 
 
-def order_of(settings: DeliverySettings) -> type[LogOrder | KeyOrder | FairOrder]:
+def order_of(settings: DeliverySettings) -> Callable[[Window, Archived], Order]:
     """The order in which records are delivered."""
     if settings.key_max:
         return KeyOrder
-    return FairOrder if settings.fairness else LogOrder
+    if settings.fairness:
+        return fair_order
+    return priority_order if settings.priority else LogOrder
 
 
-def _separator(settings: DeliverySettings) -> int | None:
-    """The byte that ends the part of a key that names a tenant; None: the whole key does."""
-    return settings.fairness.separator if settings.fairness else None
+def _told_by(settings: DeliverySettings) -> tuple[int | None, bytes] | bytes | None:
+    """What tells the class of a record: separator and header of its tenant, or the header of its
+    priority; None: records have no classes."""
+    if settings.fairness:
+        return settings.fairness.separator, settings.fairness.header
+    return settings.priority.header if settings.priority else None
 
 
 def reason_to_load_again(before: DeliverySettings, after: DeliverySettings) -> str | None:
     """Why share partitions must be loaded again, which releases all locks; None: they need not."""
     if order_of(before) is not order_of(after):
         return "the order of its records has changed"
-    if _separator(before) != _separator(after):
-        return "its records have other tenants"
+    if _told_by(before) != _told_by(after):
+        return "its records have other tenants, or other priorities"
     if before.scheduled and not after.scheduled:  # what rests until its time is due at once
         return "share.record.schedule.header.enable is off"
     return None
 
 
 def _fairness(settings: GroupSettings) -> Fairness | None:
-    if settings.fairness != BY_KEY:
+    if settings.fairness not in (BY_KEY, BY_HEADER):
         return None
     separator = settings.fairness_key_separator
     return Fairness(
         ord(separator) if separator else None,
         settings.fairness_max_in_flight,
         {hash_of_key(name.encode()): each for name, each in settings.fairness_weights},
+        settings.fairness_header.encode() if settings.fairness == BY_HEADER else b"",
+        _limit(settings.fairness_rate_max_records, settings.fairness_rate_interval_ms),
     )
 
 
-def _rate(settings: GroupSettings) -> RateLimit | None:
-    if not settings.rate_max_records:
+def _priority(settings: GroupSettings) -> Priority | None:
+    if not settings.priority_header:
         return None
-    return RateLimit(settings.rate_max_records, settings.rate_interval_ms)
+    return Priority(settings.priority_header.encode(), settings.priority_overtakes_max)
+
+
+def _limit(records: int, interval_ms: int) -> RateLimit | None:
+    return RateLimit(records, interval_ms) if records else None
 
 
 def _expiry(settings: GroupSettings, *, letters: bool) -> Expiry | None:

@@ -20,12 +20,14 @@ from sharegroup.records.key_hashes import (
     WHOLE_KEY,
     Buffer,
     KeyHashes,
+    header_tenant_hashes,
     key_hashes,
     offsets_of,
     tenant_hashes,
 )
+from sharegroup.records.priorities import priorities_of
 from sharegroup.share.order import Order
-from sharegroup.share.settings import Fairness
+from sharegroup.share.settings import Fairness, Priority
 from sharegroup.wire.batch import COMPRESSION_MASK, BatchHeader, Walk, parse_header
 from sharegroup.wire.markers import is_control
 
@@ -38,7 +40,7 @@ class _Read(NamedTuple):
     aborted: Sequence[tuple[int, int]]
     since: int
     """The first offset whose key is not known."""
-    fairness: Fairness | None
+    by: Fairness | Priority | None
 
 
 class _Keys(NamedTuple):
@@ -47,6 +49,8 @@ class _Keys(NamedTuple):
     offsets: Sequence[int]
     hashes: Sequence[int]
     end: int
+    unreadable: int
+    """Records whose header says no priority."""
 
 
 async def load_keys(
@@ -57,11 +61,13 @@ async def load_keys(
     *,
     fetch_offset: int,
     aborted: Sequence[tuple[int, int]] = (),
-    fairness: Fairness | None = None,
-) -> None:
+    by: Fairness | Priority | None = None,
+) -> int:
     """Let ``order`` take in the records of a read from ``fetch_offset`` on, if it has room and has
     not taken them in yet. Control records and records of ``aborted`` batches are left out: nobody
-    gets them. ``fairness``: the hashes are those of tenants.
+    gets them. ``by``: what is loaded are hashes of tenants, or priorities.
+
+    Returns how many of the records have a header for their priority that says none.
 
     Yields to the loop only if it must. Two may load at once: each leaves out what the other one has
     loaded meanwhile.
@@ -72,13 +78,14 @@ async def load_keys(
     """
     since = order.loaded_end
     if batches.end_offset <= since or fetch_offset > since or not order.may_load:
-        return
-    read = _Read(data, batches, aborted, since, fairness)
+        return 0
+    read = _Read(data, batches, aborted, since, by)
     try:
         keys = _keys(read, UNPACKED_ON_LOOP_BYTES_MAX)
     except CorruptMessage:  # corrupt, or too large for the loop: the thread finds out which
         keys = await unpacking.in_thread(partial(_keys, read))
-    order.load(*keys)
+    order.load(keys.offsets, keys.hashes, keys.end)
+    return keys.unreadable
 
 
 def _keys(read: _Read, unpacked_max: int | None = None) -> _Keys:
@@ -96,7 +103,7 @@ def _keys(read: _Read, unpacked_max: int | None = None) -> _Keys:
     hashes: list[Sequence[int]] = []
     view = memoryview(data)
     begin = bisect_left(batches.bounds, read.since, key=lambda bounds: bounds[1])
-    room = unpacked_max
+    room, unreadable = unpacked_max, 0
     for (base, last), position in zip(
         batches.bounds[begin:], batches.positions[begin:], strict=True
     ):
@@ -109,17 +116,24 @@ def _keys(read: _Read, unpacked_max: int | None = None) -> _Keys:
         records = plain_records(header, view[position : position + header.length], most)
         if room is not None and header.attributes & COMPRESSION_MASK:
             room -= len(records)
-        found = _hashes(header, records, read.fairness)
-        offsets.append(offsets_of(header, records, found))
-        hashes.append(found.hashes)
+        if isinstance(read.by, Priority):
+            said = priorities_of(header, records, read.by.header)
+            unreadable += said.unreadable
+            told, starts = said.priorities, said.starts
+        else:
+            told, starts = _hashes(header, records, read.by)
+        offsets.append(offsets_of(header, records, starts))
+        hashes.append(told)
     if len(offsets) == 1:
-        return _Keys(offsets[0], hashes[0], batches.end_offset)
+        return _Keys(offsets[0], hashes[0], batches.end_offset, unreadable)
     every = [*chain.from_iterable(offsets)]
-    return _Keys(every, [*chain.from_iterable(hashes)], batches.end_offset)
+    return _Keys(every, [*chain.from_iterable(hashes)], batches.end_offset, unreadable)
 
 
 def _hashes(header: BatchHeader, records: Buffer, fairness: Fairness | None) -> KeyHashes:
     if fairness is None:
         return key_hashes(header, records)
     separator = WHOLE_KEY if fairness.separator is None else fairness.separator
+    if fairness.header:
+        return header_tenant_hashes(header, records, fairness.header, separator)
     return tenant_hashes(header, records, separator)

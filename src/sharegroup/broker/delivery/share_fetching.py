@@ -23,6 +23,7 @@ from typing import Final, NamedTuple
 
 from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.authorization.resources import Operation
+from sharegroup.broker.delivery.class_loading import load_classes
 from sharegroup.broker.delivery.expiring import archive_expired
 from sharegroup.broker.delivery.found_batches import (
     HEADERS_ALONE_MIN,
@@ -31,9 +32,8 @@ from sharegroup.broker.delivery.found_batches import (
     aborted_in,
     found_in,
 )
-from sharegroup.broker.delivery.key_loading import load_keys
 from sharegroup.broker.delivery.led_share_partition import LedSharePartition
-from sharegroup.broker.delivery.looking_ahead import begin_to_look_ahead
+from sharegroup.broker.delivery.looking_ahead import look_ahead
 from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.record_looks import Read
 from sharegroup.broker.delivery.scheduling import let_rest
@@ -209,7 +209,7 @@ class ShareFetching:
             return fetched
         limit = self._parts.share_partitions.delivery_settings(wish.group_id).rate
         if limit is None:
-            self._parts.rates.forget(wish.group_id)
+            self._parts.rates.end_limit(wish.group_id)
             await self._acquire_all(wish, ready, fetched, wish.records_max)
             return fetched
         granted = self._parts.rates.reserve(wish.group_id, limit, wish.records_max)
@@ -343,12 +343,14 @@ class ShareFetching:
                 aborted=aborted,
                 now_ms=self._parts.clock.monotonic_ms(),
                 settings=settings,
+                tenant_rates=self._parts.rates.of_tenants(wish.group_id, settings),
             )
         except OffsetOutOfRange:
             await self._parts.share_partitions.follow_log_start(led)
             return None
         finally:
             self._unlock(led, now_s() - locked)
+        self._parts.share_partitions.schedule(led)
         if not acquisition.ranges:
             order, offset = led.core.order, led.core.next_fetch_offset(wish.member_id)
             if offset > ready.offset or (order.reads_ahead and offset != ready.offset):
@@ -357,7 +359,6 @@ class ShareFetching:
                 if ready.looks:
                     await asyncio.sleep(0)  # many records may be passed over: let others come in
             return None
-        self._parts.share_partitions.schedule(led)
         led.bytes_per_offset = found.bytes_per_offset
         led.bytes_per_batch = found.bytes_per_batch
         ranges = acquisition.ranges
@@ -376,13 +377,9 @@ class ShareFetching:
         rest what is not due. Returns the bounds of the batches that may be acquired."""
         led = ready.led
         if led.core.order.needs_keys:
-            await load_keys(
-                led.core.order, found.data, found.walk, self._parts.unpacking,
-                fetch_offset=ready.offset, aborted=aborted,
-                fairness=self._parts.share_partitions.delivery_settings(led.key.group_id).fairness,
-            )  # fmt: skip
+            await load_classes(self._parts, led, found, fetch_offset=ready.offset, aborted=aborted)
         if led.core.order.reads_ahead:
-            begin_to_look_ahead(self._parts, led, committed=ready.committed)
+            await look_ahead(self._parts, led, committed=ready.committed)
         bounds: Sequence[tuple[int, int]] = found.walk.bounds
         read = Read(found.data, found.walk, aborted, ready.offset)
         if ready.expires:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from sharegroup.broker.delivery.class_loading import UNREADABLE as PRIORITY_UNREADABLE
 from sharegroup.broker.delivery.expiring import UNREADABLE
 from sharegroup.broker.delivery.scheduling import FULL
 from sharegroup.broker.delivery.scheduling import UNREADABLE as SCHEDULE_UNREADABLE
@@ -136,6 +137,15 @@ LETTERS.counter(
     "Records about to be delivered whose header sharegroup.deliver.at says no time within ten "
     "years, by group; they are delivered at once.",
     lambda scrape: scrape.by_label(SCHEDULE_UNREADABLE),
+    labels=("group",),
+    unit="records",
+    kafka="none",
+)
+LETTERS.counter(
+    "sharegroup_priority_headers_unreadable",
+    "Records of a group with share.priority.header whose header says no priority, by group; again "
+    "when the group's records are loaded again.",
+    lambda scrape: scrape.by_label(PRIORITY_UNREADABLE),
     labels=("group",),
     unit="records",
     kafka="none",

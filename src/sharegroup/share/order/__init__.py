@@ -3,7 +3,8 @@
 A :class:`~sharegroup.share.partition.SharePartition` has a window, which knows the states of the
 records, and one :class:`Order`, which says which record comes next. :class:`LogOrder` delivers in
 the order of the log, :class:`KeyOrder` in the order of each key (``share.ordering=key``),
-:class:`FairOrder` in turns of the keys (``share.fairness=key``).
+:class:`ClassedOrder` by class: in turns of tenants (``share.fairness``), or higher priorities first
+(``share.priority.header``).
 
 To add an order:
 
@@ -21,9 +22,9 @@ To add an order:
 
 from __future__ import annotations
 
-from sharegroup.share.order.fair_order import FairOrder
+from sharegroup.share.order.classed_order import ClassedOrder, fair_order, priority_order
 from sharegroup.share.order.key_order import KeyOrder
 from sharegroup.share.order.log_order import LogOrder
 from sharegroup.share.order.order import Order
 
-__all__ = ["FairOrder", "KeyOrder", "LogOrder", "Order"]
+__all__ = ["ClassedOrder", "KeyOrder", "LogOrder", "Order", "fair_order", "priority_order"]

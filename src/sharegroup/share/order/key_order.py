@@ -88,6 +88,7 @@ class KeyOrder:
     needs_keys: Final = True
     in_order: Final = True
     reads_ahead: Final = False
+    next_ms: Final = None
 
     def __init__(self, window: Window, archived: Archived) -> None:
         self.disorder: Final = Disorder()

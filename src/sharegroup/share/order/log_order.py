@@ -79,6 +79,7 @@ class LogOrder:
     needs_keys: Final = False
     in_order: Final = False
     reads_ahead: Final = False
+    next_ms: Final = None
     may_load: Final = False
     disorder: Final = None
     blocked_keys: Final = 0

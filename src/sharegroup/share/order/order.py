@@ -55,6 +55,10 @@ class Order(Protocol):
     def blocked_keys(self) -> int:
         """Loaded keys with a record that waits for an operator."""
 
+    @property
+    def next_ms(self) -> int | None:
+        """When :meth:`come_due` has something to do besides ending pauses; None: never."""
+
     def configure(self, settings: DeliverySettings) -> None:
         """Obey new settings of the group at once, not only from the next call on."""
 
@@ -64,7 +68,7 @@ class Order(Protocol):
 
         Args:
             offsets: of the records, ascending.
-            hashes: of the records' keys.
+            hashes: of the records' keys, or what else the order tells records by.
         """
 
     # -- next, room -------------------------------------------------------------------------
@@ -104,7 +108,7 @@ class Order(Protocol):
 
     def come_due(self, pauses: list[Lock], now_ms: int) -> None:
         """Make available the records of ``pauses`` that have ended, or a part of them; the pauses
-        are due again then. Nothing need be written."""
+        are due again then. Nothing need be written. Called without pauses at :attr:`next_ms`."""
 
     def take_back(
         self, locks: list[Lock], now_ms: int, cause: Cause, settings: DeliverySettings

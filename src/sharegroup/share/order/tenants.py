@@ -1,36 +1,28 @@
-"""The waiting records of each tenant, and whose turn it is (``share.fairness``).
+"""Whose turn it is (``share.fairness``).
 
-A tenant is known by the hash of its key. What was loaded at once is one *block*, and a block has
-the waiting records of each tenant as one sequence of offsets: a ``range`` if they adjoin. So a
-tenant with a million records side by side takes as much memory as a tenant with one.
+A tenant is known by the hash of its name. Each has a *turn*: how many records it has got, by its
+weight, as time that only moves when records are delivered. The tenant with the lowest turn is next.
+A tenant whose records all are delivered has nothing to wait for: when it has records again, it is
+next, but continues from the lowest turn of those that wait, so that nobody saves up turns.
+(Start-time fair queueing: Goyal, Vin and Cheng, 1996.)
 
-Each tenant has a *turn*: how many records it has got, by its weight, as time that only moves when
-records are delivered. The tenant with the lowest turn is next. A tenant whose records all are
-delivered has nothing to wait for: when it has records again, it is next, but continues from the
-lowest turn of those that wait, so that nobody saves up turns. (Start-time fair queueing: Goyal, Vin
-and Cheng, 1996.)
-
-The window has the states of records. What waits here is a hint: a record may have been archived
-since, and is dropped when it would be taken. Every available record below :attr:`Tenants.end` is
-here, with its tenant. The records of a tenant that are not here any more, but not finished either,
-are *held* by members or *rest*: these are known one by one.
+A tenant at its limit of records in flight has no turn until members have answered, and a tenant
+that has used up its rate has none until more of its records may go out. Either continues as one
+that comes back.
 """
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left, bisect_right
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
-from itertools import compress, repeat
 from typing import Final
 
-from sharegroup.share.order.waiting_offsets import available, grouped, without
+from sharegroup.share.acquire import Request
+from sharegroup.share.order.waiting_records import WaitingRecords
+from sharegroup.share.settings import DeliverySettings, Fairness
+from sharegroup.share.tenant_rates import TenantRates
 from sharegroup.share.window import Window
 
-_LOOK: Final = 256
-"""How many waiting records are looked at at once to find an available one."""
 _STALE_MIN: Final = 64
 _UNIT: Final = 1_000_000
 """What a record costs a tenant of weight 1 (the least), as its turn counts."""
@@ -38,126 +30,63 @@ ONE: Final = 100
 """The weight of a tenant that has none of its own. Weights are whole numbers, so that turns are."""
 
 
-class _Tenant:
-    __slots__ = ("blocks", "held", "turn")
-
-    def __init__(self, turn: int) -> None:
-        self.turn = turn
-        """What it has got, or has missed while it had nothing that waited."""
-        self.held = 0
-        """How many of its records members hold."""
-        self.blocks: list[int] = []
-        """The first offsets of blocks that may have waiting records of the tenant, ascending."""
-
-
-class _Block:
-    """The records that were loaded at once: ``first`` up to ``end``, exclusive."""
-
-    __slots__ = ("again", "end", "first", "fresh")
-
-    def __init__(self, first: int, end: int) -> None:
-        self.first = first
-        self.end = end
-        self.fresh: dict[int, Sequence[int]] = {}
-        """Tenant → offsets that were not taken yet, ascending."""
-        self.again: dict[int, list[int]] = {}
-        """Tenant → offsets that came back, ascending."""
-
-    def has(self, tenant: int) -> bool:
-        return tenant in self.fresh or tenant in self.again
-
-
 class Tenants:
-    """See the module.
-
-    Args:
-        window: its start is where the records begin that will be loaded.
-    """
+    """The turns of tenants. See the module, and
+    :class:`~sharegroup.share.order.classed_order.Classes`."""
 
     def __init__(self, window: Window) -> None:
-        self.end = window.start
-        """One past the last offset that was loaded."""
-        self._window = window
-        self._start = window.start
-        self.weights: Mapping[int, int] = {}
+        self.records = WaitingRecords(window)
+        self._weights: Mapping[int, int] = {}
         """Tenant → how much it gets, where :data:`ONE` is what others get."""
         self._held_max = 0
-        self._tenants: dict[int, _Tenant] = {}
-        self._blocks: list[_Block] = []
+        """How many records of one tenant members may hold at once; 0: as many as they like. Records
+        that are held already stay held when it falls."""
         self._turns: list[tuple[int, int]] = []
         """A heap of turn and tenant; entries may be out of date."""
         self._now = 0
         """The lowest turn of the tenants that wait, as it was found last."""
         self._latest = 0
         """The highest turn of all that have got records."""
-        self._held: dict[int, int] = {}
-        """Offset → tenant, of each record that a member holds."""
-        self._resting: dict[int, int] = {}
-        """The same for records that rest."""
-        self.entries = 0
-        """Sequences of offsets in all blocks: what memory depends on, beside the records of blocks
-        with many tenants, which take 8 bytes each."""
+        self._short: dict[int, int] = {}
+        """Tenant that has used up its rate → when more of its records may go out."""
+        self.next_ms: int | None = None
 
-    @property
-    def held_max(self) -> int:
-        """How many records of one tenant members may hold at once; 0: as many as they like. Records
-        that are held already stay held when it falls."""
-        return self._held_max
+    def configure(self, settings: DeliverySettings) -> None:
+        """Obey the group's limits of each tenant, and their weights."""
+        fairness = settings.fairness or Fairness()
+        self._weights = fairness.weights
+        if self._short and fairness.rate is None:
+            self.come_ready(max(self._short.values()))
+        if fairness.held_max != self._held_max:
+            self._held_max = fairness.held_max
+            self._begin_again(self.records.classes)
 
-    @held_max.setter
-    def held_max(self, held_max: int) -> None:
-        if held_max == self._held_max:
-            return
-        self._held_max = held_max
-        for tenant, one in self._tenants.items():
-            one.turn = max(one.turn, self._now)
-            self._line_up(tenant)
-
-    def load(self, offsets: Sequence[int], hashes: Sequence[int], end: int) -> None:
-        """Add records that nobody holds, with the hashes of their tenants' keys.
-
-        Args:
-            offsets: ascending, from :attr:`end` on.
-            end: one past the last offset that was read.
-        """
-        block = _Block(self.end, end)
-        self.end = end
-        if not offsets:
-            return
-        self._blocks.append(block)
-        for tenant, found in grouped(offsets, hashes):
-            block.fresh[tenant] = found
-            self.entries += 1
-            self._wait(tenant, block)
-
-    def rest(self, offsets: Sequence[int], hashes: Sequence[int]) -> None:
-        """Note loaded records that rest since before they were loaded, with their tenants."""
-        self._resting.update(zip(offsets, hashes, strict=True))
+    def load(self, offsets: Sequence[int], classes: Sequence[int], end: int) -> None:
+        """As in ``Classes``."""
+        self._wait(self.records.load(offsets, classes, end))
 
     # -- turns ------------------------------------------------------------------------------
 
     def next_offset(self) -> int | None:
         """The first available record of the tenant whose turn it is; None if no tenant has one."""
-        turns = self._turns
+        turns, tenants = self._turns, self.records.classes
         while turns:
             turn, tenant = turns[0]
-            one = self._tenants.get(tenant)
-            if one is None or one.turn != turn or not one.blocks or not self._may(one):
+            one = tenants.get(tenant)
+            if one is None or one.turn != turn or not one.blocks or not self._may(tenant):
                 heappop(turns)
                 continue
-            first = self._first_of(tenant, one)
+            first = self.records.first_of(tenant)
             if first is not None:
                 self._now = max(self._now, turn)
                 return first
             heappop(turns)
-            self._forget_idle([tenant])
+            self.records.forget_idle([tenant])
         self._now = max(self._now, self._latest)  # nobody waits: whoever comes, begins here
         return None
 
-    def take(self, first: int, end: int, records_max: int) -> list[int]:
-        """Give a member up to ``records_max`` available records from ``first`` up to ``end``,
-        exclusive: in turns, the tenant with the lowest turn first. Returns their offsets,
-        ascending.
+    def take(self, first: int, end: int, records_max: int, request: Request) -> list[int]:
+        """As in ``Classes``: in turns, the tenant with the lowest turn first.
 
         No tenant gets more than ``records_max`` records, by its weight, ahead of the lowest turn of
         all, which may be of a tenant whose records lie elsewhere; but somebody gets a record if
@@ -165,12 +94,9 @@ class Tenants:
         """
         self.next_offset()  # for the lowest turn
         lead = self._now + records_max * _UNIT // ONE
-        there: dict[int, list[_Block]] = {}
-        for block in self._between(first, end):
-            for tenant in block.fresh.keys() | block.again.keys():
-                there.setdefault(tenant, []).append(block)
-        known = self._tenants
-        heap = [(known[one].turn, one) for one in there if self._may(known[one])]
+        there = self.records.blocks_of_classes(first, end)
+        known = self.records.classes
+        heap = [(known[one].turn, one) for one in there if self._may(one)]
         heapify(heap)
         taken: list[int] = []
         total = sum(self._weight(tenant) for _, tenant in heap)
@@ -182,17 +108,19 @@ class Tenants:
             ahead = max((lead - turn) // cost, 0 if taken else 1)  # somebody gets a record
             wanted = min(max(1, left * weight // total), ahead)
             wanted = min(wanted, self._held_max - one.held) if self._held_max else wanted
+            if request.tenant_rates is not None:
+                wanted = self._within_rate(tenant, wanted, request.tenant_rates, request.now_ms)
             if wanted <= 0:
                 total -= weight
                 continue
-            found = self._taken_of(tenant, there[tenant], (first, end), wanted)
+            found = self.records.take(tenant, there[tenant], (first, end), wanted)
             if found:
                 one.turn += len(found) * cost
                 self._latest = max(self._latest, one.turn)
-                one.held += len(found)
-                self._held.update(zip(found, repeat(tenant)))
                 taken += found
                 self._line_up(tenant)
+                if request.tenant_rates is not None:
+                    request.tenant_rates.use(tenant, len(found), request.now_ms)
             if len(found) == wanted:
                 heappush(heap, (one.turn, tenant))
             else:
@@ -201,274 +129,101 @@ class Tenants:
         taken.sort()
         return taken
 
+    def come_ready(self, now_ms: int) -> None:
+        """As in ``Classes``: more records of tenants that had used up their rates may go out."""
+        ready = [tenant for tenant, ready_ms in self._short.items() if ready_ms <= now_ms]
+        for tenant in ready:
+            del self._short[tenant]
+        self.next_ms = min(self._short.values(), default=None)
+        self._begin_again(ready)
+
+    def _within_rate(self, tenant: int, wanted: int, rates: TenantRates, now_ms: int) -> int:
+        """How many of ``wanted`` records the tenant's rate lets go out now."""
+        room = rates.room(tenant, now_ms)
+        if wanted > 0 and not room:
+            ready_ms = self._short[tenant] = rates.ready_ms(tenant, now_ms)
+            self.next_ms = ready_ms if self.next_ms is None else min(self.next_ms, ready_ms)
+        return min(wanted, room)
+
     # -- back, gone -------------------------------------------------------------------------
 
     def back(self, offsets: Sequence[int], *, rested: bool = False) -> None:
-        """Records have become available that members held (or that ``rested``). Offsets of other
-        records change nothing.
-
-        Args:
-            offsets: ascending.
-        """
-        tenants = self._no_longer_held(offsets)
-        if rested and self._resting:
-            rests = map(self._resting.pop, offsets, repeat(None))
-            tenants = [a if a is not None else b for a, b in zip(tenants, rests, strict=True)]
-        if tenants.count(None) == len(tenants):
-            return
-        known = [one is not None for one in tenants]
-        ours = [one for one in tenants if one is not None]
-        for tenant, found in grouped([*compress(offsets, known)], ours):
-            self._put_back(found, tenant)
-        self._forget_idle(ours)
+        """As in :class:`WaitingRecords`."""
+        moved = self.records.back(offsets, rested=rested)
+        self._freed(moved.freed)
+        self._wait(moved.waiting)
+        self.records.forget_idle(moved.freed)
 
     def pause(self, offsets: Sequence[int]) -> None:
-        """Records that members held rest from now on, until :meth:`back` with ``rested``."""
-        tenants = self._no_longer_held(offsets)
-        self._resting.update(
-            (offset, one) for offset, one in zip(offsets, tenants, strict=True) if one is not None
-        )
-        self._forget_idle(tenants)
+        """As in :class:`WaitingRecords`."""
+        self._freed(self.records.pause(offsets), idle=True)
 
     def put_off(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Records that waited rest from now on, until :meth:`back` with ``rested``.
-
-        Args:
-            ranges: their first and last offsets, ascending and disjoint.
-        """
-        resting = {at for first, last in ranges for at in range(first, last + 1)}
-        if not resting:
-            return
-        idle: list[int] = []
-        for block in self._between(min(resting), max(resting) + 1):
-            for part in (block.fresh, block.again):
-                for tenant, offsets in list(part.items()):
-                    found = resting.intersection(offsets)
-                    if found:
-                        self._resting.update(zip(found, repeat(tenant)))
-                        left = array("q", [at for at in offsets if at not in found])
-                        self._keep(offsets, tenant, block, left)
-                        idle.append(tenant)
-        for tenant in set(idle):
-            one = self._tenants[tenant]
-            self._first_of(tenant, one)  # it forgets the blocks where nothing waits any more
-        self._forget_idle(idle)
+        """As in :class:`WaitingRecords`."""
+        self.records.forget_idle(self.records.put_off(ranges))
 
     def gone(self, offsets: range) -> None:
-        """Records are finished. Those that wait are found to be so when they would be taken."""
-        held = _known(self._held, offsets)
-        if held:
-            self._forget_idle(self._no_longer_held(held))
-        for offset in _known(self._resting, offsets):
-            self._resting.pop(offset, None)
+        """As in :class:`WaitingRecords`."""
+        self._freed(self.records.gone(offsets), idle=True)
 
     def move_start(self) -> None:
-        """Forget all records below the window's start."""
-        start = self._window.start
-        if start <= self._start:
-            return
-        self.gone(range(self._start, start))
-        self._start = start
-        self.end = max(self.end, start)
-        passed = bisect_right(self._blocks, start, key=lambda one: one.end)
-        for block in self._blocks[:passed]:
-            self.entries -= len(block.fresh) + len(block.again)
-        del self._blocks[:passed]
+        """As in :class:`WaitingRecords`."""
+        self._freed(self.records.move_start(), idle=True)
 
-    def _no_longer_held(self, offsets: Sequence[int]) -> list[int | None]:
-        """Take records from their holders; returns the tenant of each, None where nobody held the
-        record."""
-        tenants = [*map(self._held.pop, offsets, repeat(None))]
-        for tenant, records in Counter(tenants).items():
-            if tenant is None:
-                continue
-            one = self._tenants[tenant]
-            waited = self._may(one)
-            one.held -= records
-            if not waited:
-                one.turn = max(one.turn, self._now)
-                self._line_up(tenant)
-        return tenants
+    def _freed(self, freed: Mapping[int, int], *, idle: bool = False) -> None:
+        """Members hold so many records less of each tenant. ``idle``: such a tenant may have no
+        others."""
+        if self._held_max:
+            for tenant, number in freed.items():
+                held = self.records.classes[tenant].held
+                if held < self._held_max <= held + number:
+                    self._begin_again([tenant])
+        if idle:
+            self.records.forget_idle(freed)
 
-    # -- where records wait -----------------------------------------------------------------
+    # -- who waits --------------------------------------------------------------------------
 
     def _weight(self, tenant: int) -> int:
-        return self.weights.get(tenant, ONE)
+        return self._weights.get(tenant, ONE)
 
-    def _may(self, one: _Tenant) -> bool:
-        """Whether the tenant's limit lets it have more records."""
-        return not self._held_max or one.held < self._held_max
+    def _may(self, tenant: int) -> bool:
+        """Whether the tenant's limits let it have more records."""
+        if tenant in self._short:
+            return False
+        return not self._held_max or self.records.classes[tenant].held < self._held_max
 
-    def _wait(self, tenant: int, block: _Block) -> None:
-        """Records of a tenant wait in a block in which none have waited."""
-        one = self._tenants.get(tenant)
-        if one is None:
-            one = self._tenants[tenant] = _Tenant(self._now - 1)
-        if not one.blocks:
+    def _wait(self, tenants: Iterable[int]) -> None:
+        """These tenants have records that wait, and had none before."""
+        for tenant in tenants:
+            one = self.records.classes[tenant]
             one.turn = max(one.turn, self._now - 1)  # before others with the lowest turn
-        at = bisect_left(one.blocks, block.first)
-        if block.first not in one.blocks[at : at + 1]:
-            one.blocks.insert(at, block.first)
-        self._line_up(tenant)
+            self._line_up(tenant)
+
+    def _begin_again(self, tenants: Iterable[int]) -> None:
+        """These tenants may have more records, and could not for a while."""
+        for tenant in tenants:
+            one = self.records.classes.get(tenant)
+            if one is not None:
+                one.turn = max(one.turn, self._now)
+                self._line_up(tenant)
 
     def _line_up(self, tenant: int) -> None:
-        one = self._tenants[tenant]
-        if not one.blocks or not self._may(one):
+        tenants = self.records.classes
+        one = tenants[tenant]
+        if not one.blocks or not self._may(tenant):
             return
         heappush(self._turns, (one.turn, tenant))
         # A tenant that is lined up again leaves its entry there twice.
-        if len(self._turns) > _STALE_MIN + 4 * len(self._tenants):
+        if len(self._turns) > _STALE_MIN + 4 * len(tenants):
             self._turns = [
-                (one.turn, key)
-                for key, one in self._tenants.items()
-                if one.blocks and self._may(one)
+                (one.turn, key) for key, one in tenants.items() if one.blocks and self._may(key)
             ]
             heapify(self._turns)
 
-    def _forget_idle(self, tenants: Iterable[int | None]) -> None:
-        """Forget those that have no records here and hold none: their turns with them."""
-        for tenant in set(tenants):
-            one = None if tenant is None else self._tenants.get(tenant)
-            if tenant is not None and one is not None and not one.blocks and not one.held:
-                del self._tenants[tenant]
-
-    def _put_back(self, offsets: Sequence[int], tenant: int) -> None:
-        """Let records of a tenant wait again."""
-        while offsets:
-            at = bisect_right(self._blocks, offsets[0], key=lambda one: one.first) - 1
-            block = self._blocks[at]
-            there = bisect_left(offsets, block.end)
-            waits = block.has(tenant)
-            if tenant not in block.again:
-                block.again[tenant] = []
-                self.entries += 1
-            again = block.again[tenant]
-            behind = not again or again[-1] < offsets[0]
-            again += offsets[:there]
-            if not behind:
-                again.sort()
-            if not waits:
-                self._wait(tenant, block)
-            offsets = offsets[there:]
-
-    def _block_at(self, first: int) -> _Block | None:
-        """The block that begins at this offset; None if it is forgotten."""
-        at = bisect_left(self._blocks, first, key=lambda one: one.first)
-        found = self._blocks[at] if at < len(self._blocks) else None
-        return found if found is not None and found.first == first else None
-
-    def _between(self, first: int, end: int) -> Iterator[_Block]:
-        """The blocks with offsets from ``first`` up to ``end``, exclusive."""
-        at = bisect_right(self._blocks, first, key=lambda one: one.end)
-        while at < len(self._blocks) and self._blocks[at].first < end:
-            yield self._blocks[at]
-            at += 1
-
-    def _first_of(self, tenant: int, one: _Tenant) -> int | None:
-        """The lowest available record of a tenant in the first block that has one, or None."""
-        while one.blocks:
-            block = self._block_at(one.blocks[0])
-            if block is not None:
-                found = [
-                    self._first_in(offsets, tenant, block)
-                    for offsets in (block.again.get(tenant), block.fresh.get(tenant))
-                    if offsets is not None
-                ]
-                lowest = min((at for at in found if at is not None), default=None)
-                if lowest is not None:
-                    return lowest
-            del one.blocks[0]
-        return None
-
-    def _first_in(self, offsets: Sequence[int], tenant: int, block: _Block) -> int | None:
-        """The first available one of ``offsets``, which are the tenant's in this block. Those
-        before it are dropped."""
-        at = 0
-        while at < len(offsets):
-            found = available(self._window, offsets[at : at + _LOOK])
-            if found:
-                at = bisect_left(offsets, found[0])
-                break
-            at += _LOOK
-        if at:
-            self._keep(offsets, tenant, block, offsets[at:])
-        return found[0] if at < len(offsets) else None
-
-    def _keep(
-        self, offsets: Sequence[int], tenant: int, block: _Block, rest: Sequence[int]
-    ) -> None:
-        """Let only ``rest`` of a tenant's ``offsets`` wait in this block."""
-        if block.again.get(tenant) is offsets:
-            if rest:
-                block.again[tenant] = list(rest)
-                return
-            del block.again[tenant]
-        else:
-            if rest:
-                block.fresh[tenant] = rest
-                return
-            del block.fresh[tenant]
-        self.entries -= 1
-
-    def _taken_of(
-        self, tenant: int, blocks: Iterable[_Block], between: tuple[int, int], wanted: int
-    ) -> list[int]:
-        """Up to ``wanted`` available records of a tenant in these blocks, at or after the first
-        offset in ``between`` and before the second one. They wait no longer."""
-        found: list[int] = []
-        for block in blocks:
-            for offsets in (block.again.get(tenant), block.fresh.get(tenant)):
-                if offsets is None or len(found) == wanted:
-                    continue
-                low, high = (bisect_left(offsets, offset) for offset in between)
-                at = low
-                while at < high and len(found) < wanted:
-                    until = min(high, at + wanted - len(found))
-                    found += available(self._window, offsets[at:until])
-                    at = until
-                if at > low:
-                    self._keep(offsets, tenant, block, without(offsets, low, at))
-        return found
-
-    # -- for a checker ----------------------------------------------------------------------
-
     def check_invariants(self, held: Iterable[int], resting: Iterable[int]) -> None:
-        """Assert that what is known agrees with the window, which has these records held and
-        resting below :attr:`end`.
-
-        Raises:
-            AssertionError: it does not.
-        """
-        assert self._held.keys() == set(held), "held records differ"
-        assert self._resting.keys() >= set(resting), "a resting record has no tenant"
-        assert all(offset >= self._start for offset in self._resting)
-        counts = Counter(self._held.values())
-        assert counts == Counter({key: one.held for key, one in self._tenants.items() if one.held})
-        waiting: list[int] = []
-        entries = 0
-        end = self._start
-        for block in self._blocks:
-            assert end <= block.end <= self.end, "blocks are out of order"
-            end = block.end
-            for part in (block.fresh, block.again):
-                entries += len(part)
-                for tenant, offsets in part.items():
-                    assert offsets, "nothing waits there"
-                    assert list(offsets) == sorted(set(offsets)), f"out of order: {offsets}"
-                    waiting += offsets
-                    one = self._tenants[tenant]
-                    assert block.first in one.blocks, "a tenant does not know its block"
-                    if self._may(one):
-                        assert (one.turn, tenant) in self._turns, "a tenant gets no turn"
-        assert entries == self.entries, "sequences miscounted"
-        assert len(set(waiting)) == len(waiting), "a record waits twice"
-        first, last = self._window.start, min(self.end, self._window.end) - 1
-        free = [*available(self._window, range(first, last + 1))]
-        assert set(free) <= set(waiting), "an available record does not wait"
-
-
-def _known(known: Mapping[int, int], offsets: range) -> Sequence[int]:
-    """``offsets``, or only those that are known, if these are fewer."""
-    if len(offsets) <= len(known):
-        return offsets
-    return [offset for offset in known if offset in offsets]
+        """As in ``Classes``."""
+        self.records.check_invariants(held, resting)
+        for tenant, one in self.records.classes.items():
+            if one.blocks and self._may(tenant):
+                assert (one.turn, tenant) in self._turns, "a tenant gets no turn"
+        assert self.next_ms == min(self._short.values(), default=None)

@@ -1,9 +1,10 @@
-"""A share partition whose tenants take turns, beside a naive model of each record.
+"""A share partition whose records come by class, beside a naive model of each record.
 
 Random members fetch, answer, fall silent and leave; operators decide; records expire and are lost;
 the partition is loaded again from what it said must be durable. Always: a member gets available
-records only, and something if there is something for it among what was read; no tenant has more
-records in flight than its limit. At the end a member that accepts everything finishes every record.
+records only. Where tenants take turns, it gets something if there is something for it among what
+was read, and no tenant has more records in flight than its limit. With priorities it gets exactly
+what the model says. At the end a member that accepts everything finishes every record.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from sharegroup.share import AckType, DeliverySettings, FairOrder
+from sharegroup.share import AckType, DeliverySettings, Order, fair_order, priority_order
+from sharegroup.share.archived import Archived
 from sharegroup.share.pauses import BackOff
 from sharegroup.share.record_state import ACQUIRED, AVAILABLE, DELAYED, RecordState, Verb
 from sharegroup.share.schedule import NotDue
-from sharegroup.share.settings import Fairness
+from sharegroup.share.settings import Fairness, Priority
+from sharegroup.share.window import Window
 from tests.share.durable import Durable, runs_of
 from tests.share.keyed import keyed_partition
 
@@ -48,10 +51,23 @@ class Record:
         self.state, self.holder = state, ""
 
 
-class FairMachine(RuleBasedStateMachine):
+class ClassedMachine(RuleBasedStateMachine):
+    """What both kinds of classes have in common: all but who is next."""
+
+    def order(self, window: Window, archived: Archived) -> Order:
+        raise NotImplementedError
+
+    def expected(self, wanted: list[int], most: int) -> list[int] | None:
+        """Exactly what a member gets of ``wanted``; None: something of it, if there is any."""
+        raise NotImplementedError
+
+    def next(self, waiting: list[int]) -> list[int]:
+        """Any of these may be the next record."""
+        raise NotImplementedError
+
     def __init__(self) -> None:
         super().__init__()
-        self.partition = keyed_partition(order=FairOrder)
+        self.partition = keyed_partition(order=self.order)
         self.records: dict[int, Record] = {}
         self.log_end = 0
         self.now_ms = 0
@@ -60,6 +76,7 @@ class FairMachine(RuleBasedStateMachine):
             delivery_count_limit=LIMIT,
             record_locks_max=LOCKS_MAX,
             fairness=Fairness(),
+            priority=Priority(b"p", 2),
         )
         self.durable = Durable()
         self.freed: set[int] = set()
@@ -146,6 +163,9 @@ class FairMachine(RuleBasedStateMachine):
             self.load(end)
         wanted = self.wanted(base, min(end, partition.order.loaded_end))
         room = LOCKS_MAX - sum(self.in_flight().values())
+        expected = None
+        if offset <= partition.order.loaded_end:
+            expected = self.expected(wanted, min(most, room))
         acquisition = partition.acquire(
             member,
             self.batches(base, end),
@@ -160,7 +180,9 @@ class FairMachine(RuleBasedStateMachine):
                  for at in range(one.first, one.last + 1)]  # fmt: skip
         assert given == sorted(given)
         assert len(given) <= min(most, room)
-        if wanted and room > 0:
+        if expected is not None:
+            assert [at for at, _ in given] == sorted(expected)
+        elif wanted and room > 0:
             assert given, f"one of {wanted} could have been delivered"
         for at, count in given:
             record = self.records[at]
@@ -255,11 +277,6 @@ class FairMachine(RuleBasedStateMachine):
                 self.fail(at)
         self.durable.write(self.partition.tick(self.now_ms, self.settings))
 
-    @rule(most=st.integers(0, 3))
-    def configure(self, most: int) -> None:
-        self.settings = replace(self.settings, fairness=Fairness(held_max=most))
-        self.partition.order.configure(self.settings)
-
     # -- operators, expiry, loss ------------------------------------------------------------
 
     @rule(
@@ -345,7 +362,7 @@ class FairMachine(RuleBasedStateMachine):
         durable, resting = self.durable, self.durable.resting
         self.begun = None
         self.partition = keyed_partition(
-            durable.start, durable.rows, resting.values(), order=FairOrder
+            durable.start, durable.rows, resting.values(), order=self.order
         )
         self.partition.order.configure(self.settings)
         self.freed = durable.freed
@@ -378,7 +395,7 @@ class FairMachine(RuleBasedStateMachine):
         end = self.partition.order.loaded_end
         waiting = self.wanted(0, end)
         found = self.partition.next_fetch_offset("a")
-        assert found == end if not waiting else found in waiting, "the next record"
+        assert found == end if not waiting else found in self.next(waiting), "the next record"
 
     def teardown(self) -> None:
         """Everybody but one leaves, and this one accepts: every record is finished."""
@@ -399,5 +416,80 @@ class FairMachine(RuleBasedStateMachine):
         assert all(one.finished for one in self.records.values()), "a record is lost"
 
 
+class FairMachine(ClassedMachine):
+    def order(self, window: Window, archived: Archived) -> Order:
+        return fair_order(window, archived)
+
+    def expected(self, wanted: list[int], most: int) -> list[int] | None:
+        return None
+
+    def next(self, waiting: list[int]) -> list[int]:
+        return waiting
+
+    @rule(most=st.integers(0, 3))
+    def configure(self, most: int) -> None:
+        self.settings = replace(self.settings, fairness=Fairness(held_max=most))
+        self.partition.order.configure(self.settings)
+
+
+class PriorityMachine(ClassedMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.overtakes = 0
+        self.overtakes_max = 2
+        self.partition.order.configure(self.settings)
+
+    def order(self, window: Window, archived: Archived) -> Order:
+        return priority_order(window, archived)
+
+    def first(self, waiting: list[int]) -> int:
+        """The highest priority's first record, or the oldest one if it is due."""
+        if self.overtakes_max and self.overtakes >= self.overtakes_max:
+            return min(waiting)
+        return max(waiting, key=lambda at: (self.records[at].tenant, -at))
+
+    def next(self, waiting: list[int]) -> list[int]:
+        return [self.first(waiting)]
+
+    def expected(self, wanted: list[int], most: int) -> list[int] | None:
+        waiting = self.wanted(0, self.partition.order.loaded_end)
+        taken: list[int] = []
+
+        def take(at: int) -> None:
+            taken.append(at)
+            waiting.remove(at)
+
+        while waiting and len(taken) < most:
+            first = self.first(waiting)
+            if first not in wanted:
+                break
+            level = self.records[first].tenant
+            if any(self.records[at].tenant > level for at in waiting):
+                self.overtakes -= self.overtakes_max
+                take(first)
+                continue
+            lower = [at for at in waiting if self.records[at].tenant < level]
+            if not lower:
+                self.overtakes = 0
+            for at in [at for at in waiting if at in wanted and self.records[at].tenant == level]:
+                if len(taken) < most:
+                    self.overtakes += bool(lower) and min(lower) < at
+                    take(at)
+        return taken
+
+    @rule(most=st.integers(0, 5))
+    def configure(self, most: int) -> None:
+        self.overtakes_max = most
+        self.settings = replace(self.settings, priority=Priority(b"p", most))
+        self.partition.order.configure(self.settings)
+
+    @rule()
+    def load_again(self) -> None:
+        super().load_again()
+        self.overtakes = 0
+
+
 TestFair = FairMachine.TestCase
 TestFair.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+TestPriority = PriorityMachine.TestCase
+TestPriority.settings = TestFair.settings
