@@ -124,8 +124,9 @@ def test_a_key_far_behind_is_found_and_delivered_next(
         assert await b.fetch(5) == [(large, large + 2, 1)]
         assert await a.fetch(5) == [(5, 9, 1)]
         await append(broker, "z")
-        assert await a.fetch(5) == [(10, 14, 1)]
-        await until(lambda: core_of(broker).order.loaded_end == large + 4)
+        if not at_once:
+            assert await a.fetch(5) == [(10, 14, 1)]
+            await until(lambda: core_of(broker).order.loaded_end == large + 4)
         assert await b.fetch(5) == [(large + 3, large + 3, 1)]
 
     run(tmp_path, scenario)

@@ -87,6 +87,11 @@ def test_who_comes_is_next() -> None:
         assert queue.letters(1) == then
 
 
+def test_of_equal_turns_the_one_that_came_first_is_next() -> None:
+    queue = Queue("zyxwabc" * 3)
+    assert [queue.letters(1, read=1) for _ in range(7)] == list("zyxwabc")
+
+
 def test_nobody_saves_up_turns() -> None:
     """Who had nothing that waited begins where the others are, not where it stopped."""
     queue = Queue("b" + "a" * 100)

@@ -2,11 +2,11 @@
 or by priority (``share.priority.header``).
 
 A fetch reads what it delivers. So a tenant whose records lie behind a million records of another
-one would be found last, and so would an urgent record. Each fetch of such a group therefore reads
-on after its own records, to the end of the log or as far as the order may load, in small steps
+one would be found last, and so would an urgent record. Each fetch of such a group therefore first
+reads what is not known yet, to the end of the log or as far as the order may load, in small steps
 between which others have a turn. The fetch waits for AT_ONCE_BYTES, so that what lies near is known
-before anything is delivered; a task does the rest. What was read is looked at and dropped; it is
-read again when it is delivered.
+when it looks for the next record; a task does the rest. What was read is looked at and dropped; it
+is read again when it is delivered.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ logger = logging.getLogger("sharegroup.broker")
 STEP_BYTES: Final = 256 * 1024
 """How much one step reads: it takes about a millisecond."""
 AT_ONCE_BYTES: Final = 8 * 1024 * 1024
-"""How far a fetch reads on before it delivers: some 30 milliseconds, once for these records."""
+"""How far a fetch looks before it delivers: some 30 milliseconds, once for these records."""
 
 
 async def look_ahead(parts: DeliveryParts, led: LedSharePartition, *, committed: bool) -> None:

@@ -323,6 +323,9 @@ class ShareFetching:
         now_s = asyncio.get_running_loop().time
         locked = now_s()
         try:
+            if led.core.order.reads_ahead:
+                await look_ahead(self._parts, led, committed=ready.committed)
+                ready = ready._replace(offset=led.core.next_fetch_offset(wish.member_id))
             ready, found = await self._read(wish, ready, share)
             if not found:
                 return None
@@ -378,8 +381,6 @@ class ShareFetching:
         led = ready.led
         if led.core.order.needs_keys:
             await load_classes(self._parts, led, found, fetch_offset=ready.offset, aborted=aborted)
-        if led.core.order.reads_ahead:
-            await look_ahead(self._parts, led, committed=ready.committed)
         bounds: Sequence[tuple[int, int]] = found.walk.bounds
         read = Read(found.data, found.walk, aborted, ready.offset)
         if ready.expires:

@@ -18,7 +18,7 @@ from heapq import heapify, heappop, heappush
 from typing import Final
 
 from sharegroup.share.acquire import Request
-from sharegroup.share.order.waiting_records import WaitingRecords
+from sharegroup.share.order.waiting_records import RecordClass, WaitingRecords
 from sharegroup.share.settings import DeliverySettings, Fairness
 from sharegroup.share.tenant_rates import TenantRates
 from sharegroup.share.window import Window
@@ -41,8 +41,9 @@ class Tenants:
         self._held_max = 0
         """How many records of one tenant members may hold at once; 0: as many as they like. Records
         that are held already stay held when it falls."""
-        self._turns: list[tuple[int, int]] = []
-        """A heap of turn and tenant; entries may be out of date."""
+        self._turns: list[tuple[int, int, int]] = []
+        """A heap of turn, about the first record, and tenant; entries may be out of date. Of
+        tenants with equal turns the one whose record came first is next."""
         self._now = 0
         """The lowest turn of the tenants that wait, as it was found last."""
         self._latest = 0
@@ -71,7 +72,7 @@ class Tenants:
         """The first available record of the tenant whose turn it is; None if no tenant has one."""
         turns, tenants = self._turns, self.records.classes
         while turns:
-            turn, tenant = turns[0]
+            turn, _, tenant = turns[0]
             one = tenants.get(tenant)
             if one is None or one.turn != turn or not one.blocks or not self._may(tenant):
                 heappop(turns)
@@ -212,18 +213,24 @@ class Tenants:
         one = tenants[tenant]
         if not one.blocks or not self._may(tenant):
             return
-        heappush(self._turns, (one.turn, tenant))
+        heappush(self._turns, self._place(tenant, one))
         # A tenant that is lined up again leaves its entry there twice.
         if len(self._turns) > _STALE_MIN + 4 * len(tenants):
             self._turns = [
-                (one.turn, key) for key, one in tenants.items() if one.blocks and self._may(key)
+                self._place(key, one)
+                for key, one in tenants.items()
+                if one.blocks and self._may(key)
             ]
             heapify(self._turns)
+
+    def _place(self, tenant: int, one: RecordClass) -> tuple[int, int, int]:
+        return one.turn, self.records.about_first_of(tenant), tenant
 
     def check_invariants(self, held: Iterable[int], resting: Iterable[int]) -> None:
         """As in ``Classes``."""
         self.records.check_invariants(held, resting)
+        lined_up = {(turn, tenant) for turn, _, tenant in self._turns}
         for tenant, one in self.records.classes.items():
             if one.blocks and self._may(tenant):
-                assert (one.turn, tenant) in self._turns, "a tenant gets no turn"
+                assert (one.turn, tenant) in lined_up, "a tenant gets no turn"
         assert self.next_ms == min(self._short.values(), default=None)

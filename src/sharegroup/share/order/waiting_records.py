@@ -137,6 +137,15 @@ class WaitingRecords:
             del blocks[0]
         return None
 
+    def about_first_of(self, each: int) -> int:
+        """The lowest record of a class that may wait, at little cost: it may be finished."""
+        blocks = self.classes[each].blocks
+        block = self._block_at(blocks[0]) if blocks else None
+        if block is None:
+            return self._start
+        parts = (block.again.get(each), block.fresh.get(each))
+        return min((part[0] for part in parts if part), default=block.first)
+
     def blocks_of_classes(self, first: int, end: int) -> dict[int, list[Block]]:
         """The classes that may have records waiting from ``first`` up to ``end``, exclusive, with
         the blocks of these records."""
