@@ -225,8 +225,7 @@ class ShareFetching:
     async def _acquire_all(
         self, wish: FetchWish, ready: Sequence[_Ready], fetched: Fetched, records_left: int
     ) -> None:
-        """Acquire up to ``records_left`` records from the ``ready`` partitions; ``fetched`` gets
-        records and errors."""
+        """Acquire up to ``records_left`` records; ``fetched`` gets records and errors."""
         bytes_each = max(1, wish.bytes_max // len(ready))
         first = True
         for place, each in enumerate(ready):
@@ -313,8 +312,7 @@ class ShareFetching:
         return total >= wish.bytes_min
 
     async def _acquire(self, wish: FetchWish, ready: _Ready, share: _Share) -> FetchedAnswer | None:
-        """Read and acquire from one share partition, under its fetch lock; None if no record was
-        acquired."""
+        """Read and acquire from one share partition, under its fetch lock; None: nothing."""
         led = ready.led
         led.passed_by |= led.fetching
         if led.fetching or not self._may_acquire(wish, led):
@@ -323,9 +321,7 @@ class ShareFetching:
         now_s = asyncio.get_running_loop().time
         locked = now_s()
         try:
-            if led.core.order.reads_ahead:
-                await look_ahead(self._parts, led, committed=ready.committed)
-                ready = ready._replace(offset=led.core.next_fetch_offset(wish.member_id))
+            ready = await self._looked_ahead(wish, ready)
             ready, found = await self._read(wish, ready, share)
             if not found:
                 return None
@@ -372,6 +368,14 @@ class ShareFetching:
             records = self._acquired_records(led, found, ranges)
         ordered = led.core.order.in_order
         return FetchedAnswer(records=records, acquired=ranges, ordered=ordered)
+
+    async def _looked_ahead(self, wish: FetchWish, ready: _Ready) -> _Ready:
+        """Where records come by class: know what lies near before the next record is chosen."""
+        core = ready.led.core
+        if core.order.reads_ahead:
+            await look_ahead(self._parts, ready.led, committed=ready.committed)
+            ready = ready._replace(offset=core.next_fetch_offset(wish.member_id))
+        return ready
 
     async def _look_at_records(
         self, ready: _Ready, found: FoundBatches, aborted: Sequence[tuple[int, int]]
