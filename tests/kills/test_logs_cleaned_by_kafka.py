@@ -112,5 +112,6 @@ def test_we_open_what_kafka_has_cleaned(tmp_path: Path) -> None:
     assert table(found) == table(second)
     write(kafka, 4500, 500)
     until_cleaned(kafka.data, 4400)
-    assert len(rows(kafka.bootstrap)) < len(second)
+    # It has cleaned what we wrote, and up to 600 records behind its checkpoint not yet.
+    assert len(rows(kafka.bootstrap)) < len(second) + 500
     kafka.process.stop()
