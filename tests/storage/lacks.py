@@ -14,16 +14,24 @@ from sharegroup.storage.disk import LocalDisk, LocalFile, SyncFailed, SyncNotSta
 
 @contextmanager
 def no_descriptors(but: int = 0) -> Iterator[None]:
-    """Within, this process gets ``but`` more descriptors and then EMFILE from the system."""
+    """Within, this process gets ``but`` more descriptors and then EMFILE from the system.
+
+    The system's limit is on a descriptor's number. So all numbers below the highest one in use are
+    taken: otherwise a file whose number is over the limit could give it back in vain.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    free = [os.open(os.devnull, os.O_RDONLY) for _ in range(but + 1)]
-    for fd in free:
-        os.close(fd)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(free), hard))
+    highest = max(map(int, os.listdir("/proc/self/fd")))
+    taken: list[int] = []
+    while (next_one := os.open(os.devnull, os.O_RDONLY)) <= highest:
+        taken.append(next_one)
+    os.close(next_one)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (next_one + but, hard))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for fd in taken:
+            os.close(fd)
 
 
 class BusyDisk(LocalDisk):
