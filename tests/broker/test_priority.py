@@ -210,7 +210,7 @@ LONGEST = "ü" * (HEADER_NAME_BYTES_MAX // 2)
     ("wrong", "words"),
     [
         ({**PRIORITY, "share.ordering": "key"}, "share.priority.header gives up the order"),
-        ({**PRIORITY, "share.fairness": "key"}, "share.fairness=key lets nobody"),
+        ({**PRIORITY, "share.fairness": "key"}, "both say who is next"),
         ({**BY_HEADER, "share.ordering": "key"}, "share.fairness=header gives up the order"),
         ({"share.fairness": "header"}, "needs share.fairness.header"),
         ({"share.priority.header": LONGEST + "ab"}, "at most 255 bytes"),

@@ -5,6 +5,7 @@ before the group that the topic names has accepted it.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from pathlib import Path
 
 import pytest
@@ -58,10 +59,10 @@ async def work(kafka: LocalBroker, seen: set[bytes | None]) -> None:
                 continue
 
 
-def run_within(seconds: float, scenario: object) -> None:
+def run_within(seconds: float, scenario: Coroutine[object, object, None]) -> None:
     async def limited() -> None:
         async with asyncio.timeout(seconds):
-            await scenario  # type: ignore[misc]
+            await scenario
 
     asyncio.run(limited())
 

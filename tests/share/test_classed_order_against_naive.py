@@ -51,19 +51,19 @@ class Record:
         self.state, self.holder = state, ""
 
 
-class ClassedMachine(RuleBasedStateMachine):
-    """What both kinds of classes have in common: all but who is next."""
+class FairMachine(RuleBasedStateMachine):
+    """Tenants take turns; priorities differ in who is next."""
 
     def order(self, window: Window, archived: Archived) -> Order:
-        raise NotImplementedError
+        return fair_order(window, archived)
 
     def expected(self, wanted: list[int], most: int) -> list[int] | None:
         """Exactly what a member gets of ``wanted``; None: something of it, if there is any."""
-        raise NotImplementedError
+        return None
 
     def next(self, waiting: list[int]) -> list[int]:
         """Any of these may be the next record."""
-        raise NotImplementedError
+        return waiting
 
     def __init__(self) -> None:
         super().__init__()
@@ -277,6 +277,11 @@ class ClassedMachine(RuleBasedStateMachine):
                 self.fail(at)
         self.durable.write(self.partition.tick(self.now_ms, self.settings))
 
+    @rule(most=st.integers(0, 3))
+    def configure(self, most: int) -> None:
+        self.settings = replace(self.settings, fairness=Fairness(held_max=most))
+        self.partition.order.configure(self.settings)
+
     # -- operators, expiry, loss ------------------------------------------------------------
 
     @rule(
@@ -416,23 +421,7 @@ class ClassedMachine(RuleBasedStateMachine):
         assert all(one.finished for one in self.records.values()), "a record is lost"
 
 
-class FairMachine(ClassedMachine):
-    def order(self, window: Window, archived: Archived) -> Order:
-        return fair_order(window, archived)
-
-    def expected(self, wanted: list[int], most: int) -> list[int] | None:
-        return None
-
-    def next(self, waiting: list[int]) -> list[int]:
-        return waiting
-
-    @rule(most=st.integers(0, 3))
-    def configure(self, most: int) -> None:
-        self.settings = replace(self.settings, fairness=Fairness(held_max=most))
-        self.partition.order.configure(self.settings)
-
-
-class PriorityMachine(ClassedMachine):
+class PriorityMachine(FairMachine):
     def __init__(self) -> None:
         super().__init__()
         self.overtakes = 0

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sharegroup.model.limits import FAIR_ENTRIES_MAX, FAIR_WAITING_MAX
 from sharegroup.share import AckType, DeliverySettings, fair_order
 from sharegroup.share.settings import Fairness
+from tests.share.classed_queue import ClassedQueue
 from tests.share.keyed import keyed_partition
 
 SETTINGS = DeliverySettings(
@@ -19,48 +20,13 @@ SETTINGS = DeliverySettings(
 )
 
 
-class Queue:
-    """A share partition, and whose each record of its log is: a letter for each tenant."""
-
-    def __init__(self, *log: str, settings: DeliverySettings = SETTINGS) -> None:
-        self.partition = keyed_partition(order=fair_order)
-        self.settings = settings
-        self.log = ""
-        for part in log:
-            self.add(part)
-
-    def add(self, tenants: str) -> None:
-        """Append to the log, and load it at once."""
-        first = len(self.log)
-        self.log += tenants
-        offsets = range(first, len(self.log))
-        self.partition.order.load(offsets, [ord(one) for one in tenants], len(self.log))
-
-    def fetch(self, most: int, read: int | None = None) -> list[int]:
-        """The offsets that a member gets from a read of ``read`` offsets; by default all."""
-        offset = self.partition.next_fetch_offset("m") if read is not None else 0
-        end = len(self.log) if read is None else min(len(self.log), offset + read)
-        if offset >= end:
-            return []
-        acquisition = self.partition.acquire(
-            "m", [(offset, end - 1)], fetch_offset=offset, records_max=most, batch_size=500,
-            strict=True, now_ms=0, settings=self.settings,
-        )  # fmt: skip
-        self.partition.check_invariants()
-        return [at for first, last, _ in acquisition.ranges for at in range(first, last + 1)]
-
-    def letters(self, most: int, read: int | None = None) -> str:
-        """Whose records a member gets."""
-        return "".join(self.log[at] for at in self.fetch(most, read))
-
-    def say(self, kind: AckType, *offsets: int) -> None:
-        acks = [(at, at, [kind]) for at in offsets]
-        self.partition.acknowledge("m", acks, now_ms=0, settings=self.settings)
-        self.partition.check_invariants()
+def queue_of(*log: str, settings: DeliverySettings = SETTINGS) -> ClassedQueue:
+    """A letter for each tenant."""
+    return ClassedQueue(fair_order, ord, settings, *log)
 
 
 def test_a_late_tenant_is_next_and_does_not_wait_for_very_many_records() -> None:
-    queue = Queue("a" * 100_000, "b" * 100)
+    queue = queue_of("a" * 100_000, "b" * 100)
     assert queue.letters(50, read=1_000) == "a" * 50
     assert queue.letters(50, read=1_000) == "b" * 50
     assert queue.letters(50, read=1_000) == "a" * 50
@@ -70,31 +36,31 @@ def test_a_late_tenant_is_next_and_does_not_wait_for_very_many_records() -> None
 
 
 def test_tenants_in_one_read_share_a_request() -> None:
-    queue = Queue("aaaaaaaabbc")
+    queue = queue_of("aaaaaaaabbc")
     assert sorted(queue.letters(6)) == list("aaabbc")
     assert queue.letters(9) == "aaaaa"
 
 
 def test_a_tenant_without_others_gets_all() -> None:
-    assert Queue("aaaa").letters(3) == "aaa"
+    assert queue_of("aaaa").letters(3) == "aaa"
 
 
 def test_who_comes_is_next() -> None:
     for first, then in ("ab", "ba"):
-        queue = Queue(first * 9)
+        queue = queue_of(first * 9)
         assert queue.letters(3) == first * 3
         queue.add(then)
         assert queue.letters(1) == then
 
 
 def test_of_equal_turns_the_one_that_came_first_is_next() -> None:
-    queue = Queue("zyxwabc" * 3)
+    queue = queue_of("zyxwabc" * 3)
     assert [queue.letters(1, read=1) for _ in range(7)] == list("zyxwabc")
 
 
 def test_nobody_saves_up_turns() -> None:
     """Who had nothing that waited begins where the others are, not where it stopped."""
-    queue = Queue("b" + "a" * 100)
+    queue = queue_of("b" + "a" * 100)
     queue.fetch(80)
     queue.add("b" * 100)
     assert Counter(queue.letters(20)) == {"a": 10, "b": 10}
@@ -102,7 +68,7 @@ def test_nobody_saves_up_turns() -> None:
 
 def test_small_tenants_in_the_reads_of_a_large_one_come_one_after_the_other() -> None:
     """The large tenant gets no more ahead of those elsewhere than one request."""
-    queue = Queue(*["c" + "a" * 99, "d" + "a" * 99, "e" + "a" * 99])
+    queue = queue_of(*["c" + "a" * 99, "d" + "a" * 99, "e" + "a" * 99])
     got = [queue.letters(10, read=100) for _ in range(4)]
     counts = Counter("".join(got))
     assert [counts[one] for one in "cde"] == [1, 1, 1]
@@ -110,7 +76,7 @@ def test_small_tenants_in_the_reads_of_a_large_one_come_one_after_the_other() ->
 
 
 def test_a_released_record_is_its_tenants_next() -> None:
-    queue = Queue("aaaa")
+    queue = queue_of("aaaa")
     assert queue.fetch(2) == [0, 1]
     queue.say(AckType.RELEASE, 1)
     assert queue.fetch(1) == [1]
@@ -119,7 +85,7 @@ def test_a_released_record_is_its_tenants_next() -> None:
 
 
 def test_a_record_that_fails_again_and_again_waits_for_its_turn() -> None:
-    queue = Queue("a" + "b" * 9)
+    queue = queue_of("a" + "b" * 9)
     got = ""
     for _ in range(6):
         (at,) = queue.fetch(1)
@@ -129,7 +95,7 @@ def test_a_record_that_fails_again_and_again_waits_for_its_turn() -> None:
 
 
 def test_a_tenant_at_its_limit_lets_the_others_go_on() -> None:
-    queue = Queue("aaabbb", settings=replace(SETTINGS, fairness=Fairness(held_max=2)))
+    queue = queue_of("aaabbb", settings=replace(SETTINGS, fairness=Fairness(held_max=2)))
     assert queue.letters(9) == "aabb"
     assert not queue.partition.can_acquire(replace(queue.settings, record_locks_max=4))
     assert queue.fetch(9) == []
@@ -141,7 +107,7 @@ def test_a_tenant_at_its_limit_lets_the_others_go_on() -> None:
 
 
 def test_a_renewed_record_counts_until_it_is_done() -> None:
-    queue = Queue("aa", settings=replace(SETTINGS, fairness=Fairness(held_max=1)))
+    queue = queue_of("aa", settings=replace(SETTINGS, fairness=Fairness(held_max=1)))
     assert queue.fetch(9) == [0]
     queue.say(AckType.RENEW, 0)
     assert queue.fetch(9) == []
@@ -154,7 +120,7 @@ def test_a_renewed_record_counts_until_it_is_done() -> None:
 def test_tenants_that_all_wait_get_the_same(log: list[str], most: int) -> None:
     """However the log is mixed: two tenants with more records than they got have got as many, up to
     one request."""
-    queue = Queue("".join(log))
+    queue = queue_of("".join(log))
     got: Counter[str] = Counter()
     while taken := queue.letters(most):
         got.update(taken)
@@ -170,7 +136,7 @@ def test_tenants_that_all_wait_get_the_same(log: list[str], most: int) -> None:
 def test_reads_of_a_part_of_the_log_are_fair_too(log: list[str], most: int) -> None:
     """A read of a few records finds tenants as they come. None gets further ahead than a request
     beyond the turn of those elsewhere."""
-    queue = Queue(*("".join(log[at : at + 10]) for at in range(0, len(log), 10)))
+    queue = queue_of(*("".join(log[at : at + 10]) for at in range(0, len(log), 10)))
     got: Counter[str] = Counter()
     while taken := queue.letters(most, read=10):
         left = Counter(log) - got
@@ -202,14 +168,16 @@ def test_as_many_stretches_of_tenants_as_the_limit(tenants: int, may_load: bool)
 
 def test_weights_say_how_much_each_gets() -> None:
     weights = {ord("a"): 300, ord("b"): 50}
-    queue = Queue("abc" * 100, settings=replace(SETTINGS, fairness=Fairness(weights=weights)))
+    queue = queue_of("abc" * 100, settings=replace(SETTINGS, fairness=Fairness(weights=weights)))
     got = Counter(queue.letters(9) + queue.letters(9) + queue.letters(9) + queue.letters(9))
     assert got == {"a": 24, "c": 8, "b": 4}
 
 
 def test_the_least_weight_gets_its_turn() -> None:
     weights = {ord("a"): 10_000, ord("b"): 1}
-    queue = Queue("a" * 30_000, "b", settings=replace(SETTINGS, fairness=Fairness(weights=weights)))
+    queue = queue_of(
+        "a" * 30_000, "b", settings=replace(SETTINGS, fairness=Fairness(weights=weights))
+    )
     assert "b" in queue.letters(1, read=100) + queue.letters(1, read=100)
 
 
@@ -225,7 +193,7 @@ def test_tenants_that_all_wait_get_their_weights(
     """What two waiting tenants have got, by weight, differs by a request or a record at most."""
     by_name = dict(zip("abcd", weights, strict=True))
     fairness = Fairness(weights={ord(name): weight for name, weight in by_name.items()})
-    queue = Queue("".join(log), settings=replace(SETTINGS, fairness=fairness))
+    queue = queue_of("".join(log), settings=replace(SETTINGS, fairness=fairness))
     got: Counter[str] = Counter()
     while taken := queue.letters(most):
         got.update(taken)

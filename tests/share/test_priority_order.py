@@ -9,56 +9,21 @@ from hypothesis import strategies as st
 
 from sharegroup.share import AckType, DeliverySettings, priority_order
 from sharegroup.share.settings import Priority
-from tests.share.keyed import keyed_partition
+from tests.share.classed_queue import ClassedQueue
 
 SETTINGS = DeliverySettings(
     lock_ms=100, delivery_count_limit=5, record_locks_max=1_000_000, priority=Priority(b"p", 0)
 )
 
 
-class Queue:
-    """A share partition, and the priority of each record of its log, as a digit."""
-
-    def __init__(self, *log: str, overtakes_max: int = 0) -> None:
-        self.partition = keyed_partition(order=priority_order)
-        self.settings = replace(SETTINGS, priority=Priority(b"p", overtakes_max))
-        self.log = ""
-        for part in log:
-            self.add(part)
-
-    def add(self, priorities: str) -> None:
-        """Append to the log, and load it at once."""
-        first = len(self.log)
-        self.log += priorities
-        offsets = range(first, len(self.log))
-        self.partition.order.load(offsets, [int(one) for one in priorities], len(self.log))
-
-    def fetch(self, most: int, read: int | None = None, begin: int | None = None) -> list[int]:
-        """The offsets that a member gets from a read of ``read`` offsets; by default all."""
-        offset = self.partition.next_fetch_offset("m") if read is not None else 0
-        offset = offset if begin is None else begin
-        end = len(self.log) if read is None else min(len(self.log), offset + read)
-        if offset >= end:
-            return []
-        acquisition = self.partition.acquire(
-            "m", [(offset, end - 1)], fetch_offset=offset, records_max=most, batch_size=500,
-            strict=True, now_ms=0, settings=self.settings,
-        )  # fmt: skip
-        self.partition.check_invariants()
-        return [at for first, last, _ in acquisition.ranges for at in range(first, last + 1)]
-
-    def digits(self, most: int, read: int | None = None) -> str:
-        """The priorities of the records that a member gets."""
-        return "".join(self.log[at] for at in self.fetch(most, read))
-
-    def say(self, kind: AckType, *offsets: int) -> None:
-        acks = [(at, at, [kind]) for at in offsets]
-        self.partition.acknowledge("m", acks, now_ms=0, settings=self.settings)
-        self.partition.check_invariants()
+def queue_of(*log: str, overtakes_max: int = 0) -> ClassedQueue:
+    """A digit for each priority."""
+    settings = replace(SETTINGS, priority=Priority(b"p", overtakes_max))
+    return ClassedQueue(priority_order, int, settings, *log)
 
 
 def test_an_urgent_record_passes_very_many_others() -> None:
-    queue = Queue("0" * 100_000, "9")
+    queue = queue_of("0" * 100_000, "9")
     assert queue.fetch(50, read=1_000) == [100_000]
     assert queue.fetch(50, read=1_000) == list(range(50))
     queue.add("5")
@@ -66,18 +31,18 @@ def test_an_urgent_record_passes_very_many_others() -> None:
 
 
 def test_the_order_of_the_log_within_a_priority() -> None:
-    queue = Queue("130313")
+    queue = queue_of("130313")
     assert [queue.fetch(1) for _ in range(6)] == [[1], [3], [5], [0], [4], [2]]
 
 
 def test_a_request_gets_lower_ones_only_after_the_higher_ones() -> None:
-    queue = Queue("0909")
+    queue = queue_of("0909")
     assert queue.fetch(3) == [0, 1, 3]
 
 
 def test_what_was_read_is_left_alone_while_a_higher_one_waits_elsewhere() -> None:
     """A record came while the log was read."""
-    queue = Queue("00")
+    queue = queue_of("00")
     queue.add("9")
     assert queue.fetch(2, read=2, begin=0) == []
     assert queue.fetch(2, read=1) == [2]
@@ -85,38 +50,38 @@ def test_what_was_read_is_left_alone_while_a_higher_one_waits_elsewhere() -> Non
 
 
 def test_a_released_record_goes_first_again() -> None:
-    queue = Queue("0990")
+    queue = queue_of("0990")
     assert queue.fetch(2) == [1, 2]
     queue.say(AckType.RELEASE, 2)
     assert queue.fetch(2) == [0, 2]
 
 
 def test_after_so_many_overtakes_the_oldest_comes() -> None:
-    queue = Queue("0" * 3, "9" * 9, overtakes_max=3)
-    got = "".join(queue.digits(1) for _ in range(12))
+    queue = queue_of("0" * 3, "9" * 9, overtakes_max=3)
+    got = "".join(queue.letters(1) for _ in range(12))
     assert got == "999099909990"
 
 
 def test_overtakes_of_a_large_request_are_made_good_together() -> None:
-    queue = Queue("0" * 9, "9" * 100, overtakes_max=10)
-    assert queue.digits(50) == "9" * 50
+    queue = queue_of("0" * 9, "9" * 100, overtakes_max=10)
+    assert queue.letters(50) == "9" * 50
     assert queue.fetch(50, read=9) == [0, 1, 2, 3, 4]
-    assert queue.digits(50) == "9" * 50
-    assert queue.digits(50) == "0" * 4
+    assert queue.letters(50) == "9" * 50
+    assert queue.letters(50) == "0" * 4
 
 
 def test_the_oldest_is_the_oldest_of_all_lower_ones() -> None:
-    queue = Queue("0101", "9" * 9, overtakes_max=2)
-    assert queue.digits(8) == "9" * 8
+    queue = queue_of("0101", "9" * 9, overtakes_max=2)
+    assert queue.letters(8) == "9" * 8
     assert queue.fetch(9) == [0, 1, 2, 3, 12]
 
 
 def test_nothing_is_overtaken_where_nothing_older_waits() -> None:
-    queue = Queue("9" * 9, "0" * 9, overtakes_max=1)
-    assert queue.digits(9) == "9" * 9
+    queue = queue_of("9" * 9, "0" * 9, overtakes_max=1)
+    assert queue.letters(9) == "9" * 9
     queue.add("9")
-    assert queue.digits(1) == "9"
-    assert queue.digits(1) == "0"
+    assert queue.letters(1) == "9"
+    assert queue.letters(1) == "0"
 
 
 @settings(max_examples=60)
@@ -131,7 +96,7 @@ def test_the_oldest_waits_for_a_bounded_number_of_others(
 ) -> None:
     """While records of the highest priority keep coming: no record waits for more than the limit of
     overtakes, and one request, for each record before it."""
-    queue = Queue("".join(log), overtakes_max=overtakes_max)
+    queue = queue_of("".join(log), overtakes_max=overtakes_max)
     passed = 0
     while queue.partition.start_offset < len(log):
         oldest = queue.partition.start_offset

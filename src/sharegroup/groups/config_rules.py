@@ -60,7 +60,7 @@ def _check_orders(settings: GroupSettings) -> None:
             "share.priority.header gives up the order that share.ordering=key keeps"
         )
     if settings.priority_header and settings.fairness != "none":
-        raise InvalidConfig(f"share.priority.header lets some go first, {fairness} lets nobody")
+        raise InvalidConfig(f"share.priority.header and {fairness} both say who is next: set one")
     if settings.fairness == "header" and not settings.fairness_header:
         raise InvalidConfig(f"{fairness} needs share.fairness.header: the name of the header")
 

@@ -59,16 +59,19 @@ static int64_t delta_at(const uint8_t *record, const uint8_t *end)
     return number(&reader, 5);
 }
 
-/* Step over a record that was walked, up to the number of its headers. */
-static void to_headers(Reader *reader)
+/* What last_header finds in the record at `record`, which was walked. */
+static const uint8_t *header_in(
+    const uint8_t *record, const uint8_t *end, const uint8_t *name, int64_t name_length,
+    int64_t *length)
 {
-    int64_t length;
-    number(reader, 5);
-    reader->at++;
-    number(reader, 10);
-    number(reader, 5);
-    field_at(reader, &length); /* the key */
-    field_at(reader, &length); /* the value */
+    Reader reader = {record, end, GOOD};
+    number(&reader, 5);
+    reader.at++;
+    number(&reader, 10);
+    number(&reader, 5);
+    field_at(&reader, length); /* the key */
+    field_at(&reader, length); /* the value */
+    return last_header(&reader, name, name_length, length);
 }
 
 /* The number of bytes before the first byte `separator`; `length` if it is not there, or is -1. */
@@ -130,9 +133,8 @@ EXPORT int64_t sharegroup_header_tenants(
     if (verdict)
         return verdict;
     for (int64_t i = 0; i < count; i++) {
-        Reader reader = {data + starts[i], data + end, GOOD};
-        to_headers(&reader);
-        const uint8_t *const value = last_header(&reader, name, name_length, &length);
+        const uint8_t *const value =
+            header_in(data + starts[i], data + end, name, name_length, &length);
         const int64_t bytes = value && length > 0 ? length : 0;
         hashes[i] = hash_of_key(value, until(value, bytes, separator));
     }
@@ -156,9 +158,8 @@ EXPORT int64_t sharegroup_priorities(
     if (verdict)
         return verdict;
     for (int64_t i = 0; i < count; i++) {
-        Reader reader = {data + starts[i], data + end, GOOD};
-        to_headers(&reader);
-        const uint8_t *const value = last_header(&reader, name, name_length, &length);
+        const uint8_t *const value =
+            header_in(data + starts[i], data + end, name, name_length, &length);
         const int64_t said = value ? decimal(value, length) : PRIORITY_NONE;
         *unreadable += said < 0;
         priorities[i] = said < 0 ? PRIORITY_NONE : said > PRIORITY_MAX ? PRIORITY_MAX : said;
