@@ -114,6 +114,41 @@ def test_batches_of_producers_are_read_as_by_aiokafka(
         assert found == (expected, Verdict.GOOD)
 
 
+def as_written(headers: list[tuple[str, bytes | None]]) -> bytes:
+    return zigzag(len(headers)) + b"".join(sized(n.encode()) + sized(v) for n, v in headers)
+
+
+_NAMES_OF_HEADERS = st.sampled_from(["", "a", "b", "ab", "ä", "\N{SNOWMAN}"])
+
+
+@given(
+    st.lists(
+        st.lists(st.tuples(_NAMES_OF_HEADERS, st.none() | st.binary(max_size=2)), max_size=20),
+        min_size=2,
+        max_size=8,
+    )
+)
+def test_names_of_headers_that_come_again_are_read_as_they_are(
+    headers: list[list[tuple[str, bytes | None]]],
+) -> None:
+    """The compiled codec makes a name once if the last record has it in the same place."""
+    body = b"".join(record(i, headers=as_written(own)) for i, own in enumerate(headers))
+    for codec in CODECS.values():
+        found, verdict = read(codec, body, len(headers))
+        assert ([one[4] for one in found], verdict) == (headers, "GOOD")
+
+
+@needs_library
+def test_the_garbage_collector_need_not_look_at_headers() -> None:
+    """A letter has eleven of them: looking at each took a tenth of a redrive."""
+    body = b"".join(record(i, headers=as_written([("a", b"1"), ("b", None)])) for i in range(3))
+    assert COMPILED is not None
+    found, _ = read(COMPILED, body, 3)
+    pairs = [pair for one in found for pair in one[4]]
+    assert not any(map(gc.is_tracked, pairs))
+    assert len({id(name) for name, _ in pairs}) == 2
+
+
 @given(
     damaged() | st.tuples(st.binary(max_size=60), st.integers(-3, 9)),
     INT64,

@@ -20,9 +20,9 @@ FUNCTIONS: Final = (
     "Py_IncRef", "Py_DecRef", "PyErr_Occurred", "PyErr_SetString", "PyErr_NoMemory",
     "PyLong_FromLongLong", "PyLong_AsLongLong", "PyBytes_FromStringAndSize",
     "PyBytes_AsStringAndSize", "PyUnicode_DecodeUTF8", "PyUnicode_AsUTF8AndSize", "PyTuple_New",
-    "PyTuple_SetItem", "PyTuple_GetItem", "PyList_New", "PyList_Size", "PyList_SetItem",
-    "PyList_GetItem", "PyList_SetSlice", "PyObject_GetBuffer", "PyBuffer_Release", "PyCapsule_New",
-    "PyCapsule_GetPointer", "PyCFunction_NewEx",
+    "PyTuple_SetItem", "PyTuple_GetItem", "PyObject_GC_UnTrack", "PyList_New", "PyList_Size",
+    "PyList_SetItem", "PyList_GetItem", "PyList_SetSlice", "PyObject_GetBuffer",
+    "PyBuffer_Release", "PyCapsule_New", "PyCapsule_GetPointer", "PyCFunction_NewEx",
 )  # fmt: skip
 """With ``OBJECTS`` before them, what the struct ``python`` in ``record_codec.c`` holds, in its
 order."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from sharegroup.records.walk_result import TIMELESS, Verdict, Walked
 
-VERSION: Final = 9
+VERSION: Final = 10
 """Version of the walk; ``walk.c`` has the same."""
 
 INT: Final = 5

@@ -51,6 +51,7 @@ static struct {
     Object *(*PyTuple_New)(intptr_t length);
     int (*PyTuple_SetItem)(Object *, intptr_t at, Object *item); /* takes the item over */
     Object *(*PyTuple_GetItem)(Object *, intptr_t at);           /* the item stays the tuple's */
+    void (*PyObject_GC_UnTrack)(Object *);
     Object *(*PyList_New)(intptr_t length);
     intptr_t (*PyList_Size)(Object *);
     int (*PyList_SetItem)(Object *, intptr_t at, Object *item); /* takes the item over */
@@ -105,8 +106,32 @@ static inline Object *bytes_before(const uint8_t *end, int64_t length)
     return python.PyBytes_FromStringAndSize((const char *)end - length, (intptr_t)length);
 }
 
+/* The name of a header of the last record that had one in this place. The record owns the object.
+ * Records of one topic mostly have the same names: one object each is smaller and sooner made, and
+ * Python hashes it once. */
+typedef struct {
+    const char *bytes;
+    int64_t length;
+    Object *object;
+} Name;
+
+enum { NAMES = 16 };
+
+/* The name of a header. `known` may be NULL. NULL: Python's error is set. */
+static Object *name_of(const char *bytes, int64_t length, Name *known)
+{
+    if (known && known->object && known->length == length
+        && !memcmp(known->bytes, bytes, (size_t)length))
+        return same(known->object);
+    /* As in Java, bytes that are not UTF-8 become replacement characters. */
+    Object *const made = python.PyUnicode_DecodeUTF8(bytes, (intptr_t)length, "replace");
+    if (known)
+        *known = (Name){bytes, length, made};
+    return made;
+}
+
 /* One header, as (name, value). NULL: the reader has a verdict, or Python's error is set. */
-static Object *header(Reader *reader)
+static Object *header(Reader *reader, Name *known)
 {
     const int64_t name_length = field(reader, 0);
     if (reader->verdict)
@@ -115,16 +140,18 @@ static Object *header(Reader *reader)
     const int64_t length = field(reader, -1);
     if (reader->verdict)
         return NULL;
-    /* As in Java, bytes that are not UTF-8 become replacement characters. */
     Object *const items[2] = {
-        python.PyUnicode_DecodeUTF8(name, (intptr_t)name_length, "replace"),
+        name_of(name, name_length, known),
         bytes_before(reader->at, length),
     };
-    return tuple(2, items);
+    Object *const made = tuple(2, items);
+    if (made) /* text and bytes make no circle: the garbage collector need not look at them */
+        python.PyObject_GC_UnTrack(made);
+    return made;
 }
 
 /* All headers of a record, as a list. NULL: as header. */
-static Object *headers(Reader *reader)
+static Object *headers(Reader *reader, Name *known)
 {
     const int64_t count = number(reader, 5);
     if (reader->verdict)
@@ -136,7 +163,7 @@ static Object *headers(Reader *reader)
     }
     Object *const made = python.PyList_New((intptr_t)count);
     for (int64_t i = 0; made && i < count; i++) {
-        Object *const one = header(reader);
+        Object *const one = header(reader, i < NAMES ? known + i : NULL);
         if (!one || python.PyList_SetItem(made, (intptr_t)i, one)) {
             python.Py_DecRef(made);
             return NULL;
@@ -149,9 +176,9 @@ static Object *headers(Reader *reader)
 enum { FROM, TO, COUNT, LAST_DELTA, BASE_OFFSET, TIMESTAMP, APPEND_TIME, NUMBERS };
 
 /* The next record, as (offset, timestamp, key, value, headers). `before` is the last offset delta.
- * NULL: as header. */
+ * NULL: as header, and `known` must not be used again. */
 static Object *record(
-    Reader *reader, const uint8_t *body_end, const int64_t *given, int64_t *before)
+    Reader *reader, const uint8_t *body_end, const int64_t *given, int64_t *before, Name *known)
 {
     if (reader->at == body_end) {
         reader->verdict = FEWER;
@@ -186,7 +213,7 @@ static Object *record(
     if (reader->verdict)
         return NULL;
     const uint8_t *const value_end = reader->at;
-    Object *const all_headers = headers(reader);
+    Object *const all_headers = headers(reader, known);
     if (!all_headers)
         return NULL;
     if (reader->at != reader->end) {
@@ -216,11 +243,12 @@ static Object *records(const uint8_t *data, const int64_t *given)
     const int64_t count = given[COUNT] < 0 ? 0 : given[COUNT];
     const int64_t room = count < most ? count : most;
     int64_t made = 0, before = -1;
+    Name known[NAMES] = {{NULL, 0, NULL}};
     Object *const list = python.PyList_New((intptr_t)room);
     if (!list)
         return NULL;
     for (; made < count; made++) {
-        Object *const one = record(&reader, body_end, given, &before);
+        Object *const one = record(&reader, body_end, given, &before, known);
         if (reader.verdict)
             break;
         if (!one || python.PyList_SetItem(list, (intptr_t)made, one)) {

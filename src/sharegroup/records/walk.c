@@ -7,7 +7,7 @@
  */
 #include "reader.h"
 
-enum { VERSION = 9 };
+enum { VERSION = 10 };
 
 /* What sharegroup_walk writes into facts. */
 enum { WALKED, POSITION, EARLIEST, LATEST, KEYLESS };

@@ -211,6 +211,8 @@ class LetterReader:
 def redriven_headers(headers: Headers) -> Headers:
     """The headers of a record that is redriven: its own, and the count. It does not expire again,
     and waits for no time: whoever redrives it wants it handled."""
+    if not headers:
+        return [(REDRIVEN, b"1")]
     times = 0
     kept = [header for header in headers if header[0] not in (REDRIVEN, EXPIRES_AT, DELIVER_AT)]
     if len(kept) < len(headers):

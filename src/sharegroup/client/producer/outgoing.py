@@ -76,8 +76,10 @@ def outgoing_record(
         pairs.append((MESSAGE_ID, _checked_id(message_id)))
     if expires_at is not None or deliver_at is not None:
         pairs += _times(expires_at, deliver_at)
-    if pairs:
-        size += sum(len(n.encode()) + len(v or b"") + _HEADER_OVERHEAD_BYTES for n, v in pairs)
+    for name, data in pairs:
+        size += _HEADER_OVERHEAD_BYTES + (len(name) if name.isascii() else len(name.encode()))
+        if data is not None:
+            size += len(data)
     return OutgoingRecord(topic, key, value, pairs, partition, timestamp_ms, size)
 
 
