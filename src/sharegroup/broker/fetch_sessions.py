@@ -21,11 +21,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from sharegroup.model.errors import (
-    FetchSessionIdNotFound,
-    FetchSessionTopicIdError,
-    InvalidFetchSessionEpoch,
-)
+from sharegroup.model import errors
 from sharegroup.model.limits import FETCH_SESSION_PARTITIONS_MAX
 from sharegroup.wire.messages.fetch import (
     FetchPartition,
@@ -170,18 +166,18 @@ class FetchSessions:
             return Fetching(wanted, None, begins=epoch == INITIAL_EPOCH)
         session = self._sessions.get(request.session_id)
         if session is None:
-            raise FetchSessionIdNotFound
+            raise errors.FetchSessionIdNotFound
         if session.epoch != epoch:
-            raise InvalidFetchSessionEpoch
+            raise errors.InvalidFetchSessionEpoch
         if session.topic_ids != (version >= TOPIC_IDS_SINCE):
-            raise FetchSessionTopicIdError
+            raise errors.FetchSessionTopicIdError
         before = len(session.partitions)
         session.update(request.topics, request.forgotten_topics_data)
         self._partitions += len(session.partitions) - before
         if not session.partitions or self._partitions > FETCH_SESSION_PARTITIONS_MAX:
             self._remove(session.session_id)
             if session.partitions:
-                raise FetchSessionIdNotFound
+                raise errors.FetchSessionIdNotFound
             return Fetching([], None, begins=False)
         session.epoch = next_epoch(epoch)
         session.used_ms = now_ms
@@ -205,7 +201,7 @@ class FetchSessions:
         everything = list(range(len(found)))
         if session is not None:
             if session.epoch != next_epoch(request.session_epoch):
-                raise InvalidFetchSessionEpoch
+                raise errors.InvalidFetchSessionEpoch
             return Told(session.news(fetching.wanted, found), session.session_id)
         if not fetching.begins or not found:
             return Told(everything, NO_SESSION)

@@ -11,14 +11,7 @@ from sharegroup.broker.internal_topics import CLUSTER_METADATA, HIDDEN_TOPICS, I
 from sharegroup.broker.waiters import FetchWaiters
 from sharegroup.groups.topics import KnownTopic, TopicsImage
 from sharegroup.keyed_locks import KeyedLocks
-from sharegroup.model.errors import (
-    InvalidPartitions,
-    InvalidRequest,
-    InvalidTopic,
-    TopicAlreadyExists,
-    UnknownTopicId,
-    UnknownTopicOrPartition,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.limits import TOPIC_PARTITIONS_MAX
 from sharegroup.model.log import PartitionLog, ReadableLog, TrustedLog
@@ -123,7 +116,7 @@ class Topics:
             KafkaStorageError: the log could not be opened.
         """
         if name in HIDDEN_TOPICS:
-            raise UnknownTopicOrPartition
+            raise errors.UnknownTopicOrPartition
         return self._store.log(name, partition)
 
     def logs(self, name: str) -> list[PartitionLog]:
@@ -144,7 +137,7 @@ class Topics:
         """
         name = self._names.get(key.topic_id)
         if name is None:
-            raise UnknownTopicId
+            raise errors.UnknownTopicId
         return self._store.log(name, key.partition)
 
     @staticmethod
@@ -179,21 +172,23 @@ class Topics:
         """
         check_topic_name(name)
         if name == CLUSTER_METADATA:
-            raise InvalidRequest(f"Creation of internal topic {name} is prohibited.")
+            raise errors.InvalidRequest(f"Creation of internal topic {name} is prohibited.")
         if name in HIDDEN_TOPICS:
-            raise InvalidTopic(f"{name} is internal; the broker makes it when it needs it")
+            raise errors.InvalidTopic(f"{name} is internal; the broker makes it when it needs it")
         own = self.internal_partitions.get(name)
         count = (own or self._partitions_default()) if partitions == -1 else partitions
         if own not in (None, count):
-            raise InvalidPartitions(f"{name} is internal and has {own} partition(s) by a setting.")
+            raise errors.InvalidPartitions(
+                f"{name} is internal and has {own} partition(s) by a setting."
+            )
         if not 1 <= count <= TOPIC_PARTITIONS_MAX:
-            raise InvalidPartitions(
+            raise errors.InvalidPartitions(
                 f"Number of partitions was set to an invalid value: {count}; "
                 f"1 to {TOPIC_PARTITIONS_MAX} is possible."
             )
         async with self._changing.holding(_folded(name)):
             if name in self._store.topics:
-                raise TopicAlreadyExists(f"Topic '{name}' already exists.")
+                raise errors.TopicAlreadyExists(f"Topic '{name}' already exists.")
             self._check_collision(name)
             self._check_more(count)
             if validate_only:
@@ -210,16 +205,16 @@ class Topics:
     async def auto_create(self, name: str) -> Topic:
         """Create a topic that a client has asked for."""
         if name in HIDDEN_TOPICS:
-            raise UnknownTopicOrPartition
+            raise errors.UnknownTopicOrPartition
         found = self.find(name)
         if found is not None:
             return found
         try:
             return await self.create(name, -1, {})
-        except TopicAlreadyExists:
+        except errors.TopicAlreadyExists:
             made = self.find(name)
             if made is None:
-                raise UnknownTopicOrPartition from None
+                raise errors.UnknownTopicOrPartition from None
             return made
 
     async def grow(self, name: str, partitions: int, *, validate_only: bool = False) -> None:
@@ -231,9 +226,9 @@ class Topics:
         async with self._changing.holding(_folded(name)):
             topic = self.find(name)
             if topic is None:
-                raise UnknownTopicOrPartition
+                raise errors.UnknownTopicOrPartition
             if partitions > TOPIC_PARTITIONS_MAX or partitions <= topic.partition_count:
-                raise InvalidPartitions(
+                raise errors.InvalidPartitions(
                     f"The topic {name} currently has {topic.partition_count} partition(s); "
                     f"{partitions} would not be an increase, or is over {TOPIC_PARTITIONS_MAX}."
                 )
@@ -250,14 +245,14 @@ class Topics:
         async with self._changing.holding(_folded(topic.name)):
             now = self.find(topic.name)
             if now is None or now.topic_id != topic.topic_id:  # made anew while we waited
-                raise UnknownTopicOrPartition
+                raise errors.UnknownTopicOrPartition
             await self._store.delete_topic(topic.name)
 
     def _check_collision(self, name: str) -> None:
         """Kafka's rule: names that differ only in '.' and '_' collide in metric names."""
         for other in self._store.facts.topics:
             if _folded(other) == _folded(name):
-                raise InvalidTopic(f"Topic '{name}' collides with existing topic: {other}")
+                raise errors.InvalidTopic(f"Topic '{name}' collides with existing topic: {other}")
 
     def _refresh(self, name: str) -> None:
         """After a change of one topic, update names by id, the image for groups and the callbacks

@@ -21,13 +21,7 @@ from enum import IntEnum
 import typer
 
 from sharegroup.client.errors import BootstrapError
-from sharegroup.model.errors import (
-    ConfigError,
-    KafkaError,
-    NetworkException,
-    RequestTimedOut,
-    SharegroupError,
-)
+from sharegroup.model import errors
 from sharegroup.model.printable import printable
 
 
@@ -43,7 +37,7 @@ class ExitCode(IntEnum):
     TERMINATED = 143
 
 
-class UsageError(SharegroupError):
+class UsageError(errors.SharegroupError):
     """The user's options or input are invalid; the message says why."""
 
 
@@ -54,7 +48,7 @@ def run(command: Coroutine[None, None, int | None]) -> None:
         sys.stdout.flush()
     except (KeyboardInterrupt, asyncio.CancelledError):  # CancelledError: a second Ctrl-C
         raise typer.Exit(ExitCode.INTERRUPTED) from None
-    except SharegroupError as error:
+    except errors.SharegroupError as error:
         complain(error)
         raise typer.Exit(exit_code(error)) from None
     except BrokenPipeError:
@@ -66,22 +60,22 @@ def run(command: Coroutine[None, None, int | None]) -> None:
     raise typer.Exit(status or ExitCode.DONE)
 
 
-def complain(error: SharegroupError | str) -> None:
+def complain(error: errors.SharegroupError | str) -> None:
     """Print an error on stderr."""
     print(f"sharegroup: {printable(explain(error))}", file=sys.stderr)
 
 
-def explain(error: SharegroupError | str) -> str:
+def explain(error: errors.SharegroupError | str) -> str:
     """An error as one sentence; a protocol error begins with Kafka's name for it."""
-    if isinstance(error, KafkaError):
+    if isinstance(error, errors.KafkaError):
         return f"{error.name}: {error.message}"
     return str(error)
 
 
-def exit_code(error: SharegroupError) -> ExitCode:
+def exit_code(error: errors.SharegroupError) -> ExitCode:
     """The exit status for ``error``."""
-    if isinstance(error, BootstrapError | NetworkException | RequestTimedOut):
+    if isinstance(error, BootstrapError | errors.NetworkException | errors.RequestTimedOut):
         return ExitCode.UNREACHABLE
-    if isinstance(error, ConfigError | UsageError):
+    if isinstance(error, errors.ConfigError | UsageError):
         return ExitCode.USAGE
     return ExitCode.REFUSED

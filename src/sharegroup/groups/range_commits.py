@@ -29,11 +29,7 @@ from typing import NamedTuple, TypeAlias
 from sharegroup.cooperative.committed import CommittedRanges as Ranges
 from sharegroup.cooperative.intervals import Interval, Intervals, minus
 from sharegroup.groups.offsets import NONE, Commit, CommittedOffset, CommittedOffsets, OffsetRecord
-from sharegroup.model.errors import (
-    IndividualCommitTooOld,
-    KafkaError,
-    MaxIndividualCommitReached,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
 
 Where: TypeAlias = tuple[str, str, int]
@@ -70,7 +66,7 @@ class RangesCommitted(NamedTuple):
 
     stable: int
     """The stable offset afterwards; -1: there is no stable offset."""
-    error: KafkaError | None
+    error: errors.KafkaError | None
     """None, INDIVIDUAL_COMMIT_TOO_OLD or MAX_INDIVIDUAL_COMMIT_REACHED."""
 
 
@@ -145,7 +141,7 @@ class IndividualCommits:
             error = None
             try:
                 records += self._commit(where, one, ranges_max)
-            except (IndividualCommitTooOld, MaxIndividualCommitReached) as refused:
+            except (errors.IndividualCommitTooOld, errors.MaxIndividualCommitReached) as refused:
                 error = refused
             committed = self._offsets.get(*where)
             answers.append(RangesCommitted(NONE if committed is None else committed.offset, error))
@@ -256,12 +252,12 @@ class IndividualCommits:
             own = Ranges(max(one.commit.committed.offset, 0))
         elif one.ranges and one.ranges[-1][1] < committed.offset:
             self.duplicates += sum(last - first + 1 for first, last in one.ranges)
-            raise IndividualCommitTooOld
+            raise errors.IndividualCommitTooOld
         elif own is None:
             own = Ranges(committed.offset)
         room = ranges_max - self._counts.get(group_id, 0)
         if len(one.ranges) > room and own.growth(one.ranges) > room:
-            raise MaxIndividualCommitReached(f"the group has {ranges_max} ranges of offsets")
+            raise errors.MaxIndividualCommitReached(f"the group has {ranges_max} ranges of offsets")
         done = own.commit(one.ranges)
         self.duplicates += done.duplicates
         self._put(where, own)

@@ -13,12 +13,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Final
 
-from sharegroup.model.errors import (
-    InvalidRequest,
-    InvalidShareSessionEpoch,
-    ShareSessionLimitReached,
-    ShareSessionNotFound,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicIdPartition
 
 INITIAL_EPOCH: Final = 0
@@ -150,10 +145,12 @@ class ShareSessions:
             ShareSessionLimitReached: there are ``limit`` sessions already.
         """
         if has_acknowledgements:
-            raise InvalidRequest("The request that opens a share session cannot acknowledge.")
+            raise errors.InvalidRequest(
+                "The request that opens a share session cannot acknowledge."
+            )
         key = (group_id, member_id)
         if key not in self._sessions and len(self._sessions) >= self.limit:
-            raise ShareSessionLimitReached
+            raise errors.ShareSessionLimitReached
         self._remove(key)
         session = BrokerShareSession(group_id, member_id, partitions, connection)
         self._sessions[key] = session
@@ -177,10 +174,10 @@ class ShareSessions:
                 there is a session or not: a ShareAcknowledge cannot open one.
         """
         if epoch == INITIAL_EPOCH:
-            raise InvalidShareSessionEpoch
+            raise errors.InvalidShareSessionEpoch
         session = self._existing(group_id, member_id)
         if epoch != next_epoch(session.epoch):
-            raise InvalidShareSessionEpoch
+            raise errors.InvalidShareSessionEpoch
         session.epoch = epoch
         session._change(add, forget)
         return session
@@ -215,7 +212,7 @@ class ShareSessions:
     def _existing(self, group_id: str, member_id: str) -> BrokerShareSession:
         session = self._sessions.get((group_id, member_id))
         if session is None:
-            raise ShareSessionNotFound
+            raise errors.ShareSessionNotFound
         return session
 
     def _remove(self, key: tuple[str, str]) -> None:

@@ -14,12 +14,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from sharegroup.keyed_locks import KeyedLocks
-from sharegroup.model.errors import (
-    InvalidPartitions,
-    NotLeaderOrFollower,
-    TopicAlreadyExists,
-    UnknownTopicOrPartition,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.store import Configs, TopicFacts
 from sharegroup.storage.catalog import Catalog
@@ -67,15 +62,15 @@ class TopicChanges:
         try:
             return self.topics[name]
         except KeyError:
-            raise UnknownTopicOrPartition from None
+            raise errors.UnknownTopicOrPartition from None
 
     async def create(self, name: str, topic_id: UUID, partitions: int, configs: Configs) -> None:
         """Make a topic, durably."""
         async with self._changing.holding(name):
             if name in self.topics:
-                raise TopicAlreadyExists(f"Topic '{name}' already exists.")
+                raise errors.TopicAlreadyExists(f"Topic '{name}' already exists.")
             if partitions < 1:
-                raise InvalidPartitions
+                raise errors.InvalidPartitions
             await self._grow(
                 name, TopicFacts(topic_id=topic_id, partitions=partitions, configs=dict(configs)), 0
             )
@@ -85,7 +80,7 @@ class TopicChanges:
         async with self._changing.holding(name):
             old = self.find(name)
             if partitions <= old.partitions:
-                raise InvalidPartitions(
+                raise errors.InvalidPartitions(
                     f"The topic {name} currently has {old.partitions} partition(s); "
                     f"{partitions} would not be an increase."
                 )
@@ -105,7 +100,7 @@ class TopicChanges:
             for key in keys:
                 self._partitions.offline.pop(key, None)
             for log in gone:
-                log.fail(UnknownTopicOrPartition())
+                log.fail(errors.UnknownTopicOrPartition())
             await self._partitions.flusher.running_over()
             for log in gone:
                 log.close()
@@ -129,7 +124,7 @@ class TopicChanges:
 
     def _check_open(self) -> None:
         if self._closing:
-            raise NotLeaderOrFollower("the broker is shutting down")
+            raise errors.NotLeaderOrFollower("the broker is shutting down")
 
     def _show(self, changed: str) -> None:
         """Publish the catalog's topics. A topic with an unfinished change is shown as it was before

@@ -9,13 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sharegroup.model.errors import (
-    InvalidRecord,
-    InvalidTimestamp,
-    MessageTooLarge,
-    RecordListTooLarge,
-    UnsupportedCompressionType,
-)
+from sharegroup.model import errors
 from sharegroup.model.log_settings import LogSettings, TimestampType
 from sharegroup.records.check import walk_records
 from sharegroup.records.walk_result import TIMELESS, Walked
@@ -47,9 +41,9 @@ def check_batches(batches: bytes, settings: LogSettings, now_ms: int) -> list[Ba
     """
     headers = parse_headers(batches)
     if not headers:
-        raise InvalidRecord("the record set holds no batch")
+        raise errors.InvalidRecord("the record set holds no batch")
     if len(batches) > settings.segment_bytes:
-        raise RecordListTooLarge(
+        raise errors.RecordListTooLarge(
             f"Message batch size is {len(batches)} bytes in append to partition, "
             f"which exceeds the maximum configured segment size of {settings.segment_bytes}."
         )
@@ -60,7 +54,9 @@ def check_batches(batches: bytes, settings: LogSettings, now_ms: int) -> list[Ba
     start = 0
     for at, header in enumerate(headers):
         if header.producer_id >= 0:
-            raise InvalidRecord("an idempotent producer sends one batch per partition and request")
+            raise errors.InvalidRecord(
+                "an idempotent producer sends one batch per partition and request"
+            )
         batch = view[start : start + header.length]
         checked.append(_checked(header, batch, settings, now_ms, _walk(batches, at)))
         start += header.length
@@ -81,7 +77,7 @@ def _checked(
         walked = walk_records(header, batch)
     if walked.keyless and settings.compacted:
         why = "Compacted topic cannot accept message without key"
-        error = InvalidRecord(f"{why}: {walked.keyless} records have none")
+        error = errors.InvalidRecord(f"{why}: {walked.keyless} records have none")
         raise naming(error, header, batch, lambda record: None if record.has_key else why)
     if settings.timestamp_type is TimestampType.LOG_APPEND_TIME:
         return header
@@ -94,36 +90,36 @@ def _checked(
 
 def _check_header(header: BatchHeader, settings: LogSettings) -> None:
     if header.length > settings.max_message_bytes:
-        raise MessageTooLarge(
+        raise errors.MessageTooLarge(
             f"The record batch size is {header.length} bytes, "
             f"which exceeds the maximum configured value of {settings.max_message_bytes}."
         )
     if header.base_offset != 0:
-        raise InvalidRecord(
+        raise errors.InvalidRecord(
             f"The baseOffset of the record batch in the append should be 0, "
             f"but it is {header.base_offset}"
         )
     if header.record_count <= 0 or header.record_count != header.last_offset_delta + 1:
-        raise InvalidRecord(
+        raise errors.InvalidRecord(
             f"Inconsistent batch: last offset delta {header.last_offset_delta}, "
             f"but {header.record_count} records"
         )
     attributes = header.attributes
     if attributes & COMPRESSION_MASK > COMPRESSION_TYPE_MAX:
-        raise UnsupportedCompressionType(
+        raise errors.UnsupportedCompressionType(
             f"there is no compression type {attributes & COMPRESSION_MASK}"
         )
     if attributes & CONTROL:
-        raise InvalidRecord("Clients are not allowed to write control records")
+        raise errors.InvalidRecord("Clients are not allowed to write control records")
     if attributes & TRANSACTIONAL and header.producer_id < 0:
-        raise InvalidRecord("a transactional batch needs a producer id")
+        raise errors.InvalidRecord("a transactional batch needs a producer id")
     if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
-        raise InvalidRecord(
+        raise errors.InvalidRecord(
             f"Invalid sequence number {header.base_sequence} or epoch {header.producer_epoch} "
             f"in record batch with producerId {header.producer_id}"
         )
     if attributes & LOG_APPEND_TIME:
-        raise InvalidTimestamp("Producer should not set timestamp type to LogAppendTime")
+        raise errors.InvalidTimestamp("Producer should not set timestamp type to LogAppendTime")
 
 
 def _check_times(
@@ -143,4 +139,4 @@ def _check_times(
     for timestamp in (walked.earliest_ms, walked.latest_ms):
         why = fault(RefusedRecord(0, timestamp, has_key=True))
         if why is not None:
-            raise naming(InvalidTimestamp(why), header, batch, fault)
+            raise naming(errors.InvalidTimestamp(why), header, batch, fault)

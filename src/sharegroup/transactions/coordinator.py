@@ -29,14 +29,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from sharegroup.model.errors import (
-    ConcurrentTransactions,
-    InvalidProducerIdMapping,
-    InvalidTransactionTimeout,
-    InvalidTxnState,
-    ProducerFenced,
-    TransactionAbortable,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
 from sharegroup.transactions.deadlines import Deadlines
 from sharegroup.transactions.transaction import (
@@ -120,7 +113,7 @@ class TransactionCoordinator:
             KafkaStorageError: a new producer id could not be made durable.
         """
         if not 0 < timeout_ms <= self._timeout_max_ms():
-            raise InvalidTransactionTimeout
+            raise errors.InvalidTransactionTimeout
         old = self._transactions.get(transactional_id)
         if old is None:
             made = Transaction(
@@ -132,7 +125,7 @@ class TransactionCoordinator:
             )
             return IdAndEpoch(made.producer_id, 0), self._put(made)
         if old.prepared:
-            raise ConcurrentTransactions
+            raise errors.ConcurrentTransactions
         if expected is not None:
             _check_expected_id(old, expected)
         if old.state is TransactionStage.ONGOING:
@@ -171,7 +164,7 @@ class TransactionCoordinator:
         """
         transaction = self._transactions.get(transactional_id)
         if transaction is not None and transaction.prepared:
-            raise ConcurrentTransactions
+            raise errors.ConcurrentTransactions
         transaction = self._of(transactional_id, producer)
         if transaction.state is TransactionStage.ONGOING and partitions <= transaction.partitions:
             return None, ()
@@ -189,9 +182,9 @@ class TransactionCoordinator:
         """
         transaction = self._of(transactional_id, producer)
         if transaction.prepared:
-            raise ConcurrentTransactions
+            raise errors.ConcurrentTransactions
         if partition not in transaction.partitions:
-            raise TransactionAbortable(f"{partition} was not added to the transaction")
+            raise errors.TransactionAbortable(f"{partition} was not added to the transaction")
 
     def end(
         self,
@@ -215,9 +208,9 @@ class TransactionCoordinator:
         """
         transaction = self._transactions.get(transactional_id)
         if transaction is None:
-            raise InvalidProducerIdMapping
+            raise errors.InvalidProducerIdMapping
         if transaction.prepared:
-            raise ConcurrentTransactions
+            raise errors.ConcurrentTransactions
         retry = version >= EPOCH_PER_TRANSACTION and _is_retry(transaction, producer)
         if not retry:
             self._of(transactional_id, producer)
@@ -227,7 +220,7 @@ class TransactionCoordinator:
         if retry:
             return _answer_again(transaction, commit=commit), ()
         if state is not TransactionStage.ONGOING and commit:
-            raise InvalidTxnState
+            raise errors.InvalidTxnState
         next_id = NO_PRODUCER_ID
         if version >= EPOCH_PER_TRANSACTION and transaction.exhausted:
             next_id = self._new_producer_id()
@@ -337,9 +330,9 @@ class TransactionCoordinator:
         """The transaction of an id that ``producer`` owns."""
         transaction = self._transactions.get(transactional_id)
         if transaction is None or transaction.producer_id != producer.producer_id:
-            raise InvalidProducerIdMapping
+            raise errors.InvalidProducerIdMapping
         if transaction.epoch != producer.epoch:
-            raise ProducerFenced
+            raise errors.ProducerFenced
         return transaction
 
 
@@ -381,7 +374,7 @@ def _check_expected_id(old: Transaction, expected: IdAndEpoch) -> None:
     if expected.producer_id == old.producer_id:
         return
     if expected.producer_id != old.previous_producer_id or not epochs_used_up(expected.epoch):
-        raise ProducerFenced
+        raise errors.ProducerFenced
 
 
 def _check_expected_epoch(old: Transaction, expected: IdAndEpoch) -> None:
@@ -391,7 +384,7 @@ def _check_expected_epoch(old: Transaction, expected: IdAndEpoch) -> None:
     if expected.producer_id == old.producer_id:
         epochs.add(old.epoch)
     if expected.epoch not in epochs:
-        raise ProducerFenced
+        raise errors.ProducerFenced
 
 
 def _is_retry(transaction: Transaction, producer: IdAndEpoch) -> bool:
@@ -414,7 +407,7 @@ def _answer_again(transaction: Transaction, *, commit: bool) -> IdAndEpoch:
     """The answer to a retry of EndTxn."""
     newer = transaction.client_version >= EPOCH_PER_TRANSACTION
     if transaction.overdue and newer and commit:
-        raise TransactionAbortable("the transaction has timed out, and was aborted")
+        raise errors.TransactionAbortable("the transaction has timed out, and was aborted")
     if transaction.state is TransactionStage.EMPTY or transaction.commits is not commit:
-        raise InvalidTxnState
+        raise errors.InvalidTxnState
     return transaction.successor

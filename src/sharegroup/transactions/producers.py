@@ -20,12 +20,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from sharegroup.model.errors import (
-    InvalidProducerEpoch,
-    InvalidTxnState,
-    OutOfOrderSequenceNumber,
-    TransactionCoordinatorFenced,
-)
+from sharegroup.model import errors
 from sharegroup.model.log import ActiveProducer
 from sharegroup.transactions.ongoing import EndedTransaction, OngoingTransactions
 
@@ -111,7 +106,7 @@ class ProducerTable:
             InvalidProducerEpoch: a later epoch has been here.
         """
         if epoch < (newest := self.epoch_of(producer_id)):
-            raise InvalidProducerEpoch(
+            raise errors.InvalidProducerEpoch(
                 f"Epoch of producer {producer_id} is {epoch}, "
                 f"which is smaller than the last seen epoch {newest}"
             )
@@ -136,7 +131,9 @@ class ProducerTable:
         """
         duplicate = self._check_sequence(producer_id, epoch, base_sequence, last_offset_delta)
         if duplicate is None and not transactional and producer_id in self.transactions:
-            raise InvalidTxnState(f"Expected transactional write from producer {producer_id}")
+            raise errors.InvalidTxnState(
+                f"Expected transactional write from producer {producer_id}"
+            )
         return duplicate
 
     def _check_sequence(
@@ -155,7 +152,7 @@ class ProducerTable:
                 return Duplicate(batch.first_offset, batch.last_offset)
         current = producer.batches[-1].last_sequence if producer.batches else NONE
         if base_sequence != sequence_after(current):
-            raise OutOfOrderSequenceNumber(
+            raise errors.OutOfOrderSequenceNumber(
                 f"Out of order sequence number for producer {producer_id}: {base_sequence} "
                 f"(incoming seq. number), {current} (current end sequence number)"
             )
@@ -212,12 +209,12 @@ class ProducerTable:
             return
         self.check_epoch(producer_id, epoch)
         if newer and epoch == producer.epoch:
-            raise InvalidProducerEpoch(
+            raise errors.InvalidProducerEpoch(
                 f"Epoch of producer {producer_id} in a marker is {epoch}, "
                 f"the last seen epoch is {producer.epoch}"
             )
         if coordinator_epoch < producer.coordinator_epoch:
-            raise TransactionCoordinatorFenced(
+            raise errors.TransactionCoordinatorFenced(
                 f"Invalid coordinator epoch for producer {producer_id}: {coordinator_epoch} "
                 f"(requested), {producer.coordinator_epoch} (current)"
             )
@@ -325,7 +322,7 @@ def _check_first_sequence(
     producer: _Producer, producer_id: int, epoch: int, base_sequence: int
 ) -> None:
     if base_sequence != 0:
-        raise OutOfOrderSequenceNumber(
+        raise errors.OutOfOrderSequenceNumber(
             f"Invalid sequence number for new epoch of producer {producer_id}: {epoch} "
             f"(request epoch), {base_sequence} (seq. number), "
             f"{producer.epoch} (current producer epoch)"

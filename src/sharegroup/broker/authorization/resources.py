@@ -5,14 +5,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from sharegroup.model import errors
 from sharegroup.model.acl import CLUSTER_NAME, AclOperation, AclResource
-from sharegroup.model.errors import (
-    ClusterAuthorizationFailed,
-    GroupAuthorizationFailed,
-    KafkaError,
-    TopicAuthorizationFailed,
-    TransactionalIdAuthorizationFailed,
-)
 
 ANONYMOUS: Final = "User:ANONYMOUS"
 """The principal of an unauthenticated connection."""
@@ -87,10 +81,10 @@ SUPPORTED: Final = {
 }
 """The operations that each type of resource has (Kafka class AclEntry)."""
 
-REFUSALS: Final[dict[ResourceType, type[KafkaError]]] = {
-    ResourceType.TOPIC: TopicAuthorizationFailed,
-    ResourceType.GROUP: GroupAuthorizationFailed,
-    ResourceType.CLUSTER: ClusterAuthorizationFailed,
-    ResourceType.TRANSACTIONAL_ID: TransactionalIdAuthorizationFailed,
+REFUSALS: Final[dict[ResourceType, type[errors.KafkaError]]] = {
+    ResourceType.TOPIC: errors.TopicAuthorizationFailed,
+    ResourceType.GROUP: errors.GroupAuthorizationFailed,
+    ResourceType.CLUSTER: errors.ClusterAuthorizationFailed,
+    ResourceType.TRANSACTIONAL_ID: errors.TransactionalIdAuthorizationFailed,
 }
 """The error for each type of resource that a request can ask for."""

@@ -39,14 +39,8 @@ from sharegroup.groups.classic.requests import (
     Sync,
     Synced,
 )
+from sharegroup.model import errors
 from sharegroup.model.environment import Clock
-from sharegroup.model.errors import (
-    CoordinatorNotAvailable,
-    KafkaError,
-    KafkaStorageError,
-    NotCoordinator,
-    UnknownMemberId,
-)
 from sharegroup.model.limits import MEMBER_ID_PREFIX_LENGTH_MAX
 
 logger = logging.getLogger("sharegroup.broker")
@@ -128,7 +122,7 @@ class ClassicGroupCoordinator:
         """The broker stops: refuse all requests that wait, and let no further request wait."""
         self._closed = True
         for token in list(self._waiting):
-            self._deliver([ClassicAnswer(token, Refused(NotCoordinator()))])
+            self._deliver([ClassicAnswer(token, Refused(errors.NotCoordinator()))])
 
     def new_member_id(self, prefix: str) -> str:
         """An id for a new member, which begins with its instance id or client id."""
@@ -155,7 +149,7 @@ class ClassicGroupCoordinator:
                 if self._consumer.has_members(request.group_id):
                     try:
                         joined, written = self._consumer.begin_join(runtime, request)
-                    except KafkaError as error:
+                    except errors.KafkaError as error:
                         return Refused(error)  # without the member's id, as in Kafka
                     await runtime.settle(written)
                     return joined
@@ -251,7 +245,7 @@ class ClassicGroupCoordinator:
     ) -> tuple[int, asyncio.Future[Joined | Synced | Refused]]:
         """Decide on a request that may wait; returns its token and future."""
         if self._closed:
-            raise CoordinatorNotAvailable
+            raise errors.CoordinatorNotAvailable
         self._last_token += 1
         token = self._last_token
         future: asyncio.Future[Joined | Synced | Refused]
@@ -263,7 +257,7 @@ class ClassicGroupCoordinator:
 
         try:
             _, written = runtime.begin(ClassicGroupsMachine, decided)
-        except KafkaError:
+        except errors.KafkaError:
             self._waiting.pop(token, None)
             self.refuse_orphans()
             raise
@@ -284,7 +278,7 @@ class ClassicGroupCoordinator:
         goes on even if the client disconnects, because other members wait for the write too."""
         try:
             await runtime.settle(written)
-        except KafkaError as error:
+        except errors.KafkaError as error:
             logger.warning("a change of a classic group cannot be written: %s", error)
             self.refuse_orphans()
 
@@ -303,7 +297,7 @@ class ClassicGroupCoordinator:
             try:
                 result, written = runtime.begin(ClassicGroupsMachine, decided)
                 await runtime.settle(written)
-            except KafkaStorageError:
+            except errors.KafkaStorageError:
                 self.refuse_orphans()
                 raise
         return result
@@ -321,7 +315,7 @@ class ClassicGroupCoordinator:
         """After a load: refuse the requests that wait in a machine that is no longer in use."""
         self._deliver(
             [
-                ClassicAnswer(token, Refused(NotCoordinator()))
+                ClassicAnswer(token, Refused(errors.NotCoordinator()))
                 for token, waiting in self._waiting.items()
                 if not waiting.runtime.loaded or _machine(waiting.runtime) is not waiting.machine
             ]
@@ -333,7 +327,7 @@ class ClassicGroupCoordinator:
         await runtime.load_or_refuse()
         consumer = self._consumer.groups.exists(group_id)
         if not consumer and not _machine(runtime).groups.exists(group_id):
-            raise UnknownMemberId
+            raise errors.UnknownMemberId
         return runtime
 
 

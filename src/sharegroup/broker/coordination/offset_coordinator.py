@@ -25,15 +25,8 @@ from sharegroup.groups.offsets import (
     OffsetRecord,
 )
 from sharegroup.groups.range_commits import AnyRecord
+from sharegroup.model import errors
 from sharegroup.model.environment import Clock
-from sharegroup.model.errors import (
-    GroupIdNotFound,
-    IllegalGeneration,
-    InvalidTxnState,
-    KafkaError,
-    StaleMemberEpoch,
-    UnknownMemberId,
-)
 from sharegroup.model.ids import TopicPartition
 from sharegroup.share_state.partitioning import group_partition
 
@@ -200,7 +193,7 @@ class OffsetCoordinator:
         def decide(machine: OffsetsMachine) -> tuple[None, Sequence[AnyRecord]]:
             self.check_committer(committer, commits)
             if check.ended:
-                raise InvalidTxnState("The transaction has ended.")
+                raise errors.InvalidTxnState("The transaction has ended.")
             self._runtimes.of(group_id).check_producer(producer)
             return None, machine.offsets.commit(group_id, offsets_after(machine), *producer)
 
@@ -314,7 +307,7 @@ class OffsetCoordinator:
                 topics = {where.topic for where in wanted}
                 kept = frozenset(topic for topic in topics if groups.subscribes(group_id, topic))
             elif not machine.offsets.has_group(group_id):
-                raise GroupIdNotFound(f"Group {group_id} not found.")
+                raise errors.GroupIdNotFound(f"Group {group_id} not found.")
             gone = [where for where in wanted if where.topic not in kept]
             return kept, machine.deleted(machine.offsets.delete(group_id, gone))
 
@@ -350,7 +343,7 @@ class OffsetCoordinator:
         topics that were deleted before it. ``id_of`` returns the id of the topic with a name."""
         try:
             await self._delete_everywhere(lambda offsets: offsets.delete_missing(id_of))
-        except KafkaError as error:
+        except errors.KafkaError as error:
             logger.warning("offsets in deleted topics cannot be deleted yet: %s", error)
 
     # -- the rest -----------------------------------------------------------------------------
@@ -378,7 +371,7 @@ class OffsetCoordinator:
         """
         found = self._registry.committing(group_id)
         if found is None and self._registry.type_of(group_id) not in (None, "classic"):
-            raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
+            raise errors.GroupIdNotFound(f"Group {group_id} is not a consumer group.")
         return found
 
     def check_committer(self, committer: CommitClient, commits: Sequence[Commit]) -> None:
@@ -395,26 +388,26 @@ class OffsetCoordinator:
             partitions = [(one.committed.topic_id, one.partition) for one in commits]
             try:
                 groups.check_commit(committer, partitions)
-            except StaleMemberEpoch as error:
+            except errors.StaleMemberEpoch as error:
                 if not committer.transactional or _names_unknown(committer):
                     raise
-                raise IllegalGeneration from error
+                raise errors.IllegalGeneration from error
             if not committer.transactional:
                 groups.committed(committer)
         elif committer.epoch < 0:
             return  # a commit from outside the group protocol: the group is or becomes simple
         elif self._registry.type_of(group_id) is not None:
-            raise UnknownMemberId
+            raise errors.UnknownMemberId
         elif _names_unknown(committer):
-            raise GroupIdNotFound(f"Group {group_id} not found.")
+            raise errors.GroupIdNotFound(f"Group {group_id} not found.")
         else:
-            raise IllegalGeneration
+            raise errors.IllegalGeneration
 
     def _may_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> bool:
         """Whether the group may have offsets; a group that does not exist has none."""
         try:
             groups = self._groups_of(group_id)
-        except GroupIdNotFound:
+        except errors.GroupIdNotFound:
             return False
         if groups is not None:
             groups.check_fetch(group_id, member_id, member_epoch)

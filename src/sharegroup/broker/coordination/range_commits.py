@@ -22,13 +22,7 @@ from sharegroup.broker.coordination.offsets_machine import OffsetsMachine
 from sharegroup.broker.coordination.runtime import unavailable
 from sharegroup.groups.offsets import Commit, CommitClient
 from sharegroup.groups.range_commits import AnyRecord, RangeCommit, RangesCommitted
-from sharegroup.model.errors import (
-    IndividualCommitNotAllowed,
-    IndividualCommitTooOld,
-    InvalidRequest,
-    MaxIndividualCommitReached,
-    UnstableOffsetCommit,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
 
 logger = logging.getLogger("sharegroup.broker")
@@ -101,7 +95,9 @@ class RangeCommits:
                 answers[one.commit.where] = RangesCommitted(answer.stable, error)
         self._offsets.progressed(len(commits))
         self._say_once(group_id, self.duplicates() - before)
-        if any(isinstance(each.error, MaxIndividualCommitReached) for each in answers.values()):
+        if any(
+            isinstance(each.error, errors.MaxIndividualCommitReached) for each in answers.values()
+        ):
             self.full += 1
             await self._rebalance(group_id)
         self._write_due(group_id)
@@ -136,7 +132,7 @@ class RangeCommits:
         """
         self._check_allowed()
         if not all(one.ranges for one in commits):
-            raise InvalidRequest("a transaction commits ranges of at least one offset")
+            raise errors.InvalidRequest("a transaction commits ranges of at least one offset")
         group_id = committer.group_id
 
         def offsets_after(machine: OffsetsMachine) -> list[Commit]:
@@ -145,9 +141,9 @@ class RangeCommits:
                 where, last = one.commit.where, one.ranges[-1][1]
                 known = machine.offsets.get(group_id, *where)
                 if machine.individual.blocks(group_id, *where, one.ranges):
-                    raise UnstableOffsetCommit
+                    raise errors.UnstableOffsetCommit
                 if known is not None and last < known.offset:
-                    raise IndividualCommitTooOld
+                    raise errors.IndividualCommitTooOld
                 after = one.commit.committed._replace(offset=last + 1)
                 found.append(one.commit._replace(committed=after))
             return found
@@ -159,7 +155,7 @@ class RangeCommits:
                 await self._offsets.commit_ranges_in_transaction(
                     committer, transaction, [one.commit for one in commits], offsets_after
                 )
-            except UnstableOffsetCommit:
+            except errors.UnstableOffsetCommit:
                 left_s = deadline - asyncio.get_running_loop().time()
                 if left_s <= 0:
                     raise
@@ -175,7 +171,7 @@ class RangeCommits:
 
     def _check_allowed(self) -> None:
         if not self._allowed():
-            raise IndividualCommitNotAllowed("accept.individual.commit is false")
+            raise errors.IndividualCommitNotAllowed("accept.individual.commit is false")
 
     def _say_once(self, group_id: str, duplicates: int) -> None:
         """Log, once for each group, that it commits offsets twice. This is common: each member also

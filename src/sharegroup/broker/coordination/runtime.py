@@ -37,14 +37,8 @@ from sharegroup.broker.coordination.log import (
 )
 from sharegroup.broker.coordination.machine import Machine, runs, transactional
 from sharegroup.broker.deadline_timer import DeadlineTimer
+from sharegroup.model import errors
 from sharegroup.model.environment import Clock
-from sharegroup.model.errors import (
-    CoordinatorLoadInProgress,
-    CoordinatorNotAvailable,
-    KafkaError,
-    KafkaStorageError,
-    MalformedMessage,
-)
 from sharegroup.model.histogram import Histogram
 
 logger = logging.getLogger("sharegroup.broker")
@@ -175,7 +169,7 @@ class Runtime:
             KafkaError: as ``decide``; or the log failed.
         """
         if not self._in_step:
-            raise CoordinatorLoadInProgress
+            raise errors.CoordinatorLoadInProgress
         machine = self.machine(kind)
         result, records = decide(machine)
         written = self._write(machine, records, flush=flush)
@@ -210,7 +204,7 @@ class Runtime:
         self._log.check_producer(end.producer)
         try:
             ticket = self._log.submit_end(end)
-        except KafkaError as error:
+        except errors.KafkaError as error:
             self._failed(self._loads, error)
             await self._load_again()
             raise
@@ -236,7 +230,7 @@ class Runtime:
         """
         try:
             first_offset = await written.ticket.durable()
-        except KafkaError as error:
+        except errors.KafkaError as error:
             self._failed(written.load, error)
             await self._load_again()
             raise
@@ -264,7 +258,7 @@ class Runtime:
         await self.load()
         try:
             return self.begin(kind, decide)
-        except KafkaError:
+        except errors.KafkaError:
             await self._load_again()
             raise
 
@@ -276,14 +270,14 @@ class Runtime:
         try:
             encoded = [machine.encode(record) for record in records]
             ticket = self._log.submit(encoded, producer, flush=flush)
-        except KafkaError as error:
+        except errors.KafkaError as error:
             self._failed(self._loads, error)
             raise
         if records:
             self._rewrite_when_long()
         return Written(machine, records, ticket, self._loads)
 
-    def _failed(self, load: int, error: KafkaError) -> None:
+    def _failed(self, load: int, error: errors.KafkaError) -> None:
         if self._in_step and load == self._loads:
             logger.error("%s cannot be written and is loaded again: %s", self._log.name, error)
             self._in_step = False
@@ -311,11 +305,11 @@ class Runtime:
             CoordinatorNotAvailable: the load failed.
         """
         if self._loading is not None:
-            raise CoordinatorLoadInProgress
+            raise errors.CoordinatorLoadInProgress
         try:
             await self.load()
-        except KafkaError as error:
-            raise CoordinatorNotAvailable(str(error)) from error
+        except errors.KafkaError as error:
+            raise errors.CoordinatorNotAvailable(str(error)) from error
 
     def _loading_ended(self, loading: asyncio.Future[None]) -> None:
         self._loading = None
@@ -337,7 +331,7 @@ class Runtime:
                     continue
                 try:
                     _replay(machines, entry)
-                except MalformedMessage as error:
+                except errors.MalformedMessage as error:
                     self._log.leave_out(entry.offset, error)
         for machine in machines:
             machine.replayed(self._clock.monotonic_ms())
@@ -357,7 +351,7 @@ class Runtime:
         """Load the machines again, without the changes that could not be written."""
         try:
             await self.load()
-        except KafkaError as error:
+        except errors.KafkaError as error:
             logger.error("%s cannot be read either: %s", self._log.name, error)
 
     # -- deadlines ----------------------------------------------------------------------------
@@ -387,7 +381,7 @@ class Runtime:
             if records:
                 try:
                     written = self._write(machine, records)
-                except KafkaError as error:
+                except errors.KafkaError as error:
                     logger.warning(
                         "%s: a scheduled change cannot be written: %s", self._log.name, error
                     )
@@ -398,7 +392,7 @@ class Runtime:
     async def _settle_in_background(self, written: Written) -> None:
         try:
             await self.settle(written)
-        except KafkaError as error:
+        except errors.KafkaError as error:
             logger.warning("%s: a scheduled change cannot be written: %s", self._log.name, error)
 
     # -- keeping the log short ----------------------------------------------------------------
@@ -439,7 +433,7 @@ class Runtime:
     async def _rewrite_in_background(self) -> None:
         try:
             await self._rewrite()
-        except KafkaError as error:
+        except errors.KafkaError as error:
             logger.warning(
                 "%s could not be rewritten, the old records stay: %s", self._log.name, error
             )
@@ -494,5 +488,5 @@ def unavailable() -> Iterator[None]:
     at a storage error."""
     try:
         yield
-    except KafkaStorageError as error:
-        raise CoordinatorNotAvailable(str(error)) from error
+    except errors.KafkaStorageError as error:
+        raise errors.CoordinatorNotAvailable(str(error)) from error

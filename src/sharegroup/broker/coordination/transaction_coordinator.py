@@ -23,14 +23,8 @@ from sharegroup.broker.coordination.runtime import Growth, Runtime, Spawn, Writt
 from sharegroup.broker.coordination.transaction_machine import TransactionMachine
 from sharegroup.broker.coordination.transaction_markers import TransactionMarkers
 from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
+from sharegroup.model import errors
 from sharegroup.model.environment import Clock
-from sharegroup.model.errors import (
-    ConcurrentTransactions,
-    CoordinatorLoadInProgress,
-    InvalidRequest,
-    KafkaError,
-    ProducerFenced,
-)
 from sharegroup.model.ids import TopicPartition
 from sharegroup.share_state.partitioning import group_partition
 from sharegroup.transactions.coordinator import Record, TransactionCoordinator
@@ -174,7 +168,7 @@ class BrokerTransactions:
         """
         try:
             self._ids(transactional_id).check_write(transactional_id, producer, partition)
-        except ProducerFenced:
+        except errors.ProducerFenced:
             self.fenced += 1
             raise
 
@@ -211,7 +205,7 @@ class BrokerTransactions:
         found: list[Transaction] = []
         for runtime in self._runtimes:
             if not runtime.loaded:
-                raise CoordinatorLoadInProgress
+                raise errors.CoordinatorLoadInProgress
             found += runtime.machine(TransactionMachine).coordinator
         return found
 
@@ -281,9 +275,9 @@ class BrokerTransactions:
                 await self.markers.write(decided, done)
                 self._write_completion(decided)
                 return
-            except KafkaError as error:
+            except errors.KafkaError as error:
                 logger.warning("%s: markers are missing yet: %s", transactional_id, error)
-                with suppress(KafkaError):  # necessary if a write to its own log has failed
+                with suppress(errors.KafkaError):  # necessary if a write to its own log has failed
                     await self._runtime(transactional_id).load()
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, RETRY_LAST_S)
@@ -310,7 +304,7 @@ class BrokerTransactions:
 
     async def _settle_later(self, runtime: Runtime, written: Written) -> None:
         await asyncio.sleep(COMPLETION_FLUSH_S)
-        with suppress(KafkaError):  # then the log is loaded again, and the decision with it
+        with suppress(errors.KafkaError):  # then the log is loaded again, and the decision with it
             await runtime.settle(written)
 
     def _tell_complete(self, transactional_id: str) -> None:
@@ -325,7 +319,7 @@ class BrokerTransactions:
             ConcurrentTransactions: the completion takes longer.
         """
         if not transactional_id:
-            raise InvalidRequest("a transactional id cannot be empty")
+            raise errors.InvalidRequest("a transactional id cannot be empty")
         now_s = asyncio.get_running_loop().time
         until_s = now_s() + COMPLETION_WAIT_S if until_s is None else until_s
         runtime = self._runtime(transactional_id)
@@ -335,7 +329,7 @@ class BrokerTransactions:
             if transaction is None or not transaction.prepared:
                 return
             if now_s() >= until_s:
-                raise ConcurrentTransactions
+                raise errors.ConcurrentTransactions
             event = self._complete.setdefault(transactional_id, asyncio.Event())
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(until_s):
@@ -351,7 +345,7 @@ class BrokerTransactions:
                 return await self._runtime(transactional_id).commit(
                     TransactionMachine, lambda machine: decide(machine.coordinator)
                 )
-        except ProducerFenced:
+        except errors.ProducerFenced:
             self.fenced += 1
             raise
 
@@ -361,5 +355,5 @@ class BrokerTransactions:
     def _ids(self, transactional_id: str) -> TransactionCoordinator:
         runtime = self._runtime(transactional_id)
         if not runtime.loaded:
-            raise CoordinatorLoadInProgress
+            raise errors.CoordinatorLoadInProgress
         return runtime.machine(TransactionMachine).coordinator

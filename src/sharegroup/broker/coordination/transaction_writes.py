@@ -19,20 +19,7 @@ from sharegroup.broker.coordination.offset_coordinator import (
 from sharegroup.broker.coordination.transaction_coordinator import BrokerTransactions
 from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
 from sharegroup.keyed_locks import KeyedLocks
-from sharegroup.model.errors import (
-    ConcurrentTransactions,
-    CoordinatorLoadInProgress,
-    CoordinatorNotAvailable,
-    InvalidProducerEpoch,
-    InvalidTxnState,
-    KafkaError,
-    KafkaStorageError,
-    NotCoordinator,
-    NotEnoughReplicas,
-    OutOfOrderSequenceNumber,
-    ProducerFenced,
-    TransactionAbortable,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log import OwnedLog, ProducerStates
 from sharegroup.transactions.transaction import EPOCH_PER_TRANSACTION, IdAndEpoch
@@ -100,7 +87,7 @@ class TransactionalWrites:
         self._version = version
         self._verifies = verifies
         self._lowest = lowest
-        self._refused: dict[TopicPartition, KafkaError] = {}
+        self._refused: dict[TopicPartition, errors.KafkaError] = {}
 
     async def add(self, writes: Sequence[Write]) -> None:
         """Add the partitions of the writes to the transaction, if the client leaves adding to the
@@ -116,7 +103,7 @@ class TransactionalWrites:
                 await self._transactions.add_partitions(
                     self._transactional_id, producer, partitions, EPOCH_PER_TRANSACTION
                 )
-            except KafkaError as error:
+            except errors.KafkaError as error:
                 refusal = _for_client(error, self._version)
                 self._refused.update(dict.fromkeys(partitions, refusal))
 
@@ -138,14 +125,14 @@ class TransactionalWrites:
         if implicit or self._verifies:
             try:
                 self._transactions.check_write(self._transactional_id, write.producer, where)
-            except KafkaError as error:
+            except errors.KafkaError as error:
                 raise _for_client(error, self._version) from error
         if self._verifies and not implicit:
             self._lowest.check(write)
         if implicit and write.header.base_sequence != 0 and write.is_first:
             # An earlier batch was refused: every transaction has its own epoch, and the sequence of
             # an epoch begins at 0.
-            raise OutOfOrderSequenceNumber(
+            raise errors.OutOfOrderSequenceNumber(
                 f"The transaction of producer {write.header.producer_id} begins in {where} with "
                 f"sequence {write.header.base_sequence}"
             )
@@ -193,7 +180,7 @@ class LowestSequences:
         sequence = write.header.base_sequence
         _, lowest = self._lowest.get(_key(write), (0, sequence))
         if write.is_first and sequence > lowest:
-            raise OutOfOrderSequenceNumber(
+            raise errors.OutOfOrderSequenceNumber(
                 f"Out of order sequence number for producer {write.producer.producer_id}: "
                 f"{sequence} (incoming seq. number), {lowest} (earliest seen sequence)"
             )
@@ -266,15 +253,15 @@ class OffsetAdmission:
                     transactional_id, producer, {where}, EPOCH_PER_TRANSACTION
                 )
             self._transactions.check_write(transactional_id, producer, where)
-        except ProducerFenced:
-            raise InvalidProducerEpoch from None
-        except TransactionAbortable as error:
+        except errors.ProducerFenced:
+            raise errors.InvalidProducerEpoch from None
+        except errors.TransactionAbortable as error:
             if transaction.version < OFFSETS_ABORTABLE_FROM:
-                raise InvalidTxnState(error.message) from error
+                raise errors.InvalidTxnState(error.message) from error
             raise
-        except ConcurrentTransactions as error:
+        except errors.ConcurrentTransactions as error:
             if not implicit:
-                raise CoordinatorNotAvailable(error.message) from error
+                raise errors.CoordinatorNotAvailable(error.message) from error
             raise
 
 
@@ -289,26 +276,28 @@ def _check_epoch(
     """
     try:
         states.check_epoch(*producer)
-    except InvalidProducerEpoch:
+    except errors.InvalidProducerEpoch:
         transactions.fenced += 1
         raise
 
 
-def _for_client(error: KafkaError, version: int) -> KafkaError:
+def _for_client(error: errors.KafkaError, version: int) -> errors.KafkaError:
     """The error that a producer of this version understands (Kafka class ReplicaManager)."""
     match error:
-        case ProducerFenced():
-            return InvalidProducerEpoch()
-        case TransactionAbortable() if version < ABORTABLE_FROM:
-            return InvalidTxnState(error.message)
-        case ConcurrentTransactions() if version >= IMPLICIT_FROM:
+        case errors.ProducerFenced():
+            return errors.InvalidProducerEpoch()
+        case errors.TransactionAbortable() if version < ABORTABLE_FROM:
+            return errors.InvalidTxnState(error.message)
+        case errors.ConcurrentTransactions() if version >= IMPLICIT_FROM:
             return error
         case (
-            ConcurrentTransactions()
-            | CoordinatorLoadInProgress()
-            | CoordinatorNotAvailable()
-            | NotCoordinator()
-            | KafkaStorageError()
+            errors.ConcurrentTransactions()
+            | errors.CoordinatorLoadInProgress()
+            | errors.CoordinatorNotAvailable()
+            | errors.NotCoordinator()
+            | errors.KafkaStorageError()
         ):
-            return NotEnoughReplicas(f"the transaction cannot be verified now: {error.message}")
+            return errors.NotEnoughReplicas(
+                f"the transaction cannot be verified now: {error.message}"
+            )
     return error

@@ -17,12 +17,7 @@ from sharegroup.broker.delivery.asked_pauses import checked_pauses
 from sharegroup.broker.delivery.death_reasons import with_reasons
 from sharegroup.broker.delivery.led_share_partition import LedSharePartition
 from sharegroup.broker.delivery.parts import DeliveryParts
-from sharegroup.model.errors import (
-    InvalidRecordState,
-    KafkaError,
-    UnknownTopicId,
-    UnknownTopicOrPartition,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.model.offsets import OFFSET_MAX, OffsetRange
 from sharegroup.share.acknowledge import AckBatch, checked_answers
@@ -35,7 +30,7 @@ if TYPE_CHECKING:  # messages are loaded with the handlers that have them
 AS_ACK_BATCH: Final = attrgetter("first_offset", "last_offset", "acknowledge_types")
 """The fields of a batch in the message, as an :data:`AckBatch`."""
 
-Outcome = dict[TopicIdPartition, KafkaError | None]
+Outcome = dict[TopicIdPartition, errors.KafkaError | None]
 GoneBack = dict[TopicIdPartition, Sequence[OffsetRange]]
 """Accepts that had no effect and are no error: ``share.state_changes.StateChange``."""
 
@@ -86,10 +81,10 @@ class AckRound:
             key = TopicIdPartition(topic_id, partition.partition_index)
             try:
                 self._apply_one(key, partition)
-            except KafkaError as error:
+            except errors.KafkaError as error:
                 self.outcome[key] = error
                 self._parts.counters.add("acknowledgements_refused", error.name)
-                if not isinstance(error, UnknownTopicId):
+                if not isinstance(error, errors.UnknownTopicId):
                     self._parts.meters.topic(topic_id).share_acknowledge_failures += 1
 
     def _apply_one(
@@ -98,7 +93,7 @@ class AckRound:
         batches = partition.acknowledgement_batches
         name = self._parts.topics.name_of(key.topic_id)
         if name is None:
-            raise UnknownTopicId
+            raise errors.UnknownTopicId
         self._access.require_topic(Operation.READ, name)
         if not batches:
             self._empty.append(key)
@@ -109,7 +104,9 @@ class AckRound:
         if led is None:
             # Malformed acknowledgements get their own error, even for an unknown partition.
             checked_answers(acks, start=0, end=OFFSET_MAX, renew_allowed=self._renew_allowed)
-            raise UnknownTopicOrPartition("no record of this partition was delivered to the group")
+            raise errors.UnknownTopicOrPartition(
+                "no record of this partition was delivered to the group"
+            )
         self._asked = True
         change = led.core.acknowledge(
             self._member_id,
@@ -129,7 +126,7 @@ class AckRound:
             if change.gone_back:
                 self.gone_back[key] = change.gone_back
             if change.late:
-                error = InvalidRecordState(
+                error = errors.InvalidRecordState(
                     f"{change.late} records are not held by the member, or not next of their key."
                 )
                 self.outcome[key] = error
@@ -144,6 +141,6 @@ class AckRound:
         """Make the applied changes durable; on failure all changed partitions get the error."""
         try:
             await self._parts.share_partitions.persist(self._changes)
-        except KafkaError as error:
+        except errors.KafkaError as error:
             for led, _ in self._changes:
                 self.outcome[TopicIdPartition(led.key.topic_id, led.key.partition)] = error

@@ -27,17 +27,8 @@ from sharegroup.broker.leadership import Leadership
 from sharegroup.broker.waiters import FetchWaiters
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.offset_reset import OffsetResetKind
+from sharegroup.model import errors
 from sharegroup.model.environment import Clock
-from sharegroup.model.errors import (
-    CoordinatorNotAvailable,
-    FencedLeaderEpoch,
-    FencedStateEpoch,
-    InvalidRequest,
-    KafkaError,
-    NotLeaderOrFollower,
-    OffsetNotAvailable,
-    UnknownServerError,
-)
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.model.limits import DEAD_WEIGHT_MAX
 from sharegroup.model.log import ReadableLog
@@ -172,7 +163,9 @@ class SharePartitions:
                 await self._state.write([StateWrite(key, *epochs, start_offset, UNKNOWN_COUNT, ())])
             order = group_rules.order_of(self.delivery_settings(key.group_id))
             if order is not LogOrder and state.pending:  # the order would not know their keys
-                raise OffsetNotAvailable("transactions hold records from before the group's order")
+                raise errors.OffsetNotAvailable(
+                    "transactions hold records from before the group's order"
+                )
             core = SharePartition(
                 start_offset=start_offset,
                 state_epoch=state.state_epoch,
@@ -183,13 +176,15 @@ class SharePartitions:
                 archived=Archived(self._meters.records_of(key.group_id, key.topic_id).archived),
                 order=order,
             )
-        except (FencedLeaderEpoch, FencedStateEpoch) as error:
-            raise NotLeaderOrFollower(str(error)) from error
-        except InvalidRequest as error:
-            raise CoordinatorNotAvailable(f"{key} has no delivery state yet: {error}") from error
+        except (errors.FencedLeaderEpoch, errors.FencedStateEpoch) as error:
+            raise errors.NotLeaderOrFollower(str(error)) from error
+        except errors.InvalidRequest as error:
+            raise errors.CoordinatorNotAvailable(
+                f"{key} has no delivery state yet: {error}"
+            ) from error
         except ValueError as error:
             logger.error("the durable state of %s is invalid: %s", key, error)
-            raise UnknownServerError(str(error)) from error
+            raise errors.UnknownServerError(str(error)) from error
         led = LedSharePartition(key, log, core, self._clock, self._deadline)
         if self._loading.get(key) is not asyncio.current_task():
             led.fenced = True  # the durable state was changed while it was read
@@ -222,7 +217,9 @@ class SharePartitions:
             return (await log.offsets()).high_watermark
         found = await log.offset_for_timestamp(self._clock.wall_ms() - reset.duration_ms)
         if found is None:
-            raise OffsetNotAvailable("no record is as recent as share.auto.offset.reset requires")
+            raise errors.OffsetNotAvailable(
+                "no record is as recent as share.auto.offset.reset requires"
+            )
         return found[0]
 
     async def persist(self, changes: Sequence[tuple[LedSharePartition, StateChange]]) -> None:
@@ -235,16 +232,16 @@ class SharePartitions:
             return
         try:
             if any(led.fenced for led, _ in changes):
-                raise FencedStateEpoch("The share partition was loaded again.")
+                raise errors.FencedStateEpoch("The share partition was loaded again.")
             await self._state.write(
                 [as_write(led.key, led.core, change, self._clock) for led, change in changes]
             )
-        except KafkaError as error:
+        except errors.KafkaError as error:
             for led, _ in changes:
                 self.fence(led, str(error))
-            if isinstance(error, FencedStateEpoch | FencedLeaderEpoch):
-                raise NotLeaderOrFollower(str(error)) from error
-            raise CoordinatorNotAvailable(str(error)) from error
+            if isinstance(error, errors.FencedStateEpoch | errors.FencedLeaderEpoch):
+                raise errors.NotLeaderOrFollower(str(error)) from error
+            raise errors.CoordinatorNotAvailable(str(error)) from error
         for led, change in changes:
             self.wake(led)
             if change.dead:
@@ -335,7 +332,7 @@ class SharePartitions:
                 changes.append((led, change))
         try:
             await self.persist(changes)
-        except KafkaError as error:
+        except errors.KafkaError as error:
             logger.warning("released records of %s/%s: %s", group_id, member_id, error)
 
     def persist_soon(self, led: LedSharePartition, change: StateChange | None) -> None:
@@ -348,7 +345,7 @@ class SharePartitions:
         """Persist; only log a failure, which has already fenced the share partition."""
         try:
             await self.persist([(led, change)])
-        except KafkaError as error:
+        except errors.KafkaError as error:
             logger.warning("a change of %s is not durable: %s", led.key, error)
 
     async def log_starts_moved(
@@ -370,7 +367,7 @@ class SharePartitions:
                 log = moved[TopicIdPartition(key.topic_id, key.partition)]
                 try:
                     await self.follow_log_start(await self.get(key, log))
-                except KafkaError as error:  # a later read or start moves the window
+                except errors.KafkaError as error:  # a later read or start moves the window
                     logger.warning("%s does not follow the start of its log: %s", key, error)
         finally:
             for where in moved:

@@ -29,13 +29,7 @@ from sharegroup.broker.network.outgoing import Chunk
 from sharegroup.broker.network.within_quotas import WithinQuotas
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext, nothing
-from sharegroup.model.errors import (
-    InvalidRequest,
-    KafkaError,
-    MalformedMessage,
-    UnknownServerError,
-    UnsupportedVersion,
-)
+from sharegroup.model import errors
 from sharegroup.model.limits import REQUEST_ARRAY_MAX
 from sharegroup.quotas.connection_rates import ConnectionAdmission
 from sharegroup.wire.apis import API_VERSIONS
@@ -84,7 +78,7 @@ class Dispatcher:
         """Whether a new connection from ``host`` has to wait, by quotas."""
         return self._parts.quotas.admit(host)
 
-    def malformed(self, connection: AskingClient, error: MalformedMessage) -> None:
+    def malformed(self, connection: AskingClient, error: errors.MalformedMessage) -> None:
         """Log a malformed request; its connection is being closed."""
         sentence = f"closing the connection from {connection.client_host}: {error}"
         self._counters.say(logging.WARNING, "malformed_requests", sentence)
@@ -114,7 +108,7 @@ class Dispatcher:
         if header.api_key in CARRIES_ACKNOWLEDGEMENTS:
             try:
                 check_acknowledges(self._parts, frame, header.body)
-            except InvalidRequest as error:
+            except errors.InvalidRequest as error:
                 self._trouble(served, error)
                 response = served.failure(served.api.request(), error)
                 return response_frame(served.api, header.version, header.correlation_id, response)
@@ -156,20 +150,20 @@ class Dispatcher:
     async def _handle(self, served: ServedApi, request: Any, context: RequestContext) -> Any:
         try:
             if served.api.key in NEEDS_SHARE_VERSION and not self._parts.share_version:
-                raise UnsupportedVersion
+                raise errors.UnsupportedVersion
             REQUEST.set(served.api.name)
             return await served.handler(self._parts, request, context)
-        except KafkaError as error:
+        except errors.KafkaError as error:
             self._trouble(served, error)
             return served.failure(request, error)
-        except MalformedMessage:
+        except errors.MalformedMessage:
             raise
         except Exception:  # noqa: BLE001  logged with its traceback, and answered
             name, sentence = served.api.name, f"{served.api.name} failed"
             self._counters.say(logging.ERROR, "handler_failures", sentence, name, traceback=True)
-            return served.failure(request, UnknownServerError())
+            return served.failure(request, errors.UnknownServerError())
 
-    def _trouble(self, served: ServedApi, error: KafkaError) -> None:
+    def _trouble(self, served: ServedApi, error: errors.KafkaError) -> None:
         self._counters.trouble("request_errors", f"{served.api.name} {error.name}", str(error))
 
     def _unsupported(self, header: RequestHeader, served: ServedApi | None) -> Sequence[Chunk]:
@@ -177,8 +171,10 @@ class Dispatcher:
         MalformedMessage for every other API, which closes the connection."""
         if header.api_key != API_VERSIONS.key:
             name = served.api.name if served else f"API key {header.api_key}"
-            raise MalformedMessage(f"{name} version {header.version} is not served here")
-        response = ApiVersionsResponse(error_code=UnsupportedVersion.code, api_keys=served_apis())
+            raise errors.MalformedMessage(f"{name} version {header.version} is not served here")
+        response = ApiVersionsResponse(
+            error_code=errors.UnsupportedVersion.code, api_keys=served_apis()
+        )
         return response_frame(API_VERSIONS, 0, header.correlation_id, response)
 
 
@@ -187,7 +183,7 @@ def _check_arrays(served: ServedApi, request: Any) -> None:
     for field in fields(request):
         value = getattr(request, field.name)
         if isinstance(value, list) and len(value) > REQUEST_ARRAY_MAX:
-            raise MalformedMessage(
+            raise errors.MalformedMessage(
                 f"a {served.api.name} request with {len(value)} {field.name}; "
                 f"the limit is {REQUEST_ARRAY_MAX}"
             )

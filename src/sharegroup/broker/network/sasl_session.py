@@ -22,14 +22,8 @@ from sharegroup.broker.authentication.listener_security import ListenerSecurity
 from sharegroup.broker.event_counters import Counters
 from sharegroup.broker.network.api_table import API_TABLE
 from sharegroup.broker.network.outgoing import Chunk
+from sharegroup.model import errors
 from sharegroup.model.environment import Clock
-from sharegroup.model.errors import (
-    IllegalSaslState,
-    KafkaError,
-    MalformedMessage,
-    SaslAuthenticationFailed,
-    UnsupportedSaslMechanism,
-)
 from sharegroup.sasl.server import LoginRefused
 from sharegroup.wire import apis
 from sharegroup.wire.codec import decode
@@ -208,13 +202,13 @@ class SaslSession:
     async def _handshake(self, request: SaslHandshakeRequest, header: RequestHeader) -> SaslAnswer:
         offered = list(self._security.mechanisms)
 
-        def answer(error: KafkaError | None) -> Sequence[Chunk]:
+        def answer(error: errors.KafkaError | None) -> Sequence[Chunk]:
             code = error.code if error else 0
             return _framed(apis.SASL_HANDSHAKE, header, SaslHandshakeResponse(code, offered))
 
         if request.mechanism not in offered:
             reason = "a mechanism that is not offered"
-            return await self._failed(answer(UnsupportedSaslMechanism()), reason)
+            return await self._failed(answer(errors.UnsupportedSaslMechanism()), reason)
         if self.authenticated and request.mechanism != self._mechanism:
             self._exchange = _AnotherMechanism(request.mechanism, self._mechanism)
         else:
@@ -246,7 +240,7 @@ class SaslSession:
             return SaslAnswer([], close=True)
         except LoginRefused as error:
             response = SaslAuthenticateResponse(
-                SaslAuthenticationFailed.code, error.told or self._wrong_credentials()
+                errors.SaslAuthenticationFailed.code, error.told or self._wrong_credentials()
             )
             return await self._failed(framed(response), str(error))
         except Exception as error:  # noqa: BLE001  its text could have a secret
@@ -257,7 +251,7 @@ class SaslSession:
                 "SaslAuthenticate",
             )
             response = SaslAuthenticateResponse(
-                SaslAuthenticationFailed.code, self._wrong_credentials()
+                errors.SaslAuthenticationFailed.code, self._wrong_credentials()
             )
             return await self._failed(framed(response), "an error of the broker")
         response = SaslAuthenticateResponse(
@@ -312,8 +306,8 @@ class SaslSession:
         if served is not None and header.version in served.versions:
             request = decode(served.api.request, header.version, frame, header.body)
             try:
-                response = served.failure(request, IllegalSaslState())
-            except KafkaError:
+                response = served.failure(request, errors.IllegalSaslState())
+            except errors.KafkaError:
                 response = None  # the API's response cannot carry an error
             if response is not None:
                 chunks = _framed(served.api, header, response)
@@ -335,7 +329,9 @@ class SaslSession:
 def _read(kind: type[M], header: RequestHeader, frame: bytes) -> M:
     served = API_TABLE[header.api_key]
     if header.version not in served.versions:
-        raise MalformedMessage(f"{served.api.name} version {header.version} is not served here")
+        raise errors.MalformedMessage(
+            f"{served.api.name} version {header.version} is not served here"
+        )
     return decode(kind, header.version, frame, header.body)
 
 

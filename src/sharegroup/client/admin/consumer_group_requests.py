@@ -16,13 +16,7 @@ from sharegroup.client.admin.topic_requests import by_topic
 from sharegroup.client.core.committed_offsets import OffsetAndMetadata
 from sharegroup.client.core.key_ranges import KeyRange, KeyRanges
 from sharegroup.client.network.cluster import Cluster
-from sharegroup.model.errors import (
-    GroupIdNotFound,
-    KafkaError,
-    MalformedMessage,
-    UnsupportedVersion,
-    error_from_code,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
 from sharegroup.wire import apis
 from sharegroup.wire.internal.consumer_protocol import (
@@ -60,7 +54,7 @@ async def describe_consumer_group(cluster: Cluster, group_id: str) -> ConsumerGr
         )
         [group] = response.groups
         check_group(cluster, group_id, group)
-    except (GroupIdNotFound, UnsupportedVersion):
+    except (errors.GroupIdNotFound, errors.UnsupportedVersion):
         return await _describe_classic(cluster, group_id)
     return ConsumerGroupDescription(
         group_id=group.group_id,
@@ -113,9 +107,9 @@ async def _describe_classic(cluster: Cluster, group_id: str) -> ConsumerGroupDes
     [group] = response.groups
     check_group(cluster, group_id, group)
     if group.group_state == _DEAD:
-        raise GroupIdNotFound(f"there is no group {group_id!r}")
+        raise errors.GroupIdNotFound(f"there is no group {group_id!r}")
     if group.protocol_type not in _CONSUMERS:
-        raise GroupIdNotFound(
+        raise errors.GroupIdNotFound(
             f"{group_id!r} is a group of {group.protocol_type!r}, not a consumer group"
         )
     return ConsumerGroupDescription(
@@ -137,7 +131,7 @@ def _classic_member(member: classic.DescribedGroupMember) -> ConsumerGroupMember
     try:
         told = from_bytes(ConsumerProtocolSubscription, bytes(member.member_metadata))
         given = from_bytes(ConsumerProtocolAssignment, bytes(member.member_assignment))
-    except MalformedMessage:  # also while the member waits for its assignment
+    except errors.MalformedMessage:  # also while the member waits for its assignment
         given = ConsumerProtocolAssignment()
     return ConsumerGroupMemberDescription(
         member_id=member.member_id,
@@ -159,7 +153,7 @@ def _of_protocol(topics: Iterable[TopicPartitions]) -> tuple[TopicPartition, ...
 
 async def alter_offsets(
     cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
-) -> dict[TopicPartition, KafkaError | None]:
+) -> dict[TopicPartition, errors.KafkaError | None]:
     """OffsetCommit from outside of the group; each partition with its error."""
     topics = [
         OffsetCommitRequestTopic(
@@ -188,7 +182,7 @@ async def alter_offsets(
 
 async def delete_offsets(
     cluster: Cluster, group_id: str, partitions: Sequence[TopicPartition]
-) -> dict[TopicPartition, KafkaError | None]:
+) -> dict[TopicPartition, errors.KafkaError | None]:
     """OffsetDelete; each partition with its error."""
     topics = [
         OffsetDeleteRequestTopic(name, [OffsetDeleteRequestPartition(index) for index in indexes])
@@ -204,7 +198,7 @@ async def delete_offsets(
     }
 
 
-def _checked(cluster: Cluster, group_id: str, answer: object) -> KafkaError | None:
+def _checked(cluster: Cluster, group_id: str, answer: object) -> errors.KafkaError | None:
     """The error of one partition. Raises it if it is transient, because a retry may help."""
     error = answer_error(answer)
     if error is not None and error.retriable and error.name != "UNKNOWN_TOPIC_OR_PARTITION":
@@ -214,13 +208,13 @@ def _checked(cluster: Cluster, group_id: str, answer: object) -> KafkaError | No
 
 async def remove_members(
     cluster: Cluster, group_id: str, members: Sequence[MemberIdentity]
-) -> dict[str, KafkaError | None]:
+) -> dict[str, errors.KafkaError | None]:
     """LeaveGroup for these members; each with its error, by instance id or else by member id."""
     request = LeaveGroupRequest(group_id=group_id, members=members)
     response = await cluster.send_to_coordinator(group_id, apis.LEAVE_GROUP, request)
     check_group(cluster, group_id, response, "READ")
     return {
-        one.group_instance_id or one.member_id: error_from_code(one.error_code)
+        one.group_instance_id or one.member_id: errors.error_from_code(one.error_code)
         if one.error_code
         else None
         for one in response.members

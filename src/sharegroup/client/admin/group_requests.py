@@ -15,13 +15,7 @@ from sharegroup.client.admin.descriptions import (
 from sharegroup.client.admin.topic_requests import by_topic
 from sharegroup.client.core.access_errors import error_on
 from sharegroup.client.network.cluster import Cluster
-from sharegroup.model.errors import (
-    CoordinatorNotAvailable,
-    KafkaError,
-    NotCoordinator,
-    UnsupportedVersion,
-    error_from_code,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.offsets import OffsetRange
 from sharegroup.wire import apis
@@ -65,7 +59,7 @@ async def list_groups(
     groups = []
     for response in responses:
         if response.error_code:
-            raise error_from_code(response.error_code)
+            raise errors.error_from_code(response.error_code)
         groups += [
             GroupListing(
                 group_id=group.group_id,
@@ -162,7 +156,7 @@ def _known(number: int) -> int | None:
 
 async def alter_share_group_offsets(
     cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, KafkaError | None]:
+) -> dict[TopicPartition, errors.KafkaError | None]:
     """AlterShareGroupOffsets; each partition with its error."""
     request = AlterShareGroupOffsetsRequest(
         group_id=group_id,
@@ -190,7 +184,9 @@ async def fork_share_group(cluster: Cluster, source: str, group_id: str) -> list
     """AlterShareGroupOffsets as a fork; the partitions that the group has from ``source``."""
     await describe_share_group(cluster, source)  # an error if it does not exist
     if FORK_FEATURE not in cluster.features:
-        raise UnsupportedVersion("the broker cannot let a group begin with another group's state")
+        raise errors.UnsupportedVersion(
+            "the broker cannot let a group begin with another group's state"
+        )
     request = AlterShareGroupOffsetsRequest(group_id=group_id, topics=[], fork_of=source)
     response = await cluster.send_to_coordinator(group_id, apis.ALTER_SHARE_GROUP_OFFSETS, request)
     check_group(cluster, group_id, response, "READ")
@@ -203,7 +199,7 @@ async def fork_share_group(cluster: Cluster, source: str, group_id: str) -> list
 
 async def delete_share_group_offsets(
     cluster: Cluster, group_id: str, topics: Sequence[str]
-) -> dict[str, KafkaError | None]:
+) -> dict[str, errors.KafkaError | None]:
     """DeleteShareGroupOffsets; each topic with its error."""
     request = DeleteShareGroupOffsetsRequest(
         group_id=group_id, topics=[DeleteShareGroupOffsetsRequestTopic(name) for name in topics]
@@ -221,11 +217,11 @@ async def delete_group(cluster: Cluster, group_id: str) -> None:
     check_group(cluster, group_id, result, "DELETE")
 
 
-def answer_error(answer: Any) -> KafkaError | None:
+def answer_error(answer: Any) -> errors.KafkaError | None:
     """The error that an answer, or a part of it, carries."""
     if not answer.error_code:
         return None
-    return error_from_code(answer.error_code, getattr(answer, "error_message", None) or None)
+    return errors.error_from_code(answer.error_code, getattr(answer, "error_message", None) or None)
 
 
 def check_group(cluster: Cluster, group_id: str, answer: Any, operation: str = "DESCRIBE") -> None:
@@ -238,6 +234,6 @@ def check_group(cluster: Cluster, group_id: str, answer: Any, operation: str = "
         return
     text = getattr(answer, "error_message", None) or None
     error = error_on(answer.error_code, text, operation, f"group {group_id!r}")
-    if isinstance(error, NotCoordinator | CoordinatorNotAvailable):
+    if isinstance(error, errors.NotCoordinator | errors.CoordinatorNotAvailable):
         cluster.forget_coordinator(group_id)
     raise error

@@ -13,14 +13,7 @@ from sharegroup.client.core.positions import NO_EPOCH, Position
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.cooperative.intervals import Intervals
-from sharegroup.model.errors import (
-    CoordinatorNotAvailable,
-    IndividualCommitTooOld,
-    KafkaError,
-    NotCoordinator,
-    UnsupportedVersion,
-    error_from_code,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
 from sharegroup.wire.apis import OFFSET_COMMIT, OFFSET_FETCH, OFFSET_FOR_LEADER_EPOCH
 from sharegroup.wire.messages.offset_commit import (
@@ -55,7 +48,7 @@ def raise_coordinator_error(cluster: Cluster, group_id: str, code: int) -> None:
     """Raise the error of a coordinator's answer, if it has one."""
     if code:
         error = error_on(code, None, "READ", f"group {group_id!r}")
-        if isinstance(error, NotCoordinator | CoordinatorNotAvailable):
+        if isinstance(error, errors.NotCoordinator | errors.CoordinatorNotAvailable):
             cluster.forget_coordinator(group_id)
         raise error
 
@@ -130,7 +123,7 @@ async def commit_ranges(
     stable = {}
     for topic in response.topics:
         for one in topic.partitions:
-            if one.error_code != IndividualCommitTooOld.code:
+            if one.error_code != errors.IndividualCommitTooOld.code:
                 raise_coordinator_error(cluster, identity.group_id, one.error_code)
             stable[TopicPartition(topic.name, one.partition_index)] = one.last_stable_offset
     return stable
@@ -152,7 +145,7 @@ async def check_commits_ranges(
     connection = await cluster.connection(await cluster.coordinator(group_id), LANE)
     if connection.features.get(FEATURE, (0, 0))[1] < level:
         what = "commit single records" if level == COMMITS_RANGES else "fetch in turns"
-        raise UnsupportedVersion(
+        raise errors.UnsupportedVersion(
             f"group {group_id!r} cannot {what}: its broker has no feature {FEATURE} of level "
             f"{level}, as that of `sharegroup serve`"
         )
@@ -236,7 +229,7 @@ async def epoch_ends(
     cluster: Cluster,
     node_id: int,
     positions: Mapping[TopicPartition, tuple[Position, int]],
-) -> dict[TopicPartition, Position | KafkaError]:
+) -> dict[TopicPartition, Position | errors.KafkaError]:
     """OffsetForLeaderEpoch (KIP-320): where each position's leader epoch ends in the leader's log.
 
     Args:
@@ -258,7 +251,7 @@ async def epoch_ends(
         node_id, OFFSET_FOR_LEADER_EPOCH, request, lane=LANE
     )
     return {
-        TopicPartition(topic.topic, one.partition): error_from_code(one.error_code)
+        TopicPartition(topic.topic, one.partition): errors.error_from_code(one.error_code)
         if one.error_code
         else Position(one.end_offset, one.leader_epoch)
         for topic in response.topics

@@ -17,11 +17,7 @@ from sharegroup.client.admin.descriptions import (
 from sharegroup.client.core.access_errors import error_on
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.metadata import Node
-from sharegroup.model.errors import (
-    LeaderNotAvailable,
-    UnknownTopicOrPartition,
-    error_from_code,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
 from sharegroup.wire import apis
 from sharegroup.wire.messages.create_partitions import (
@@ -267,13 +263,13 @@ async def leaders_of(
             await cluster.refresh()
             topic = await cluster.topic(partition.topic)
         if not 0 <= partition.partition < len(topic.partitions):
-            raise UnknownTopicOrPartition(
+            raise errors.UnknownTopicOrPartition(
                 f"{partition.topic} has no partition {partition.partition}"
             )
         leader = topic.partitions[partition.partition].leader
         if leader not in cluster.metadata.nodes:
             await cluster.refresh()
-            raise LeaderNotAvailable(f"{partition} has no leader")
+            raise errors.LeaderNotAvailable(f"{partition} has no leader")
         nodes.setdefault(leader, []).append(partition)
     return nodes
 
@@ -283,7 +279,7 @@ async def _check_leaders(cluster: Cluster, answers: Sequence[Any]) -> None:
         await cluster.refresh()  # so that a retry knows the current leader
     for answer in answers:
         if answer.error_code:
-            raise error_from_code(answer.error_code, getattr(answer, "error_message", None))
+            raise errors.error_from_code(answer.error_code, getattr(answer, "error_message", None))
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
@@ -315,4 +311,4 @@ def _resource(kind: ResourceType, name: str) -> str:
 
 
 def _text(answer: Any) -> str:
-    return error_from_code(answer.error_code).message
+    return errors.error_from_code(answer.error_code).message

@@ -40,16 +40,7 @@ from sharegroup.client.core.rebalance import (
     Partitions,
 )
 from sharegroup.cooperative.intervals import Intervals
-from sharegroup.model.errors import (
-    ConsumerRangeFetchNotAccepted,
-    IllegalGeneration,
-    InconsistentGroupProtocol,
-    KafkaError,
-    MalformedMessage,
-    MemberIdRequired,
-    RebalanceInProgress,
-    UnknownMemberId,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
 from sharegroup.wire.internal.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -287,14 +278,16 @@ class ClassicMembership(GroupMembership):
 
     # --- answers ----------------------------------------------------------------------------------
 
-    def answered(self, response: Response, now_ms: int, retry_after_ms: int) -> KafkaError | None:
+    def answered(
+        self, response: Response, now_ms: int, retry_after_ms: int
+    ) -> errors.KafkaError | None:
         """Take the answer to the request. Returns its error, which needs no further treatment."""
         code = response.error_code
         error = error_of_member(code, None, self.group_id) if code else None
         if isinstance(response, LeaveGroupResponse):
             self._left()
         elif isinstance(response, JoinGroupResponse):
-            if isinstance(error, MemberIdRequired) or error is None:
+            if isinstance(error, errors.MemberIdRequired) or error is None:
                 self.member_id = response.member_id
             if error is None:
                 self._joined(response, now_ms)
@@ -304,21 +297,21 @@ class ClassicMembership(GroupMembership):
             self.failed(error, now_ms, retry_after_ms)
         return error
 
-    def failed(self, error: KafkaError, now_ms: int, retry_after_ms: int) -> None:
+    def failed(self, error: errors.KafkaError, now_ms: int, retry_after_ms: int) -> None:
         """The request had this error."""
         if self.state is GroupState.LEAVING:
             self._left()
         if self.state in (GroupState.UNSUBSCRIBED, GroupState.STALE, GroupState.LEAVING):
             return
-        if isinstance(error, MemberIdRequired):
+        if isinstance(error, errors.MemberIdRequired):
             self._due_ms = now_ms
-        elif isinstance(error, RebalanceInProgress):
+        elif isinstance(error, errors.RebalanceInProgress):
             if self.state is GroupState.JOINING:
                 self._due_ms = now_ms + retry_after_ms
             else:
                 self._rejoin(now_ms)
-        elif isinstance(error, IllegalGeneration | UnknownMemberId):
-            if isinstance(error, UnknownMemberId):
+        elif isinstance(error, errors.IllegalGeneration | errors.UnknownMemberId):
+            if isinstance(error, errors.UnknownMemberId):
                 self.member_id = ""
             self.generation = NO_GENERATION
             self._lose_all()
@@ -337,7 +330,7 @@ class ClassicMembership(GroupMembership):
         self._chosen = self._assignors.get(response.protocol_name or "")
         if self._chosen is None:
             why = f"the group agreed on {response.protocol_name!r}, which this member does not have"
-            self.failed(InconsistentGroupProtocol(why), now_ms, 0)
+            self.failed(errors.InconsistentGroupProtocol(why), now_ms, 0)
             return
         self.generation = response.generation_id
         self._members, self._assignments = {}, {}
@@ -357,12 +350,12 @@ class ClassicMembership(GroupMembership):
         self._due_ms = now_ms + self._interval_ms
         try:
             given, parts = _assigned(response.assignment)
-        except MalformedMessage as error:
+        except errors.MalformedMessage as error:
             why = f"the assignment of the group's leader cannot be read: {error}"
-            self.failed(InconsistentGroupProtocol(why), now_ms, 0)
+            self.failed(errors.InconsistentGroupProtocol(why), now_ms, 0)
             return
         if parts and not self._takes_key_ranges:
-            refused = ConsumerRangeFetchNotAccepted("this consumer has no key_ranges=True")
+            refused = errors.ConsumerRangeFetchNotAccepted("this consumer has no key_ranges=True")
             self.failed(refused, now_ms, 0)
             return
         self._had = Held(given, parts)
@@ -434,7 +427,7 @@ def _subscriber(metadata: bytes, instance_id: str | None) -> Subscriber:
     try:
         told = from_bytes(ConsumerProtocolSubscription, metadata)
         held = from_user_data(told.user_data)
-    except MalformedMessage:
+    except errors.MalformedMessage:
         return Subscriber((), instance_id=instance_id)
     owned = tuple(_flat(told.owned_partitions))
     one = Subscriber(tuple(told.topics), owned, told.generation_id, instance_id)

@@ -29,13 +29,7 @@ from sharegroup.client.core.rebalance import (
     MemberIdentity,
     Partitions,
 )
-from sharegroup.model.errors import (
-    ConsumerRangeFetchNotAccepted,
-    FencedMemberEpoch,
-    KafkaError,
-    UnknownMemberId,
-    UnknownServerError,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
 from sharegroup.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -222,7 +216,7 @@ class ConsumerMembership(GroupMembership):
 
     def answered(
         self, response: ConsumerGroupHeartbeatResponse, now_ms: int, retry_after_ms: int
-    ) -> KafkaError | None:
+    ) -> errors.KafkaError | None:
         """Take the answer to the heartbeat. Returns its error, which needs no further treatment."""
         if response.error_code:
             code, message = response.error_code, response.error_message
@@ -236,7 +230,7 @@ class ConsumerMembership(GroupMembership):
             return None  # leave() was called meanwhile; its heartbeat is due now
         try:
             parts = self._checked_parts(response)
-        except KafkaError as error:
+        except errors.KafkaError as error:
             self.failed(error, now_ms, retry_after_ms)
             return error
         joins = self.state is GroupState.JOINING
@@ -268,19 +262,19 @@ class ConsumerMembership(GroupMembership):
         try:
             parts = _parts(response)
         except ValueError as wrong:
-            raise UnknownServerError(f"the assignment is malformed: {wrong}") from wrong
+            raise errors.UnknownServerError(f"the assignment is malformed: {wrong}") from wrong
         if any(parts.values()) and not self._takes_key_ranges:
-            raise ConsumerRangeFetchNotAccepted("this consumer has no key_ranges=True")
+            raise errors.ConsumerRangeFetchNotAccepted("this consumer has no key_ranges=True")
         return parts
 
-    def failed(self, error: KafkaError, now_ms: int, retry_after_ms: int) -> None:
+    def failed(self, error: errors.KafkaError, now_ms: int, retry_after_ms: int) -> None:
         """The heartbeat had this error."""
         if self._leaving:
             self._left()  # if the group did not hear it, the session time-out will do it
             return
         if self.state not in _BEATING:
             return
-        if isinstance(error, UnknownMemberId | FencedMemberEpoch):
+        if isinstance(error, errors.UnknownMemberId | errors.FencedMemberEpoch):
             self._epoch, self._target = JOIN_EPOCH, None
             self._lose_all()
             if self.change is None:

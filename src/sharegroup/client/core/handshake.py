@@ -13,15 +13,7 @@ from collections.abc import Generator, Mapping
 from typing import Final, NamedTuple, cast
 
 from sharegroup import __version__
-from sharegroup.model.errors import (
-    AuthenticationFailed,
-    IllegalSaslState,
-    KafkaError,
-    SaslAuthenticationFailed,
-    UnsupportedSaslMechanism,
-    UnsupportedVersion,
-    error_from_code,
-)
+from sharegroup.model import errors
 from sharegroup.model.limits import SASL_ROUNDS_MAX
 from sharegroup.model.printable import printable
 from sharegroup.sasl.client import Login
@@ -109,11 +101,11 @@ def log_in(address: str, served: Served, login: Login) -> Handshake:
             raise _refused(address, login, response)
         try:
             message = login.next(bytes(response.auth_bytes))
-        except SaslAuthenticationFailed as error:
-            raise SaslAuthenticationFailed(f"{address}: {error}") from None
+        except errors.SaslAuthenticationFailed as error:
+            raise errors.SaslAuthenticationFailed(f"{address}: {error}") from None
         if login.done:
             return served._replace(session_lifetime_ms=response.session_lifetime_ms)
-    raise SaslAuthenticationFailed(f"{address}: the login by {login.mechanism} does not end")
+    raise errors.SaslAuthenticationFailed(f"{address}: the login by {login.mechanism} does not end")
 
 
 def _choose_mechanism(
@@ -121,13 +113,15 @@ def _choose_mechanism(
 ) -> Generator[HandshakeRequest, Message, None]:
     theirs = served.versions.get(SASL_HANDSHAKE.key)
     if theirs is None:
-        raise IllegalSaslState(f"{address} takes no login by SASL: is security.protocol right?")
+        raise errors.IllegalSaslState(
+            f"{address} takes no login by SASL: is security.protocol right?"
+        )
     version = common_version(address, SASL_HANDSHAKE, _HANDSHAKE_VERSIONS, theirs)
     exchange = HandshakeRequest(SASL_HANDSHAKE, version, SaslHandshakeRequest(mechanism=mechanism))
     response = cast(SaslHandshakeResponse, (yield exchange))
-    if response.error_code == UnsupportedSaslMechanism.code:
+    if response.error_code == errors.UnsupportedSaslMechanism.code:
         offered = printable(", ".join(sorted(response.mechanisms))) or "none"
-        raise error_from_code(
+        raise errors.error_from_code(
             response.error_code,
             f"{address} does not offer the SASL mechanism {mechanism}: it offers {offered}",
         )
@@ -135,17 +129,21 @@ def _choose_mechanism(
         raise _not_a_sasl_listener(address, response.error_code)
 
 
-def _not_a_sasl_listener(address: str, code: int) -> KafkaError:
-    error = error_from_code(code)
-    if isinstance(error, AuthenticationFailed):
+def _not_a_sasl_listener(address: str, code: int) -> errors.KafkaError:
+    error = errors.error_from_code(code)
+    if isinstance(error, errors.AuthenticationFailed):
         why = f"{address} takes no login by SASL: is security.protocol right? ({error.message})"
-        return error_from_code(code, why)
-    return error_from_code(code, f"{address} refused {SASL_HANDSHAKE.name}: {error.message}")
+        return errors.error_from_code(code, why)
+    return errors.error_from_code(code, f"{address} refused {SASL_HANDSHAKE.name}: {error.message}")
 
 
-def _refused(address: str, login: Login, response: SaslAuthenticateResponse) -> KafkaError:
-    why = login.refusal or response.error_message or error_from_code(response.error_code).message
-    return error_from_code(
+def _refused(address: str, login: Login, response: SaslAuthenticateResponse) -> errors.KafkaError:
+    why = (
+        login.refusal
+        or response.error_message
+        or errors.error_from_code(response.error_code).message
+    )
+    return errors.error_from_code(
         response.error_code,
         f"{address} refused the credentials for {login.mechanism}: {printable(why)}",
     )
@@ -161,10 +159,10 @@ def common_version(address: str, api: Api, ours: Versions, theirs: Versions | No
         UnsupportedVersion: they have none in common.
     """
     if theirs is None:
-        raise UnsupportedVersion(f"the broker at {address} does not serve {api.name}")
+        raise errors.UnsupportedVersion(f"the broker at {address} does not serve {api.name}")
     version = min(ours[1], theirs[1])
     if version < max(ours[0], theirs[0]):
-        raise UnsupportedVersion(
+        raise errors.UnsupportedVersion(
             f"the broker at {address} serves {api.name} {theirs[0]}-{theirs[1]}, this client "
             f"speaks {ours[0]}-{ours[1]}"
         )
@@ -173,14 +171,16 @@ def common_version(address: str, api: Api, ours: Versions, theirs: Versions | No
 
 def _agree_on_versions(address: str, ours: Versions) -> Handshake:
     response = yield from _ask_versions(ours[1])
-    if response.error_code == UnsupportedVersion.code:
+    if response.error_code == errors.UnsupportedVersion.code:
         # The refusal lists the versions that the broker has. A broker from before Kafka 2.4 lists
         # none, and has version 0 (KIP-511).
         theirs = _served(response).versions.get(API_VERSIONS.key, (0, 0))
         response = yield from _ask_versions(common_version(address, API_VERSIONS, ours, theirs))
     if response.error_code:
-        why = error_from_code(response.error_code).message
-        raise error_from_code(response.error_code, f"{address} refused {API_VERSIONS.name}: {why}")
+        why = errors.error_from_code(response.error_code).message
+        raise errors.error_from_code(
+            response.error_code, f"{address} refused {API_VERSIONS.name}: {why}"
+        )
     return _served(response)
 
 

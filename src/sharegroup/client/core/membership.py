@@ -25,13 +25,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from sharegroup.model.errors import (
-    FencedMemberEpoch,
-    GroupIdNotFound,
-    KafkaError,
-    UnknownMemberId,
-    UnknownServerError,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.wire.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
@@ -77,7 +71,7 @@ class ShareMembership:
         self.member_id = member_id
         self.state = MemberState.UNSUBSCRIBED
         self.assignment: frozenset[TopicIdPartition] = frozenset()
-        self.error: KafkaError | None = None
+        self.error: errors.KafkaError | None = None
         """Why the state is FAILED."""
         self._rack_id = rack_id
         self._poll_interval_max_ms = poll_interval_max_ms
@@ -196,7 +190,7 @@ class ShareMembership:
             self._early_ms = min(2 * self._early_ms, EARLY_HEARTBEAT_MAX_MS)
         self._due_ms = now_ms + pause if self._topics_told else now_ms
 
-    def failed(self, error: KafkaError, now_ms: int, retry_after_ms: int) -> None:
+    def failed(self, error: errors.KafkaError, now_ms: int, retry_after_ms: int) -> None:
         """The heartbeat had this error. If a retry may help, the next one comes after
         ``retry_after_ms``.
         """
@@ -215,13 +209,13 @@ class ShareMembership:
             self.assignment = frozenset()
             self.error = error
 
-    def _is_fenced(self, error: KafkaError) -> bool:
-        if isinstance(error, GroupIdNotFound):
+    def _is_fenced(self, error: errors.KafkaError) -> bool:
+        if isinstance(error, errors.GroupIdNotFound):
             return self._epoch != JOIN_EPOCH  # the group was deleted; joining makes it anew
-        return isinstance(error, UnknownMemberId | FencedMemberEpoch)
+        return isinstance(error, errors.UnknownMemberId | errors.FencedMemberEpoch)
 
-    def _may_pass(self, error: KafkaError) -> bool:
-        if isinstance(error, UnknownServerError):
+    def _may_pass(self, error: errors.KafkaError) -> bool:
+        if isinstance(error, errors.UnknownServerError):
             self._unknown_errors += 1
             return self._unknown_errors < UNKNOWN_ERRORS_MAX
         return error.retriable

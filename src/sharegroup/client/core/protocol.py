@@ -29,12 +29,7 @@ from sharegroup.client.core.handshake import (
     handshake,
     log_in,
 )
-from sharegroup.model.errors import (
-    MalformedMessage,
-    NetworkException,
-    TlsFailed,
-    UnsupportedVersion,
-)
+from sharegroup.model import errors
 from sharegroup.model.limits import HANDSHAKE_BYTES_MAX, RESPONSE_BYTES_MAX
 from sharegroup.sasl.client import Login
 from sharegroup.wire.apis import API_VERSIONS, Api
@@ -49,7 +44,7 @@ SESSION_PART: Final = 0.85
 LOGIN_S_MIN: Final = 1.0
 """Kafka's brokers refuse a login that comes sooner after the last."""
 LOGIN_S_MAX: Final = 86_400.0
-_REFUSED_VERSION: Final = UnsupportedVersion.code.to_bytes(2, "big")
+_REFUSED_VERSION: Final = errors.UnsupportedVersion.code.to_bytes(2, "big")
 _TLS_ALERT: Final = b"\x15\x03"  # how a TLS server answers bytes that are not TLS; RFC 8446, 5.1
 
 
@@ -197,7 +192,7 @@ class ClientProtocol(Generic[T]):
             NetworkException: the connection has ended.
         """
         if self._ended:
-            raise NetworkException(f"not connected to {self._address}")
+            raise errors.NetworkException(f"not connected to {self._address}")
         assert self._handshake is None, "the login before is not over"
         self._handshake = log_in(self._address, self._served, login)
         return self._step(next(self._handshake)).chunks
@@ -217,7 +212,7 @@ class ClientProtocol(Generic[T]):
             MalformedMessage: a value does not fit its field; nothing is changed.
         """
         if self._ended or not self._begun:
-            raise NetworkException(f"not connected to {self._address}")
+            raise errors.NetworkException(f"not connected to {self._address}")
         version = self.version_of(api)
         if version_max is not None:
             version = min(version, version_max)
@@ -239,7 +234,7 @@ class ClientProtocol(Generic[T]):
             KafkaError: the broker refuses in the handshake.
         """
         if not self._begun and not self._encrypted and self._at_start and data[:2] == _TLS_ALERT:
-            raise TlsFailed(
+            raise errors.TlsFailed(
                 f"{self._address} speaks TLS, and this client does not: set security.protocol to "
                 "SSL or SASL_SSL"
             )
@@ -248,10 +243,12 @@ class ClientProtocol(Generic[T]):
         try:
             while not self._ended and (frame := self._splitter.next_frame()) is not None:
                 yield self._event(frame)
-        except MalformedMessage as error:
-            raise NetworkException(f"{self._address} sent a malformed response: {error}") from error
+        except errors.MalformedMessage as error:
+            raise errors.NetworkException(
+                f"{self._address} sent a malformed response: {error}"
+            ) from error
 
-    def lost(self, reason: object = None) -> NetworkException:
+    def lost(self, reason: object = None) -> errors.NetworkException:
         """The error for a connection that ended without our doing.
 
         Args:
@@ -272,7 +269,7 @@ class ClientProtocol(Generic[T]):
             )
         elif closed and self._begun and not self._served_once and not self._logs_in:
             text += " (if it wants a login, set security.protocol to SASL_SSL or SASL_PLAINTEXT)"
-        return NetworkException(text if reason is None else f"{text}: {reason}")
+        return errors.NetworkException(text if reason is None else f"{text}: {reason}")
 
     def end(self) -> list[T]:
         """End the connection. Returns the callers whose requests are unanswered, in order."""
@@ -308,11 +305,13 @@ class ClientProtocol(Generic[T]):
     def _answered(self, frame: bytes) -> tuple[Message, Any]:
         """The response in ``frame``, and who asked for it."""
         if not self._waiting:
-            raise MalformedMessage("a response without a request")
+            raise errors.MalformedMessage("a response without a request")
         expected, api, version, caller = self._waiting[0]
         correlation_id, position = response_body(api, version, frame)
         if correlation_id != expected:
-            raise MalformedMessage(f"a response to request {correlation_id} instead of {expected}")
+            raise errors.MalformedMessage(
+                f"a response to request {correlation_id} instead of {expected}"
+            )
         if api is API_VERSIONS and frame[position : position + 2] == _REFUSED_VERSION:
             version = 0  # KIP-511: an ApiVersions refusal is always in version 0
         response = decode(api.response, version, frame, position)

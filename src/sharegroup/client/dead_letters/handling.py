@@ -30,14 +30,7 @@ from sharegroup.client.dead_letters.queue import DeadLetterQueue, LetterRecord, 
 from sharegroup.client.producer.delivery import Delivery
 from sharegroup.client.producer.producer import Producer
 from sharegroup.cooperative.intervals import Interval, minus
-from sharegroup.model.errors import (
-    ConfigError,
-    InvalidRecord,
-    KafkaError,
-    MessageTooLarge,
-    RecordListTooLarge,
-    SharegroupError,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
 
 log = logging.getLogger("sharegroup.client")
@@ -95,7 +88,7 @@ async def handle(queue: DeadLetterQueue, wanted: Handling) -> LettersHandled:
         KafkaError: records or marks were refused; what was done before stays done.
     """
     if wanted.to in (queue.topic, DONE_TOPIC):
-        raise ConfigError(f"letters cannot be redriven to {wanted.to}: name another topic")
+        raise errors.ConfigError(f"letters cannot be redriven to {wanted.to}: name another topic")
     if wanted.to is not None:
         await queue.admin.describe_topics(wanted.to)
     if wanted.dry_run:
@@ -115,7 +108,7 @@ async def handle(queue: DeadLetterQueue, wanted: Handling) -> LettersHandled:
         try:
             return await _Run(queue, wanted, producer).done()
         except asyncio.CancelledError:
-            with suppress(SharegroupError):  # whatever is under way is given up
+            with suppress(errors.SharegroupError):  # whatever is under way is given up
                 await producer.close(CANCELLED_S)
             raise
 
@@ -270,7 +263,7 @@ class _Run:
                 for key, value in self._marks():
                     await producer.enqueue(DONE_TOPIC, value, key=key)
                 self._tell("sent")
-        except (MessageTooLarge, RecordListTooLarge, InvalidRecord):
+        except (errors.MessageTooLarge, errors.RecordListTooLarge, errors.InvalidRecord):
             await self._say_refused(letters, sent)
             raise
 
@@ -296,10 +289,10 @@ class _Run:
             try:
                 if delivery.done():
                     await delivery
-            except KafkaError:
+            except errors.KafkaError:
                 refused = [letter]
                 break
-            except SharegroupError:
+            except errors.SharegroupError:
                 continue  # sent with it, and aborted
         for letter in refused:
             log.error(

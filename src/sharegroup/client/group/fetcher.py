@@ -28,18 +28,7 @@ from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.metadata import NO_LEADER, PartitionInfo
 from sharegroup.client.network.retrying import pause
 from sharegroup.cooperative.intervals import Intervals, minus, normal
-from sharegroup.model.errors import (
-    CorruptMessage,
-    FencedMemberEpoch,
-    GroupIdNotFound,
-    InvalidFetchSessionEpoch,
-    KafkaError,
-    OffsetOutOfRange,
-    SharegroupError,
-    StaleMemberEpoch,
-    UnknownMemberId,
-    error_from_code,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log import AbortedTransaction
 from sharegroup.wire.apis import FETCH
@@ -63,11 +52,11 @@ Wanted = dict[TopicPartition, tuple[int, Position]]
 
 
 MEMBERSHIP_CHANGES = (
-    FencedMemberEpoch,
-    GroupIdNotFound,
-    InvalidFetchSessionEpoch,
-    StaleMemberEpoch,
-    UnknownMemberId,
+    errors.FencedMemberEpoch,
+    errors.GroupIdNotFound,
+    errors.InvalidFetchSessionEpoch,
+    errors.StaleMemberEpoch,
+    errors.UnknownMemberId,
 )
 """Errors of a fetch in turns while its member gets a new epoch, or, InvalidFetchSessionEpoch, after
 the broker has lost the turns. Only this last one makes the member begin its turns anew: that gives
@@ -98,7 +87,7 @@ class LogFetcher:
         on_news: Callable[[], None],
     ) -> None:
         self.arrived: deque[FetchedBytes | Chunk | ArrowChunk] = deque()
-        self.errors: deque[SharegroupError] = deque()
+        self.errors: deque[errors.SharegroupError] = deque()
         self._cluster = cluster
         self._positions = positions
         self._covered = covered
@@ -183,7 +172,7 @@ class LogFetcher:
         try:
             await pause(self._pauses)
             await self._cluster.refresh()
-        except KafkaError as error:
+        except errors.KafkaError as error:
             log.debug("no metadata: %s", error)
         finally:
             self._refreshing = None
@@ -196,8 +185,8 @@ class LogFetcher:
         try:
             response: FetchResponse = await self._cluster.send(node_id, FETCH, request)
             if response.error_code:
-                raise error_from_code(response.error_code)
-        except KafkaError as error:
+                raise errors.error_from_code(response.error_code)
+        except errors.KafkaError as error:
             if error.retriable:
                 log.debug("fetch from node %d: %s", node_id, error)
                 self.refresh()
@@ -310,18 +299,18 @@ class LogFetcher:
         self._positions.next_turn(where, version)
 
     def _refused(
-        self, where: TopicPartition, error: KafkaError, version: int, position: Position
+        self, where: TopicPartition, error: errors.KafkaError, version: int, position: Position
     ) -> None:
-        if isinstance(error, OffsetOutOfRange):
+        if isinstance(error, errors.OffsetOutOfRange):
             log.info("offset %d of %s is out of range", position.offset, where)
             if not self._positions.out_of_range(where, version):
                 text = f"{where} has no offset {position.offset}, and auto_offset_reset is 'none'"
-                self.errors.append(OffsetOutOfRange(text))
+                self.errors.append(errors.OffsetOutOfRange(text))
         elif self._positions.turn(where) and isinstance(error, MEMBERSHIP_CHANGES):
-            if isinstance(error, InvalidFetchSessionEpoch):
+            if isinstance(error, errors.InvalidFetchSessionEpoch):
                 self._positions.begin_turns_anew(where)
             self.refresh()  # a pause: the next heartbeat says what to do; the turn is asked again
-        elif isinstance(error, CorruptMessage):
+        elif isinstance(error, errors.CorruptMessage):
             damage = CorruptRecordBatch(where, position.offset, error.message)
             damage.__cause__ = error
             self.errors.append(damage)
@@ -331,7 +320,7 @@ class LogFetcher:
             log.debug("fetch of %s: %s", where, error)
             self.refresh()
         else:
-            self.errors.append(error_from_code(error.code, f"{where}: {error}"))
+            self.errors.append(errors.error_from_code(error.code, f"{where}: {error}"))
             self.refresh()
 
 

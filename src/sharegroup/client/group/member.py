@@ -18,15 +18,7 @@ from sharegroup.client.group.settings import MemberSettings
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.member_loop import MemberLoop, new_member_id, now_ms
 from sharegroup.client.network.retrying import pause, retrying
-from sharegroup.model.errors import (
-    CoordinatorNotAvailable,
-    KafkaError,
-    MemberIdRequired,
-    NetworkException,
-    NotCoordinator,
-    RequestTimedOut,
-    UnsupportedVersion,
-)
+from sharegroup.model import errors
 from sharegroup.wire import apis
 from sharegroup.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from sharegroup.wire.messages.heartbeat import HeartbeatRequest
@@ -147,12 +139,12 @@ class GroupMember(MemberLoop):
 
         try:
             await retrying(cluster, connect, timeout_ms)
-        except UnsupportedVersion as error:
+        except errors.UnsupportedVersion as error:
             if self._settings.shares:
                 raise
             self._fall_back(error)
 
-    def _fall_back(self, error: KafkaError) -> None:
+    def _fall_back(self, error: errors.KafkaError) -> None:
         log.warning(
             "group %r: the broker has no group protocol 'consumer' (%s); going on with 'classic': "
             "write group_protocol='classic' to choose it",
@@ -212,7 +204,7 @@ class GroupMember(MemberLoop):
         try:
             if await self._chores():
                 return True
-        except KafkaError as error:
+        except errors.KafkaError as error:
             log.debug("group %r: %s", self._settings.group_id, error)
             await pause(self._pauses)
             return True
@@ -300,23 +292,27 @@ class GroupMember(MemberLoop):
             if beats:
                 self._metrics.heartbeat_answered()
             error = machine.answered(response, now_ms(), self._cluster.pauses().next_ms())
-        except KafkaError as failure:
+        except errors.KafkaError as failure:
             error = failure
             machine.failed(error, now_ms(), self._pauses.next_ms())
-        if error is not None and not isinstance(error, MemberIdRequired):  # a step of joining
+        if error is not None and not isinstance(
+            error, errors.MemberIdRequired
+        ):  # a step of joining
             self._note(error, api.name)
         if machine.change is not None or machine.error is not None:
             self._on_news()
         if (machine.identity, machine.change) != before:
             log.debug("%s", machine.identity)
 
-    def _note(self, error: KafkaError, name: str) -> None:
+    def _note(self, error: errors.KafkaError, name: str) -> None:
         group_id, machine = self._settings.group_id, self.machine
-        if isinstance(error, NotCoordinator | CoordinatorNotAvailable):
+        if isinstance(error, errors.NotCoordinator | errors.CoordinatorNotAvailable):
             self._cluster.forget_coordinator(group_id)
-        gone = isinstance(error, NetworkException | RequestTimedOut)  # logged elsewhere
+        gone = isinstance(
+            error, errors.NetworkException | errors.RequestTimedOut
+        )  # logged elsewhere
         level = logging.DEBUG if gone else logging.INFO
         log.log(level, "%s of %s in %s: %s", name, machine.identity.member_id, group_id, error)
-        if isinstance(error, UnsupportedVersion) and isinstance(machine, ConsumerMembership):
+        if isinstance(error, errors.UnsupportedVersion) and isinstance(machine, ConsumerMembership):
             self._fall_back(error)
             self._tell_machine(self._topics)

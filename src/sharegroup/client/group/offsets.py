@@ -21,12 +21,7 @@ from sharegroup.client.group.parts import ConsumerParts
 from sharegroup.client.group.polling import Polling
 from sharegroup.client.group.reader import AnyRecord
 from sharegroup.client.network.retrying import retrying
-from sharegroup.model.errors import (
-    ErrorSource,
-    KafkaError,
-    RequestTimedOut,
-    UnknownTopicOrPartition,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
 
 Committed = Mapping[TopicPartition, int | OffsetAndMetadata] | AnyRecord | Sequence[AnyRecord]
@@ -37,10 +32,13 @@ def _are_records(given: Sequence[object]) -> bool:
     return all(isinstance(one, ConsumerRecord) for one in given)
 
 
-def _worth_another_try(error: KafkaError) -> bool:
+def _worth_another_try(error: errors.KafkaError) -> bool:
     """Whether a retry may help. If a topic exists and has no such partition, it will not have it
     soon."""
-    missing = isinstance(error, UnknownTopicOrPartition) and error.source == ErrorSource.LOCAL
+    missing = (
+        isinstance(error, errors.UnknownTopicOrPartition)
+        and error.source == errors.ErrorSource.LOCAL
+    )
     return error.retriable and not missing
 
 
@@ -88,7 +86,7 @@ class ConsumerOffsets:
                     self._parts.lookup.begin()
                     await self._parts.news.wait()
         except TimeoutError:
-            raise RequestTimedOut(
+            raise errors.RequestTimedOut(
                 f"the position of {where} was not found in {timeout_ms} ms"
             ) from None
         return found.offset

@@ -20,18 +20,12 @@ from sharegroup.client.errors import NoOffsetForPartition
 from sharegroup.client.group.fetcher import LogFetcher
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
-from sharegroup.model.errors import (
-    FencedMemberEpoch,
-    KafkaError,
-    SharegroupError,
-    StaleMemberEpoch,
-    UnknownMemberId,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
 
 log = logging.getLogger("sharegroup.client")
 
-_MEMBERSHIP_CHANGES = (FencedMemberEpoch, StaleMemberEpoch, UnknownMemberId)
+_MEMBERSHIP_CHANGES = (errors.FencedMemberEpoch, errors.StaleMemberEpoch, errors.UnknownMemberId)
 """Errors that heartbeats get too, and deal with: the look-up only tries again."""
 
 
@@ -58,7 +52,7 @@ class PositionLookup:
         committed: bool,
         on_news: Callable[[], None],
     ) -> None:
-        self.errors: deque[SharegroupError] = deque()
+        self.errors: deque[errors.SharegroupError] = deque()
         self._cluster = cluster
         self._positions = positions
         self._fetcher = fetcher
@@ -88,7 +82,7 @@ class PositionLookup:
         try:
             while self._waits():
                 await retrying(self._cluster, self._round, math.inf, _worth_another_try, _log_retry)
-        except KafkaError as error:
+        except errors.KafkaError as error:
             self.errors.append(error)
         finally:
             self._task = None
@@ -163,7 +157,7 @@ class PositionLookup:
         for node_id, mine in by_node.items():
             for where, end in (await epoch_ends(self._cluster, node_id, mine)).items():
                 position, leader_epoch = mine[where]
-                if isinstance(end, KafkaError):
+                if isinstance(end, errors.KafkaError):
                     await self._cluster.refresh()
                     raise end
                 if 0 <= end.offset < position.offset:
@@ -178,9 +172,9 @@ class PositionLookup:
                     self._positions.checked(where, wanted[where], leader_epoch)
 
 
-def _worth_another_try(error: KafkaError) -> bool:
+def _worth_another_try(error: errors.KafkaError) -> bool:
     return error.retriable or isinstance(error, _MEMBERSHIP_CHANGES)
 
 
-def _log_retry(error: KafkaError, _failures: int) -> None:
+def _log_retry(error: errors.KafkaError, _failures: int) -> None:
     log.debug("positions are not known yet: %s", error)

@@ -26,18 +26,7 @@ from sharegroup.client.network.node_link import NodeLink
 from sharegroup.client.security.access import ConnectionAccess
 from sharegroup.client.security.properties import SecuritySettings, as_security
 from sharegroup.client.security.settings import PLAINTEXT
-from sharegroup.model.errors import (
-    AuthenticationFailed,
-    CoordinatorNotAvailable,
-    InvalidTopic,
-    KafkaError,
-    LeaderNotAvailable,
-    NetworkException,
-    RetriableError,
-    TopicAuthorizationFailed,
-    UnknownTopicOrPartition,
-    error_from_code,
-)
+from sharegroup.model import errors
 from sharegroup.wire.apis import FIND_COORDINATOR, METADATA, Api
 from sharegroup.wire.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -116,7 +105,7 @@ class Cluster:
         self.conditions = Conditions()
         self._topics_asked: set[str] = set()
         self._topics_watched: set[str] = set()
-        self._topic_errors: dict[str, KafkaError] = {}
+        self._topic_errors: dict[str, errors.KafkaError] = {}
         self._refreshing: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._refreshed_at = 0.0
@@ -152,7 +141,7 @@ class Cluster:
         started, total = loop.time(), self._bootstrap_timeout_ms / 1000
         deadline = started + total
         reasons: dict[Address, str] = {}
-        refusal: AuthenticationFailed | None = None
+        refusal: errors.AuthenticationFailed | None = None
         while True:
             for address in self.bootstrap:
                 left = max(0.0, deadline - loop.time())
@@ -160,9 +149,9 @@ class Cluster:
                     async with asyncio.timeout(min(left, total / len(self.bootstrap))):
                         await self._ask_metadata(self._link(address), [])
                     return
-                except AuthenticationFailed as error:
+                except errors.AuthenticationFailed as error:
                     refusal = error
-                except (KafkaError, TimeoutError) as error:
+                except (errors.KafkaError, TimeoutError) as error:
                     if self._loop is None:  # the connection was lost because we cut it
                         raise closed_meanwhile() from None
                     reasons[address] = str(error) or reasons.get(address, "no answer")
@@ -214,7 +203,7 @@ class Cluster:
         """
         node = self.metadata.nodes.get(node_id)
         if node is None:
-            raise NetworkException(f"node {node_id} is not known")
+            raise errors.NetworkException(f"node {node_id} is not known")
         connection = await self._link(node.address, lane).connection()
         self.features = connection.features
         return connection
@@ -271,7 +260,7 @@ class Cluster:
             return await self.send(
                 node_id, api, request, timeout_ms=timeout_ms, lane=lane, version_max=version_max
             )
-        except RetriableError:
+        except errors.RetriableError:
             self.forget_coordinator(key, kind)
             raise
 
@@ -289,7 +278,7 @@ class Cluster:
         if found.node_id not in self.metadata.nodes:
             await self.refresh()
             if found.node_id not in self.metadata.nodes:
-                raise CoordinatorNotAvailable
+                raise errors.CoordinatorNotAvailable
         self._coordinators[kind, key] = found.node_id
         return found.node_id
 
@@ -322,7 +311,7 @@ class Cluster:
         if known is None:
             self._topics_asked.discard(name)
             error = self._topic_errors.pop(name, None)
-            raise error or UnknownTopicOrPartition(f"there is no topic {name!r}")
+            raise error or errors.UnknownTopicOrPartition(f"there is no topic {name!r}")
         return known
 
     async def check_topics(self, names: Iterable[str]) -> None:
@@ -338,13 +327,13 @@ class Cluster:
         )
         try:
             response: MetadataResponse = await self.send_to_any(METADATA, request)
-        except RetriableError as error:
+        except errors.RetriableError as error:
             log.info("topics could not be checked: %s", error)
             return
         for topic in response.topics:
             self._note_whether_it_exists(topic)
         for topic in response.topics:
-            if topic.error_code in (InvalidTopic.code, TopicAuthorizationFailed.code):
+            if topic.error_code in (errors.InvalidTopic.code, errors.TopicAuthorizationFailed.code):
                 name = f"topic {topic.name!r}"
                 raise error_on(topic.error_code, f"the {name} is refused", "DESCRIBE", name)
 
@@ -385,7 +374,7 @@ class Cluster:
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
         response: MetadataResponse = await self.send_to_any(METADATA, request)
         if response.error_code:
-            raise error_from_code(response.error_code)
+            raise errors.error_from_code(response.error_code)
         return response
 
     def watch(self, topics: Iterable[str]) -> None:
@@ -430,9 +419,9 @@ class Cluster:
             link, METADATA, request, self.request_timeout_ms
         )
         if response.error_code:
-            raise error_from_code(response.error_code)
+            raise errors.error_from_code(response.error_code)
         if not response.brokers:
-            raise LeaderNotAvailable(f"{link.address} knows no broker yet")
+            raise errors.LeaderNotAvailable(f"{link.address} knows no broker yet")
         self._topic_errors = self.metadata.apply(response)
         for topic in response.topics:
             self._note_whether_it_exists(topic)
@@ -442,7 +431,7 @@ class Cluster:
         if topic.name not in self._topics_watched:
             return
         key = ("topic", topic.name)
-        if topic.error_code == UnknownTopicOrPartition.code:
+        if topic.error_code == errors.UnknownTopicOrPartition.code:
             self.conditions.begins(
                 key,
                 "there is no topic %r: waiting until there is; create it (`sharegroup topics "
@@ -487,14 +476,14 @@ class Cluster:
         nodes = dict.fromkeys(node.address for node in self.metadata.nodes.values())
         links = [self._link(address) for address in dict.fromkeys([*nodes, *self.bootstrap])]
         links.sort(key=lambda link: not link.connected)
-        refused: KafkaError | None = None
-        unsure: KafkaError | None = None
+        refused: errors.KafkaError | None = None
+        unsure: errors.KafkaError | None = None
         for link in links:
             try:
                 return await attempt(link)
-            except AuthenticationFailed as one:
+            except errors.AuthenticationFailed as one:
                 refused = one if link.address in nodes else refused
                 unsure = unsure or one
-            except RetriableError as one:
+            except errors.RetriableError as one:
                 unsure = one
-        raise refused or unsure or NetworkException("no broker is known")
+        raise refused or unsure or errors.NetworkException("no broker is known")

@@ -21,15 +21,7 @@ from sharegroup.client.producer.outgoing import OutgoingRecord
 from sharegroup.client.producer.partitioner import StickyPartitioner, partition_of_key
 from sharegroup.client.producer.sender import ProduceSender
 from sharegroup.client.producer.settings import CODECS, CheckedProducerSettings
-from sharegroup.model.errors import (
-    InvalidPartitions,
-    InvalidTopic,
-    KafkaError,
-    SharegroupError,
-    TopicAuthorizationFailed,
-    UnknownTopicOrPartition,
-    error_from_code,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
 
 log = logging.getLogger("sharegroup.client")
@@ -111,7 +103,7 @@ class ProduceBuffer:
         finally:
             self.sender.flushing -= 1
 
-    async def close(self, error: SharegroupError) -> None:
+    async def close(self, error: errors.SharegroupError) -> None:
         """Fail all records that are in no batch yet."""
         while self._line:
             self._leave_line(self._line[0], error)
@@ -167,7 +159,7 @@ class ProduceBuffer:
             count = len(topic.outboxes)
             name, partition = record.topic, record.partition
             text = f"{name} has {count} partition{'s' * (count != 1)}, and no {partition}"
-            self._refuse(record, delivery, InvalidPartitions(text))
+            self._refuse(record, delivery, errors.InvalidPartitions(text))
             return
         batch, new = outbox.append(
             now_s, delivery.timestamp, record.key, record.value, record.headers
@@ -205,14 +197,16 @@ class ProduceBuffer:
             make_outcome=asyncio.get_running_loop().create_future,
         )
 
-    def _refuse(self, record: OutgoingRecord, delivery: Delivery, error: SharegroupError) -> None:
+    def _refuse(
+        self, record: OutgoingRecord, delivery: Delivery, error: errors.SharegroupError
+    ) -> None:
         where = TopicPartition(record.topic, -1 if record.partition is None else record.partition)
         outcome = asyncio.get_running_loop().create_future()
         batch = OutgoingBatch.refused(where, record.size, outcome)
         delivery.enter(batch, 0)
         self.sender.complete(batch, error)
 
-    def done(self, batch: OutgoingBatch, error: SharegroupError | None) -> None:
+    def done(self, batch: OutgoingBatch, error: errors.SharegroupError | None) -> None:
         """A batch was delivered, or has failed for good."""
         self.size -= batch.size
         if error is None:
@@ -239,7 +233,7 @@ class ProduceBuffer:
         self._line.append(_Waiting(record, delivery, task, timer))
         self.sender.press()
 
-    def _leave_line(self, waiting: _Waiting, error: SharegroupError | None = None) -> None:
+    def _leave_line(self, waiting: _Waiting, error: errors.SharegroupError | None = None) -> None:
         """Move a record from the queue into the buffer, or refuse it."""
         self._line.remove(waiting)
         waiting.timer.cancel()
@@ -282,7 +276,7 @@ class ProduceBuffer:
         try:
             await self.connect()
             topic.outboxes = [self._new_outbox(name, n) for n in await self._partitions_of(name)]
-        except SharegroupError as error:
+        except errors.SharegroupError as error:
             del self._topics[name]  # the next record asks again
             self._refuse_waiting(topic, error)
             return
@@ -292,12 +286,12 @@ class ProduceBuffer:
             self._append(topic, record, delivery, now_s)
 
     async def _partitions_of(self, name: str) -> list[int]:
-        def timeout_ms(error: KafkaError) -> float:
-            unknown = isinstance(error, UnknownTopicOrPartition)
+        def timeout_ms(error: errors.KafkaError) -> float:
+            unknown = isinstance(error, errors.UnknownTopicOrPartition)
             limit_s = self._settings.max_block_s
             return (min(limit_s, UNKNOWN_TOPIC_S) if unknown else limit_s) * 1000
 
-        def on_retry(error: KafkaError, failures: int) -> None:
+        def on_retry(error: errors.KafkaError, failures: int) -> None:
             if failures == 1:
                 log.warning("partitions of %s are not known yet, retrying: %s", name, error)
 
@@ -305,19 +299,21 @@ class ProduceBuffer:
             info = await retrying(
                 self._cluster, lambda: self._cluster.topic(name), timeout_ms, on_retry=on_retry
             )
-        except UnknownTopicOrPartition:
+        except errors.UnknownTopicOrPartition:
             raise _no_topic(name) from None
-        except (InvalidTopic, TopicAuthorizationFailed) as error:
-            raise error_from_code(error.code, f"the topic {name!r} is refused: {error}") from None
+        except (errors.InvalidTopic, errors.TopicAuthorizationFailed) as error:
+            raise errors.error_from_code(
+                error.code, f"the topic {name!r} is refused: {error}"
+            ) from None
         return [partition.partition for partition in info.partitions]
 
-    def _refuse_waiting(self, topic: _Topic, error: SharegroupError) -> None:
+    def _refuse_waiting(self, topic: _Topic, error: errors.SharegroupError) -> None:
         while topic.waiting:
             self._refuse(*topic.waiting.popleft(), error)
 
 
-def _no_topic(name: str) -> KafkaError:
-    return UnknownTopicOrPartition(
+def _no_topic(name: str) -> errors.KafkaError:
+    return errors.UnknownTopicOrPartition(
         f"there is no topic {name!r}, and the broker does not create it: create it "
         f"(sharegroup topics create {name})"
     )

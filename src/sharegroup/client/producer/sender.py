@@ -17,19 +17,7 @@ from sharegroup.client.core.retry import PausesByKey
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
 from sharegroup.client.producer.transactions import TransactionRequests
-from sharegroup.model.errors import (
-    DuplicateSequenceNumber,
-    KafkaError,
-    LeaderNotAvailable,
-    MessageTooLarge,
-    OutOfOrderSequenceNumber,
-    RecordListTooLarge,
-    RequestTimedOut,
-    RetriableError,
-    SharegroupError,
-    UnknownProducerId,
-    error_from_code,
-)
+from sharegroup.model import errors
 from sharegroup.wire.apis import INIT_PRODUCER_ID, PRODUCE
 from sharegroup.wire.messages.init_producer_id import (
     InitProducerIdRequest,
@@ -47,9 +35,9 @@ log = logging.getLogger("sharegroup.client")
 
 _TRANSACTION_TIMEOUT_MS: Final = 2**31 - 1
 """Ignored without a transactional id; Java's client sends this value."""
-_TOO_LARGE: Final = (MessageTooLarge, RecordListTooLarge)
+_TOO_LARGE: Final = (errors.MessageTooLarge, errors.RecordListTooLarge)
 _KEY_SHOWN_MAX: Final = 40
-_LOST_PLACE: Final = (OutOfOrderSequenceNumber, UnknownProducerId)
+_LOST_PLACE: Final = (errors.OutOfOrderSequenceNumber, errors.UnknownProducerId)
 
 
 class ProduceSender:
@@ -73,7 +61,7 @@ class ProduceSender:
         acks: int,
         linger_s: float,
         max_request_size: int,
-        on_done: Callable[[OutgoingBatch, SharegroupError | None], None],
+        on_done: Callable[[OutgoingBatch, errors.SharegroupError | None], None],
         transactions: TransactionRequests | None = None,
     ) -> None:
         self._transactions = transactions
@@ -92,14 +80,14 @@ class ProduceSender:
         self._woken = asyncio.Event()
         self.flushing = 0
         self.pressed = False
-        self._reasons: dict[Outbox, KafkaError] = {}  # why an outbox pauses
+        self._reasons: dict[Outbox, errors.KafkaError] = {}  # why an outbox pauses
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Begin."""
         self._task = asyncio.create_task(self._run(), name="producer")
 
-    async def stop(self, error: KafkaError) -> None:
+    async def stop(self, error: errors.KafkaError) -> None:
         """Stop. Batches not delivered yet fail with this error."""
         own = (self._task, self._identifying, self._adding, *self._requests)
         tasks = [task for task in own if task is not None]
@@ -189,7 +177,7 @@ class ProduceSender:
         known = outbox.where.partition < len(partitions)
         leader = partitions[outbox.where.partition].leader if known else None
         if leader is None or leader not in self._cluster.metadata.nodes:
-            self._pause(outbox, LeaderNotAvailable(f"{outbox.where} has no leader"))
+            self._pause(outbox, errors.LeaderNotAvailable(f"{outbox.where} has no leader"))
             self._begin(self._refresh())
             return None
         return leader if self._under_way[leader] < IN_FLIGHT_MAX else None
@@ -199,7 +187,7 @@ class ProduceSender:
             reason = self._reasons.get(outbox)
             why = f": {reason}" if reason is not None else ""
             text = f"a record for {batch.where} was not delivered in time{why}"
-            self.complete(batch, RequestTimedOut(text))
+            self.complete(batch, errors.RequestTimedOut(text))
 
     # --- transactions -----------------------------------------------------------------------------
 
@@ -216,7 +204,7 @@ class ProduceSender:
     async def _add_partitions(self, transactions: TransactionRequests) -> None:
         try:
             await transactions.add_partitions()
-        except KafkaError as error:
+        except errors.KafkaError as error:
             log.debug("partitions were not added to the transaction: %s", error)
         finally:
             self._adding = None
@@ -260,7 +248,9 @@ class ProduceSender:
             topic_data=[TopicProduceData(name, partition_data=p) for name, p in topics.items()],
         )
         answers: Mapping[tuple[str, int], PartitionProduceResponse] = {}
-        error: KafkaError = RequestTimedOut("the broker did not answer for this partition")
+        error: errors.KafkaError = errors.RequestTimedOut(
+            "the broker did not answer for this partition"
+        )
         try:
             response: ProduceResponse = await self._cluster.send(
                 node_id,
@@ -271,7 +261,7 @@ class ProduceSender:
             answers = {
                 (t.name, p.index): p for t in response.responses for p in t.partition_responses
             }
-        except KafkaError as failure:
+        except errors.KafkaError as failure:
             error = failure
         finally:
             self._under_way[node_id] -= 1
@@ -291,13 +281,15 @@ class ProduceSender:
                 times = answer.log_append_time_ms
                 self.complete(batch, None, answer.base_offset, times, repeated)
 
-    def _failed(self, outbox: Outbox, batch: OutgoingBatch, error: KafkaError) -> None:
-        if isinstance(error, DuplicateSequenceNumber):  # in the log; the broker forgot its offset
+    def _failed(self, outbox: Outbox, batch: OutgoingBatch, error: errors.KafkaError) -> None:
+        if isinstance(
+            error, errors.DuplicateSequenceNumber
+        ):  # in the log; the broker forgot its offset
             outbox.succeeded(batch)
             self.complete(batch, None)
         elif isinstance(error, _LOST_PLACE) and self._transactions is None:
             outbox.out_of_order(batch)
-        elif isinstance(error, RetriableError):
+        elif isinstance(error, errors.RetriableError):
             outbox.failed(batch)
             self._pause(outbox, error)
             self._begin(self._refresh())
@@ -309,7 +301,7 @@ class ProduceSender:
             outbox.gave_up(batch)
             self.complete(batch, error)
 
-    def _split(self, outbox: Outbox, batch: OutgoingBatch, error: KafkaError) -> None:
+    def _split(self, outbox: Outbox, batch: OutgoingBatch, error: errors.KafkaError) -> None:
         parts = outbox.split(batch)
         log.info("sending a batch again in %d parts: %s", len(parts), error)
         batch.release()
@@ -318,7 +310,7 @@ class ProduceSender:
     def complete(
         self,
         batch: OutgoingBatch,
-        error: SharegroupError | None,
+        error: errors.SharegroupError | None,
         base_offset: int = -1,
         append_time_ms: int = -1,
         repeated: Mapping[int, int] | None = None,
@@ -335,7 +327,7 @@ class ProduceSender:
                 batch.outcome.exception()  # flush() raises the error if nobody awaits it
         self._on_done(batch, error)
 
-    def _pause(self, outbox: Outbox, error: KafkaError) -> None:
+    def _pause(self, outbox: Outbox, error: errors.KafkaError) -> None:
         """Pause the outbox after an error. The first of several pauses is logged."""
         if not self._pauses:
             log.warning("retrying to send records for %s: %s", outbox.where, error)
@@ -354,7 +346,7 @@ class ProduceSender:
     async def _refresh(self) -> None:
         try:
             await self._cluster.refresh()
-        except KafkaError as error:
+        except errors.KafkaError as error:
             log.debug("no metadata: %s", error)
         self._woken.set()
 
@@ -370,7 +362,7 @@ class ProduceSender:
             self._identifying = asyncio.create_task(self._ask_identity())
 
     async def _ask_identity(self) -> None:
-        def on_retry(error: KafkaError, failures: int) -> None:
+        def on_retry(error: errors.KafkaError, failures: int) -> None:
             if failures == 1:
                 log.warning("no producer id yet, retrying: %s", error)
 
@@ -378,7 +370,7 @@ class ProduceSender:
             response = await retrying(
                 self._cluster, self._init_producer_id, math.inf, on_retry=on_retry
             )
-        except KafkaError as error:
+        except errors.KafkaError as error:
             self._fail_unidentified(error)
             return
         finally:
@@ -397,16 +389,16 @@ class ProduceSender:
             raise error_on(response.error_code, None, "IDEMPOTENT_WRITE", "the cluster")
         return response
 
-    def _fail_unidentified(self, error: KafkaError) -> None:
+    def _fail_unidentified(self, error: errors.KafkaError) -> None:
         for outbox in list(self._outboxes):
             if outbox.needs_identity:
                 for batch in outbox.expire(math.inf):
                     self.complete(batch, error)
 
 
-def _too_large(batch: OutgoingBatch, error: KafkaError) -> KafkaError:
+def _too_large(batch: OutgoingBatch, error: errors.KafkaError) -> errors.KafkaError:
     """The error of a batch of one record; its text names the record by its key."""
     [(_, _, key, _, _)] = batch.records()
     named = "without a key" if key is None else f"with the key {key[:_KEY_SHOWN_MAX]!r}"
     text = f"the record for {batch.where} {named} is too large, even alone: {error}"
-    return error_from_code(error.code, text)
+    return errors.error_from_code(error.code, text)

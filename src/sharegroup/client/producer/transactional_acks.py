@@ -10,16 +10,7 @@ from sharegroup.client.admin.topic_requests import leaders_of
 from sharegroup.client.core.handed_over import HandedOver
 from sharegroup.client.core.outbox import ProducerIdentity
 from sharegroup.client.network.cluster import Cluster
-from sharegroup.model.errors import (
-    FencedLeaderEpoch,
-    InvalidRecordState,
-    KafkaError,
-    NotLeaderOrFollower,
-    UnknownTopicId,
-    UnknownTopicOrPartition,
-    UnsupportedVersion,
-    error_from_code,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange
 from sharegroup.wire import apis
@@ -33,10 +24,10 @@ from sharegroup.wire.messages.share_acknowledge import (
 
 TRANSACTIONAL_ACKS_FEATURE: Final = "share.transactional.acks"
 _LOCKS_GONE: Final = (
-    NotLeaderOrFollower,
-    FencedLeaderEpoch,
-    UnknownTopicOrPartition,
-    UnknownTopicId,
+    errors.NotLeaderOrFollower,
+    errors.FencedLeaderEpoch,
+    errors.UnknownTopicOrPartition,
+    errors.UnknownTopicId,
 )
 """Errors of a partition after which a repetition is pointless: the locks are gone."""
 
@@ -72,7 +63,7 @@ async def acknowledge_in_transaction(
     for node_id, partitions in (await leaders_of(cluster, wanted)).items():
         connection = await cluster.connection(node_id, lane)
         if TRANSACTIONAL_ACKS_FEATURE not in connection.features:
-            raise UnsupportedVersion("the broker acknowledges no records in a transaction")
+            raise errors.UnsupportedVersion("the broker acknowledges no records in a transaction")
         request = ShareAcknowledgeRequest(
             group_id=handed[0].group_id,
             member_id=handed[0].member_id,
@@ -111,9 +102,9 @@ def _first(row: tuple[OffsetRange, HandedOver]) -> int:
     return row[0].first
 
 
-def _error(partitions: Sequence[TopicPartition], code: int, text: str | None) -> KafkaError:
-    error = error_from_code(code, text)
+def _error(partitions: Sequence[TopicPartition], code: int, text: str | None) -> errors.KafkaError:
+    error = errors.error_from_code(code, text)
     if not isinstance(error, _LOCKS_GONE):
         return error
     names = ", ".join(map(str, partitions))
-    return InvalidRecordState(f"the locks of records of {names} are gone: {error}")
+    return errors.InvalidRecordState(f"the locks of records of {names} are gone: {error}")

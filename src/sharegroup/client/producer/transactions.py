@@ -18,18 +18,7 @@ from sharegroup.client.producer.transactional_acks import (
     acknowledge_in_transaction,
     by_member,
 )
-from sharegroup.model.errors import (
-    CoordinatorNotAvailable,
-    InvalidProducerEpoch,
-    InvalidTxnState,
-    KafkaError,
-    NotCoordinator,
-    ProducerFenced,
-    TransactionAbortable,
-    TransactionalIdAuthorizationFailed,
-    UnsupportedVersion,
-    error_from_code,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
 from sharegroup.wire import apis
 from sharegroup.wire.apis import Api
@@ -55,8 +44,8 @@ END_TXN_V1: Final = 4
 TXN_OFFSET_COMMIT_V1: Final = 4
 PRODUCE_V1: Final = 11
 """The last versions of these three requests that belong to transaction version 1 (KIP-890)."""
-_FENCING = (ProducerFenced, InvalidProducerEpoch)
-_FATAL = (*_FENCING, InvalidTxnState, TransactionalIdAuthorizationFailed)
+_FENCING = (errors.ProducerFenced, errors.InvalidProducerEpoch)
+_FATAL = (*_FENCING, errors.InvalidTxnState, errors.TransactionalIdAuthorizationFailed)
 
 
 class TransactionRequests:
@@ -175,7 +164,9 @@ class TransactionRequests:
         machine = self.machine
         machine.check_open()
         if machine.adds_by_request:
-            error = UnsupportedVersion("acknowledging in a transaction needs transaction.version 2")
+            error = errors.UnsupportedVersion(
+                "acknowledging in a transaction needs transaction.version 2"
+            )
             machine.failed(error)
             raise error
         machine.touch()
@@ -244,10 +235,10 @@ class TransactionRequests:
         except _FATAL as error:
             machine.fenced(error)
             raise
-        except TransactionAbortable as error:
+        except errors.TransactionAbortable as error:
             machine.refused(error)
             raise
-        except KafkaError as error:
+        except errors.KafkaError as error:
             if machine.state is ProducerTransactionState.ENDING:
                 machine.fenced(error)  # whether the transaction was committed is not known
             else:
@@ -257,11 +248,13 @@ class TransactionRequests:
     def _raise(self, code: int, key: str | None = None, kind: int = TRANSACTION) -> None:
         if not code:
             return
-        error = error_from_code(code)
-        if isinstance(error, NotCoordinator | CoordinatorNotAvailable):
+        error = errors.error_from_code(code)
+        if isinstance(error, errors.NotCoordinator | errors.CoordinatorNotAvailable):
             self._cluster.forget_coordinator(key or self._id, kind)
         if isinstance(error, _FENCING):
-            fenced = ProducerFenced(f"a newer producer with transactional_id {self._id!r} runs")
+            fenced = errors.ProducerFenced(
+                f"a newer producer with transactional_id {self._id!r} runs"
+            )
             fenced.source = error.source
             raise fenced
         raise error

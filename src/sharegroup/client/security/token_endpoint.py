@@ -13,12 +13,7 @@ from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_ope
 
 from sharegroup.client.clock import wall_ms
 from sharegroup.client.security.settings import Security
-from sharegroup.model.errors import (
-    ConfigError,
-    KafkaError,
-    NetworkException,
-    SaslAuthenticationFailed,
-)
+from sharegroup.model import errors
 from sharegroup.model.limits import TOKEN_RESPONSE_BYTES_MAX
 from sharegroup.model.printable import printable
 
@@ -52,13 +47,15 @@ def ask_for_token(security: Security) -> tuple[str, float | None]:
         raise _refusal(shown, error) from None
     except (URLError, OSError, HTTPException) as error:
         reason = getattr(error, "reason", error)
-        raise NetworkException(
+        raise errors.NetworkException(
             f"the token endpoint {shown} cannot be reached: {printable(str(reason))}"
         ) from None
     found = _json(body)
     token = found.get("access_token")
     if not isinstance(token, str) or not token:
-        raise SaslAuthenticationFailed(f"the token endpoint {shown} answered without a token")
+        raise errors.SaslAuthenticationFailed(
+            f"the token endpoint {shown} answered without a token"
+        )
     seconds = found.get("expires_in")
     return token, float(seconds) if isinstance(seconds, int | float) else None
 
@@ -78,17 +75,17 @@ def _body(response: Any) -> bytes:
     return bytes(body[:TOKEN_RESPONSE_BYTES_MAX])
 
 
-def _refusal(shown: str, error: HTTPError) -> KafkaError:
+def _refusal(shown: str, error: HTTPError) -> errors.KafkaError:
     """Our error for an answer that is an HTTP error."""
     with error:
         if error.code in _LATER:
-            return NetworkException(
+            return errors.NetworkException(
                 f"the token endpoint {shown} gives no token now: HTTP status {error.code}"
             )
         why = _why(error.read(TOKEN_RESPONSE_BYTES_MAX))
     if 300 <= error.code < 400:
         why = ", which leads elsewhere: give the URL that it leads to"
-    return SaslAuthenticationFailed(
+    return errors.SaslAuthenticationFailed(
         f"the token endpoint {shown} refused the client credentials: HTTP status {error.code}{why}"
     )
 
@@ -118,7 +115,7 @@ def _opener(security: Security) -> Any:
     try:
         context = ssl.create_default_context(cafile=security.token_endpoint_ca_location)
     except OSError as error:
-        raise ConfigError(
+        raise errors.ConfigError(
             f"certificates cannot be read from {security.token_endpoint_ca_location}: "
             f"{error.strerror or 'they are not PEM'}"
         ) from None

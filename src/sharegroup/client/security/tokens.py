@@ -17,13 +17,7 @@ from typing import Any, Final, NamedTuple
 from sharegroup.client.clock import wall_ms
 from sharegroup.client.security.limited_calls import LimitedCalls, Overdue
 from sharegroup.client.security.settings import Security
-from sharegroup.model.errors import (
-    ConfigError,
-    KafkaError,
-    NetworkException,
-    RetriableError,
-    SaslAuthenticationFailed,
-)
+from sharegroup.model import errors
 from sharegroup.tls.secret_file import read_secret
 
 log = logging.getLogger("sharegroup.client")
@@ -79,7 +73,7 @@ class TokenSource:
             return kept.token
         try:
             token = self._in_time(limit_s)
-        except KafkaError as error:
+        except errors.KafkaError as error:
             kept = self._kept
             if kept is None or self._now_ms() >= kept.expires_ms:
                 raise
@@ -96,17 +90,19 @@ class TokenSource:
         except Overdue as error:
             raise self._late(error) from None
 
-    def _late(self, error: Overdue) -> NetworkException:
+    def _late(self, error: Overdue) -> errors.NetworkException:
         security = self._security
         if security.token_location is not None:
-            return NetworkException(f"reading the token file {security.token_location} {error}")
+            return errors.NetworkException(
+                f"reading the token file {security.token_location} {error}"
+            )
         if security.token_endpoint_url is not None:
             from sharegroup.client.security.token_endpoint import shown_url
 
             shown = shown_url(security.token_endpoint_url)
-            return NetworkException(f"asking the token endpoint {shown} {error}")
+            return errors.NetworkException(f"asking the token endpoint {shown} {error}")
         assert self._provider is not None
-        return NetworkException(f"the token function {name_of(self._provider)} {error}")
+        return errors.NetworkException(f"the token function {name_of(self._provider)} {error}")
 
     def _new(self, limit_s: float) -> str:
         """A new token. It is kept, even if nobody waits for it any more."""
@@ -140,8 +136,8 @@ class TokenSource:
                 given = asyncio.run(_awaited(given, limit_s))
         except Overdue as error:
             raise self._late(error) from None
-        except (KafkaError, ConfigError) as error:
-            if isinstance(error, RetriableError):
+        except (errors.KafkaError, errors.ConfigError) as error:
+            if isinstance(error, errors.RetriableError):
                 raise
             raise self._failed(f"there is no token: {error}", lasting=True) from None
         except Exception as error:  # noqa: BLE001  whatever a user's function raises
@@ -150,24 +146,24 @@ class TokenSource:
             raise self._failed(said, lasting=not isinstance(error, OSError)) from None
         token, expires_s = given if isinstance(given, tuple) else (given, None)
         if not isinstance(token, str) or not token:
-            raise SaslAuthenticationFailed(
+            raise errors.SaslAuthenticationFailed(
                 f"the token provider returned {type(token).__name__} instead of a token"
             )
         return token, None if expires_s is None else float(expires_s) * 1000
 
-    def _failed(self, sentence: str, *, lasting: bool) -> KafkaError:
+    def _failed(self, sentence: str, *, lasting: bool) -> errors.KafkaError:
         """The error if the function gives no token. A function that has given a token before may
         give one again, whatever it raised now."""
         if lasting and self._kept is None:
-            return SaslAuthenticationFailed(sentence)
-        return NetworkException(sentence)
+            return errors.SaslAuthenticationFailed(sentence)
+        return errors.NetworkException(sentence)
 
 
 def _in_file(location: str) -> str:
     try:
         return read_secret(location)
-    except ConfigError as error:
-        raise SaslAuthenticationFailed(f"there is no token: {error}") from None
+    except errors.ConfigError as error:
+        raise errors.SaslAuthenticationFailed(f"there is no token: {error}") from None
 
 
 async def _awaited(given: Awaitable[Any], limit_s: float) -> Any:
@@ -207,7 +203,7 @@ def token_function(provider: Callable[[], Any] | str) -> Callable[[], Any]:
     except (ImportError, AttributeError, ValueError):
         found = None
     if not callable(found):
-        raise ConfigError(
+        raise errors.ConfigError(
             f"there is no function {provider!r}: token_provider is package.module:function"
         )
     function: Callable[[], Any] = found

@@ -19,33 +19,23 @@ from sharegroup.client.network.retrying import pause
 from sharegroup.client.share.metrics import ShareConsumerMetrics
 from sharegroup.client.share.node_session import NodeSession
 from sharegroup.client.share.node_sessions import NodeSessions
-from sharegroup.model.errors import (
-    FencedLeaderEpoch,
-    InvalidShareSessionEpoch,
-    KafkaError,
-    NotLeaderOrFollower,
-    RequestTimedOut,
-    RetriableError,
-    ShareSessionNotFound,
-    UnknownTopicId,
-    UnknownTopicOrPartition,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicIdPartition
 
 log = logging.getLogger("sharegroup.client")
 
 _LOCKS_GONE: Final = (
-    NotLeaderOrFollower,
-    FencedLeaderEpoch,
-    UnknownTopicOrPartition,
-    UnknownTopicId,
+    errors.NotLeaderOrFollower,
+    errors.FencedLeaderEpoch,
+    errors.UnknownTopicOrPartition,
+    errors.UnknownTopicId,
 )
 """Errors after which a retry is pointless: the leader has changed or is gone, and the locks with
 it. After other retriable errors of a partition, the locks still hold.
 """
-_SESSION_GONE: Final = (ShareSessionNotFound, InvalidShareSessionEpoch)
+_SESSION_GONE: Final = (errors.ShareSessionNotFound, errors.InvalidShareSessionEpoch)
 
-AckOutcomes = dict[TopicIdPartition, KafkaError | None]
+AckOutcomes = dict[TopicIdPartition, errors.KafkaError | None]
 """Partition → the error of its acknowledgements; None is success."""
 Ranges = Mapping[TopicIdPartition, Sequence[AcknowledgedRange]]
 
@@ -139,7 +129,7 @@ class Acknowledger:
             self._collectors = [one for one in self._collectors if one is not outcomes]
         for partition in (*queued, *carried):
             if partition not in outcomes:
-                outcomes[partition] = RequestTimedOut(f"no answer in {wait_s} s")
+                outcomes[partition] = errors.RequestTimedOut(f"no answer in {wait_s} s")
         return outcomes
 
     async def _flush_all(self, queued: Sequence[TopicIdPartition]) -> None:
@@ -180,18 +170,21 @@ class Acknowledger:
         while True:
             try:
                 outcomes = await session.acknowledge(left, self._wanted(), final=final)
-            except KafkaError as error:
+            except errors.KafkaError as error:
                 self.complete_all(left, as_outcome(error))
                 self.fail_node(session.node_id)
                 return
             except asyncio.CancelledError:
-                self.complete_all(left, NotLeaderOrFollower("the acknowledgement was cancelled"))
+                self.complete_all(
+                    left, errors.NotLeaderOrFollower("the acknowledgement was cancelled")
+                )
                 raise
             again = not final and loop.time() < deadline
             passing = {
                 one.partition: one.ranges
                 for one in outcomes
-                if isinstance(one.error, RetriableError) and not isinstance(one.error, _LOCKS_GONE)
+                if isinstance(one.error, errors.RetriableError)
+                and not isinstance(one.error, _LOCKS_GONE)
             }
             left = passing if again else {}
             for outcome in outcomes:
@@ -208,7 +201,7 @@ class Acknowledger:
             queue = queues.setdefault(partition, AcknowledgementQueue())
             queue.add(first, last, bytes([AckType.RENEW]))
         taken = {partition: queue.take() for partition, queue in queues.items()}
-        outcomes: AckOutcomes = {p: NotLeaderOrFollower(f"{p} has no leader") for p in taken}
+        outcomes: AckOutcomes = {p: errors.NotLeaderOrFollower(f"{p} has no leader") for p in taken}
         by_node = await self._sessions.by_node(taken)
         results = await self._finish(
             self._renew(node_id, {p: taken[p] for p in ps}) for node_id, ps in by_node.items()
@@ -222,7 +215,7 @@ class Acknowledger:
             self._metrics.acknowledgements_sent(one)
         try:
             return await self._sessions[node_id].acknowledge(ranges, self._wanted())
-        except RetriableError as error:
+        except errors.RetriableError as error:
             self.fail_node(node_id)
             outcome = as_outcome(error)
             return [Acknowledged(partition, one, outcome) for partition, one in ranges.items()]
@@ -242,7 +235,7 @@ class Acknowledger:
         if self._on_acknowledged is not None:
             self._on_acknowledged(outcome)
 
-    def complete_all(self, ranges: Ranges, error: KafkaError) -> None:
+    def complete_all(self, ranges: Ranges, error: errors.KafkaError) -> None:
         """Report that all these ranges failed."""
         for partition, one in ranges.items():
             self.complete(Acknowledged(partition, one, error))
@@ -257,15 +250,15 @@ class Acknowledger:
             if self._sessions.leader(partition) is None:
                 ranges = self._queues.pop(partition).take()
                 if ranges:
-                    error = NotLeaderOrFollower(f"{partition} has no leader")
+                    error = errors.NotLeaderOrFollower(f"{partition} has no leader")
                     self.complete(Acknowledged(partition, ranges, error))
 
 
-def locks_gone() -> KafkaError:
+def locks_gone() -> errors.KafkaError:
     """The outcome of acknowledgements whose session is gone."""
-    return NotLeaderOrFollower("the share session was lost, and its locks with it")
+    return errors.NotLeaderOrFollower("the share session was lost, and its locks with it")
 
 
-def as_outcome(error: KafkaError) -> KafkaError:
+def as_outcome(error: errors.KafkaError) -> errors.KafkaError:
     """The outcome of acknowledgements whose request failed."""
     return locks_gone() if isinstance(error, _SESSION_GONE) else error

@@ -11,13 +11,7 @@ from sharegroup.client.core.membership import MemberState, ShareMembership
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.member_loop import MemberLoop, now_ms
 from sharegroup.client.share.metrics import ShareConsumerMetrics
-from sharegroup.model.errors import (
-    CoordinatorNotAvailable,
-    KafkaError,
-    NetworkException,
-    NotCoordinator,
-    RequestTimedOut,
-)
+from sharegroup.model import errors
 from sharegroup.wire.apis import SHARE_GROUP_HEARTBEAT
 from sharegroup.wire.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
@@ -76,10 +70,12 @@ class Heartbeats(MemberLoop):
             if response.error_code:
                 code, message = response.error_code, response.error_message
                 raise error_of_member(code, message, membership.group_id)
-        except KafkaError as error:
-            if isinstance(error, NotCoordinator | CoordinatorNotAvailable):
+        except errors.KafkaError as error:
+            if isinstance(error, errors.NotCoordinator | errors.CoordinatorNotAvailable):
                 self._cluster.forget_coordinator(membership.group_id)
-            gone = isinstance(error, NetworkException | RequestTimedOut)  # logged elsewhere
+            gone = isinstance(
+                error, errors.NetworkException | errors.RequestTimedOut
+            )  # logged elsewhere
             log.log(
                 logging.DEBUG if gone else logging.INFO,
                 "heartbeat of %s in %s: %s",

@@ -18,14 +18,7 @@ from sharegroup.client.core.offset_notes import OffsetNotes
 from sharegroup.client.core.share_session import Acknowledgements, FetchLimits, ShareSession
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.share.metrics import ShareConsumerMetrics
-from sharegroup.model.errors import (
-    InvalidRecordState,
-    InvalidShareSessionEpoch,
-    KafkaError,
-    NotLeaderOrFollower,
-    UnsupportedVersion,
-    error_from_code,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.offsets import OffsetRange
 from sharegroup.wire.apis import SHARE_ACKNOWLEDGE, SHARE_FETCH, Api
@@ -37,7 +30,9 @@ from sharegroup.wire.schema import Message
 log = logging.getLogger("sharegroup.client")
 
 WITHOUT_RECORDS_FEATURE: Final = "share.acquire.without.records"
-_NO_ANSWER: Final = InvalidRecordState("the broker's response has no result for these records")
+_NO_ANSWER: Final = errors.InvalidRecordState(
+    "the broker's response has no result for these records"
+)
 _NUMBERS: Final = itertools.count(1)
 _NOTHING: Final = FetchLimits(max_records=0, max_bytes=0, max_wait_ms=0, min_bytes=0)
 
@@ -148,7 +143,7 @@ class NodeSession:
             if WITHOUT_RECORDS_FEATURE not in connection.features:
                 limits = replace(limits, without_records=False)
         if acknowledgements and not self._session.open:  # it was lost while we waited
-            raise NotLeaderOrFollower(
+            raise errors.NotLeaderOrFollower(
                 "the share session was lost before the acknowledgement was sent"
             )
         request = self._session.fetch_request(wanted, acknowledgements, limits)
@@ -213,7 +208,7 @@ class NodeSession:
     ) -> Any:
         """Send a request, and step the epoch. Any failure loses the session."""
         if self._retired:
-            raise NotLeaderOrFollower("the share session was taken over by another process")
+            raise errors.NotLeaderOrFollower("the share session was taken over by another process")
         now = asyncio.get_running_loop().time
         began = now()
         self._request = next(_NUMBERS)
@@ -222,11 +217,15 @@ class NodeSession:
                 self.node_id, api, request, timeout_ms=self._cluster.request_timeout_ms + wait_ms
             )
             if response.error_code:
-                raise error_from_code(response.error_code, response.error_message)
+                raise errors.error_from_code(response.error_code, response.error_message)
         except BaseException as error:
             was_open = self._session.open
             self._lose()
-            if was_open and isinstance(error, InvalidShareSessionEpoch) and not self._retired:
+            if (
+                was_open
+                and isinstance(error, errors.InvalidShareSessionEpoch)
+                and not self._retired
+            ):
                 self._displaced()
             raise
         self._session.answered()
@@ -246,17 +245,17 @@ class NodeSession:
     async def _need_version_2(self, api: Api, what: str) -> None:
         connection = await self._cluster.connection(self.node_id)
         if connection.version_of(api) < 2:
-            raise UnsupportedVersion(
+            raise errors.UnsupportedVersion(
                 f"{what} needs {api.name} version 2 (Apache Kafka 4.2), which the broker at "
                 f"{connection.address} does not serve"
             )
 
 
-def _outcome(answer: AcknowledgedPartition | PartitionData) -> KafkaError | None:
+def _outcome(answer: AcknowledgedPartition | PartitionData) -> errors.KafkaError | None:
     if isinstance(answer, PartitionData):
         return _error(answer.acknowledge_error_code, answer.acknowledge_error_message)
     return _error(answer.error_code, answer.error_message)
 
 
-def _error(code: int, message: str | None, topic: str = "") -> KafkaError | None:
+def _error(code: int, message: str | None, topic: str = "") -> errors.KafkaError | None:
     return error_on(code, message, "READ", f"topic {topic!r}") if code else None

@@ -28,12 +28,7 @@ from sharegroup.client.share.heartbeats import Heartbeats
 from sharegroup.client.share.metrics import ShareConsumerMetrics
 from sharegroup.client.share.node_session import WITHOUT_RECORDS_FEATURE, NodeSession
 from sharegroup.client.share.node_sessions import NodeSessions, within
-from sharegroup.model.errors import (
-    KafkaError,
-    NotLeaderOrFollower,
-    RequestTimedOut,
-    RetriableError,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicIdPartition
 
 log = logging.getLogger("sharegroup.client")
@@ -169,7 +164,9 @@ class ShareMember:
         )
         self._raise_failure()
         if not joined:
-            raise RequestTimedOut(f"the group {self.group_id!r} was not joined in {timeout_ms} ms")
+            raise errors.RequestTimedOut(
+                f"the group {self.group_id!r} was not joined in {timeout_ms} ms"
+            )
 
     def polled(self) -> None:
         """Note that the application is alive: restart ``poll_interval_max_ms``. :meth:`fetch` calls
@@ -372,9 +369,9 @@ class ShareMember:
             fetched = await self._fetch_from(session, wanted, riding, limits)
         finally:
             settled()
-        if any(isinstance(one.error, RetriableError) for one in fetched):
+        if any(isinstance(one.error, errors.RetriableError) for one in fetched):
             await self._recover(node_id)
-            fetched = [one for one in fetched if not isinstance(one.error, RetriableError)]
+            fetched = [one for one in fetched if not isinstance(one.error, errors.RetriableError)]
         else:
             self._pauses.reset(node_id)
         return fetched
@@ -388,14 +385,14 @@ class ShareMember:
     ) -> list[FetchedPartition]:
         try:
             fetched, outcomes = await session.fetch(wanted, riding, limits)
-        except RetriableError as error:
+        except errors.RetriableError as error:
             log.debug("fetch from node %s: %s", session.node_id, error)
             self._acknowledger.complete_all(riding, as_outcome(error))
             self._acknowledger.fail_node(session.node_id)
             await self._recover(session.node_id)
             return []
         except BaseException as error:
-            reason = error if isinstance(error, KafkaError) else NotLeaderOrFollower()
+            reason = error if isinstance(error, errors.KafkaError) else errors.NotLeaderOrFollower()
             self._acknowledger.complete_all(riding, reason)
             raise
         for outcome in outcomes:

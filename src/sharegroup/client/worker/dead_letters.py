@@ -15,14 +15,7 @@ from sharegroup.client.admin.admin import Admin
 from sharegroup.client.core.record import Headers, Record
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.producer.producer import Producer
-from sharegroup.model.errors import (
-    ConfigError,
-    KafkaError,
-    MessageTooLarge,
-    RecordListTooLarge,
-    TopicAlreadyExists,
-    UnknownTopicOrPartition,
-)
+from sharegroup.model import errors
 
 log = logging.getLogger("sharegroup.worker")
 
@@ -81,9 +74,9 @@ class DeadLetters:
         admin = Admin(cluster=self._cluster)
         try:
             await admin.describe_topics(self.topic)
-        except UnknownTopicOrPartition:
+        except errors.UnknownTopicOrPartition:
             if not create:
-                raise ConfigError(
+                raise errors.ConfigError(
                     f"the dead-letter topic {self.topic!r} does not exist: make it (sharegroup "
                     f"topics create {self.topic}), or pass create_dead_letter=True"
                 ) from None
@@ -92,7 +85,7 @@ class DeadLetters:
     async def _create(self, admin: Admin) -> None:
         try:
             await admin.create_topics(self.topic)
-        except TopicAlreadyExists:
+        except errors.TopicAlreadyExists:
             return  # another worker has just created it
 
     async def send(self, record: Record, error: BaseException) -> None:
@@ -103,14 +96,14 @@ class DeadLetters:
         Raises:
             KafkaError, SharegroupError: the dead letter could not be produced.
         """
-        too_large: KafkaError | None = None
+        too_large: errors.KafkaError | None = None
         limit: int | None = None
         for headers in headers_of(record, self._group_id, error):
             if limit is not None and _bytes_min(record, headers) > limit:
                 continue
             try:
                 await self._producer.send(self.topic, record.value, key=record.key, headers=headers)
-            except (MessageTooLarge, RecordListTooLarge) as refusal:
+            except (errors.MessageTooLarge, errors.RecordListTooLarge) as refusal:
                 if too_large is None:
                     limit = await self._bytes_max()
                 too_large = refusal
@@ -128,7 +121,7 @@ class DeadLetters:
         admin = Admin(cluster=self._cluster, request_timeout_ms=_PATIENCE_MS)
         try:
             setting = (await admin.describe_configs("topic", self.topic)).get("max.message.bytes")
-        except KafkaError as error:
+        except errors.KafkaError as error:
             log.debug("max.message.bytes of %s is not known: %s", self.topic, error)
             return None
         return int(setting.value) if setting is not None and setting.value else None
@@ -150,7 +143,7 @@ class DeadLetters:
         try:
             async with asyncio.timeout(_CLOSE_S):
                 await self._producer.close()
-        except (KafkaError, TimeoutError) as error:
+        except (errors.KafkaError, TimeoutError) as error:
             log.info("a dead letter was not confirmed: %s", str(error) or "no answer")
         finally:
             await self._cluster.close()

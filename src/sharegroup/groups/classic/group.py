@@ -12,13 +12,7 @@ from sharegroup.groups.classic.member import Member
 from sharegroup.groups.classic.records import ClassicGroupRecord
 from sharegroup.groups.classic.requests import Description, Join, Joined, JoinedMember
 from sharegroup.groups.classic.subscription import subscribed_topics
-from sharegroup.model.errors import (
-    FencedInstanceId,
-    IllegalGeneration,
-    MalformedMessage,
-    RebalanceInProgress,
-    UnknownMemberId,
-)
+from sharegroup.model import errors
 
 CONSUMER_PROTOCOL: Final = "consumer"
 """The protocol type of consumers, whose metadata the coordinator can read."""
@@ -107,11 +101,11 @@ class Group:
         if instance_id is not None:
             existing = self.instances.get(instance_id)
             if existing is None:
-                raise UnknownMemberId
+                raise errors.UnknownMemberId
             if existing != member_id:
-                raise FencedInstanceId
+                raise errors.FencedInstanceId
         if member_id not in self.members:
-            raise UnknownMemberId
+            raise errors.UnknownMemberId
         return self.members[member_id]
 
     def supports(self, protocol_type: str, names: Collection[str]) -> bool:
@@ -170,11 +164,11 @@ class Group:
         if generation >= 0 or member_id or instance_id is not None:
             self.check_member(member_id, instance_id)
             if generation != self.generation:
-                raise IllegalGeneration
+                raise errors.IllegalGeneration
         elif not transactional and self.state is not State.EMPTY:
-            raise UnknownMemberId
+            raise errors.UnknownMemberId
         if not transactional and self.state is State.COMPLETING_REBALANCE:
-            raise RebalanceInProgress
+            raise errors.RebalanceInProgress
 
     def describe(self) -> Description:
         """A snapshot."""
@@ -229,9 +223,13 @@ class Group:
         group.record = record
         for member in record.members:
             if not record.protocol_type or record.protocol_name is None:
-                raise MalformedMessage(f"group {record.group_id} has members, but no protocol")
+                raise errors.MalformedMessage(
+                    f"group {record.group_id} has members, but no protocol"
+                )
             if member.member_id in group.members or member.instance_id in group.instances:
-                raise MalformedMessage(f"group {record.group_id} has {member.member_id} twice")
+                raise errors.MalformedMessage(
+                    f"group {record.group_id} has {member.member_id} twice"
+                )
             group.add(Member.replayed(member, record.protocol_name), record.protocol_type)
         if group.members:
             group.state = State.STABLE
@@ -326,7 +324,7 @@ class Group:
         try:
             for member in self.members.values():
                 topics |= subscribed_topics(member.metadata(self.protocol_name))
-        except MalformedMessage:
+        except errors.MalformedMessage:
             return
         self.topics = frozenset(topics)
 

@@ -29,18 +29,7 @@ from sharegroup.groups.classic.requests import (
     Settings,
     Sync,
 )
-from sharegroup.model.errors import (
-    GroupIdNotFound,
-    GroupMaxSizeReached,
-    IllegalGeneration,
-    InconsistentGroupProtocol,
-    InvalidRequest,
-    KafkaError,
-    MemberIdRequired,
-    NonEmptyGroup,
-    RebalanceInProgress,
-    UnknownMemberId,
-)
+from sharegroup.model import errors
 from sharegroup.model.limits import GROUP_PROTOCOLS_MAX, PENDING_MEMBERS_MAX
 
 
@@ -60,14 +49,14 @@ class ClassicGroups:
         known = group is not None
         if group is None:
             if request.member_id:
-                return self._refused(token, UnknownMemberId(), request.member_id)
+                return self._refused(token, errors.UnknownMemberId(), request.member_id)
             group = Group(request.group_id, now.wall_ms)
         names = [protocol.name for protocol in request.protocols[: GROUP_PROTOCOLS_MAX + 1]]
         if not self._accepts(group, request.member_id):
             self._kick_out(group, request.member_id)
-            return self._refused(token, GroupMaxSizeReached())
+            return self._refused(token, errors.GroupMaxSizeReached())
         if len(names) > GROUP_PROTOCOLS_MAX or not group.supports(request.protocol_type, names):
-            return self._refused(token, InconsistentGroupProtocol(), request.member_id)
+            return self._refused(token, errors.InconsistentGroupProtocol(), request.member_id)
         self._groups[request.group_id] = group
         if request.member_id:
             self._join_known(group, request, token, now)
@@ -83,16 +72,16 @@ class ClassicGroups:
         group = self._groups.get(request.group_id)
         try:
             if group is None or group.state is State.EMPTY:
-                raise UnknownMemberId
+                raise errors.UnknownMemberId
             member = _check_sync(group, request)
-        except KafkaError as error:
+        except errors.KafkaError as error:
             return self._refused(token, error)
         self._rebalances.sync_received(group, member)
         if group.state is State.STABLE:
             self._rebalances.answer(token, synced(group, member))
         else:
             if member.syncing is not None:
-                self._rebalances.answer(member.syncing, Refused(RebalanceInProgress()))
+                self._rebalances.answer(member.syncing, Refused(errors.RebalanceInProgress()))
             member.syncing = token
             if member.member_id == group.leader:
                 record = group.to_record(dict(request.assignments))
@@ -109,10 +98,10 @@ class ClassicGroups:
         """
         group = self._groups.get(group_id)
         if group is None:
-            raise UnknownMemberId
+            raise errors.UnknownMemberId
         member = group.check_member(member_id, instance_id)
         if generation != group.generation:
-            raise IllegalGeneration
+            raise errors.IllegalGeneration
         self._rebalances.restart_session(group, member, now)
         return group.state is State.PREPARING_REBALANCE
 
@@ -135,7 +124,7 @@ class ClassicGroups:
         """
         group = self._groups.get(group_id)
         if group is None:
-            raise UnknownMemberId
+            raise errors.UnknownMemberId
         left = [LeftMember(member, self._leave(group, member)) for member in leaving]
         if any(one.error is None for one in left) and group.state is not State.EMPTY:
             self._rebalances.prepare_or_complete(group, now)
@@ -157,7 +146,7 @@ class ClassicGroups:
         """
         group = self._existing(group_id)
         if group.state is not State.EMPTY:
-            raise NonEmptyGroup
+            raise errors.NonEmptyGroup
         self._delete(group)
         return self._rebalances.effects()
 
@@ -190,7 +179,9 @@ class ClassicGroups:
     def _stop_waiting(self, group: Group) -> list[Member]:
         waiting = [member for member in group.members.values() if member.waits]
         for member in waiting:
-            self._rebalances.refuse(group, member, Refused(RebalanceInProgress(), member.member_id))
+            self._rebalances.refuse(
+                group, member, Refused(errors.RebalanceInProgress(), member.member_id)
+            )
         return waiting
 
     def adopt(self, group: Group, now: Now, *, rebalance: bool) -> Effects:
@@ -333,7 +324,7 @@ class ClassicGroups:
     def _kick_out(self, group: Group, member_id: str) -> None:
         member = group.members.get(member_id)
         if member is not None:
-            self._rebalances.remove(group, member, UnknownMemberId())
+            self._rebalances.remove(group, member, errors.UnknownMemberId())
         elif member_id in group.pending:
             group.remove(member_id)
             self._rebalances.end_session(group, member_id)
@@ -347,7 +338,7 @@ class ClassicGroups:
         elif request.id_required and request.instance_id is None:
             group.pending.add(member_id)
             self._rebalances.start_session(group, member_id, request.session_timeout_ms, now)
-            self._rebalances.answer(token, Refused(MemberIdRequired(), member_id))
+            self._rebalances.answer(token, Refused(errors.MemberIdRequired(), member_id))
         else:
             member = Member.joined(request, member_id)
             self._rebalances.add(group, member, request.protocol_type, token, now)
@@ -357,7 +348,7 @@ class ClassicGroups:
         member_id = request.member_id
         if member_id in group.pending:
             if request.instance_id is not None:
-                error = InvalidRequest("a static member joins without a member id")
+                error = errors.InvalidRequest("a static member joins without a member id")
                 self._rebalances.answer(token, Refused(error, member_id))
                 return
             member = Member.joined(request, member_id)
@@ -365,7 +356,7 @@ class ClassicGroups:
             return
         try:
             member = group.check_member(member_id, request.instance_id)
-        except KafkaError as error:
+        except errors.KafkaError as error:
             self._rebalances.answer(token, Refused(error, member_id))
             return
         same = member.protocols == tuple(request.protocols)
@@ -382,7 +373,7 @@ class ClassicGroups:
     def _update(self, group: Group, member: Member, request: Join, token: int) -> None:
         if member.joining is not None:  # an earlier try, whose client has given up
             self._rebalances.answer_join(
-                group, member, Refused(RebalanceInProgress(), member.member_id)
+                group, member, Refused(errors.RebalanceInProgress(), member.member_id)
             )
         group.update(member, request, token)
 
@@ -412,7 +403,7 @@ class ClassicGroups:
 
     # Leaving ---------------------------------------------------------------------------------
 
-    def _leave(self, group: Group, leaving: LeavingMember) -> KafkaError | None:
+    def _leave(self, group: Group, leaving: LeavingMember) -> errors.KafkaError | None:
         member_id, instance_id = leaving
         if member_id in group.pending:
             group.remove(member_id)
@@ -421,12 +412,12 @@ class ClassicGroups:
         try:
             if not member_id:
                 if instance_id is None or instance_id not in group.instances:
-                    raise UnknownMemberId
+                    raise errors.UnknownMemberId
                 member_id = group.instances[instance_id]
             member = group.check_member(member_id, instance_id)
-        except KafkaError as error:
+        except errors.KafkaError as error:
             return error
-        self._rebalances.remove(group, member, UnknownMemberId())
+        self._rebalances.remove(group, member, errors.UnknownMemberId())
         return None
 
     def _expire(self, group: Group, member_id: str, now: Now) -> None:
@@ -437,7 +428,7 @@ class ClassicGroups:
         elif member is None or member.excused:
             return
         else:
-            self._rebalances.remove(group, member, UnknownMemberId())
+            self._rebalances.remove(group, member, errors.UnknownMemberId())
         if group.state is State.PREPARING_REBALANCE:
             if group.all_joined:
                 self._rebalances.complete_when_quiet(group, now)
@@ -454,10 +445,10 @@ class ClassicGroups:
     def _existing(self, group_id: str) -> Group:
         group = self._groups.get(group_id)
         if group is None:
-            raise GroupIdNotFound(f"Group {group_id} not found.")
+            raise errors.GroupIdNotFound(f"Group {group_id} not found.")
         return group
 
-    def _refused(self, token: int, error: KafkaError, member_id: str = "") -> Effects:
+    def _refused(self, token: int, error: errors.KafkaError, member_id: str = "") -> Effects:
         self._rebalances.answer(token, Refused(error, member_id))
         return self._rebalances.effects()
 
@@ -478,11 +469,11 @@ def _check_sync(group: Group, request: Sync) -> Member:
     """The member that syncs. Raises KafkaError."""
     member = group.check_member(request.member_id, request.instance_id)
     if request.generation != group.generation:
-        raise IllegalGeneration
+        raise errors.IllegalGeneration
     if request.protocol_type not in (None, group.protocol_type) or (
         request.protocol_name not in (None, group.protocol_name)
     ):
-        raise InconsistentGroupProtocol
+        raise errors.InconsistentGroupProtocol
     if group.state is State.PREPARING_REBALANCE:
-        raise RebalanceInProgress
+        raise errors.RebalanceInProgress
     return member

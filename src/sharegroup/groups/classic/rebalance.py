@@ -30,12 +30,7 @@ from sharegroup.groups.classic.requests import (
     Synced,
 )
 from sharegroup.groups.sessions import MemberKey, Sessions
-from sharegroup.model.errors import (
-    FencedInstanceId,
-    KafkaError,
-    RebalanceInProgress,
-    UnknownMemberId,
-)
+from sharegroup.model import errors
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 """How long a new member may wait for the answer to its first join. It cannot send heartbeats
@@ -150,7 +145,7 @@ class Rebalances:
         self.start_session(group, member.member_id, NEW_MEMBER_JOIN_TIMEOUT_MS, now)
         self.prepare_or_complete(group, now)
 
-    def remove(self, group: Group, member: Member, error: KafkaError) -> None:
+    def remove(self, group: Group, member: Member, error: errors.KafkaError) -> None:
         """Remove a member; its waiting requests are refused."""
         self.refuse(group, member, Refused(error))
         group.remove(member.member_id)
@@ -185,7 +180,7 @@ class Rebalances:
             for member in group.members.values():
                 member.assignment = b""
                 if member.syncing is not None:
-                    self.answer(member.syncing, Refused(RebalanceInProgress()))
+                    self.answer(member.syncing, Refused(errors.RebalanceInProgress()))
                     member.syncing = None
                     self.restart_session(group, member, now)
         group.unsynced.clear()
@@ -245,7 +240,7 @@ class Rebalances:
         self._phases.end(MemberKey(group.group_id, JOIN))
         for member in list(group.members.values()):
             if member.joining is None and member.instance_id is None:
-                self.remove(group, member, UnknownMemberId())
+                self.remove(group, member, errors.UnknownMemberId())
         if group.members and not group.elect():
             # Only silent static members are left: their sessions will end.
             group.first_rebalance = None
@@ -278,7 +273,7 @@ class Rebalances:
         if not group.unsynced:
             return
         for member_id in sorted(group.unsynced):
-            self.remove(group, group.members[member_id], UnknownMemberId())
+            self.remove(group, group.members[member_id], errors.UnknownMemberId())
         self.prepare(group, now)
 
     def assigned(self, group: Group, assignments: Mapping[str, bytes], now: Now) -> None:
@@ -296,7 +291,7 @@ class Rebalances:
 
     def take_over(self, group: Group, old: Member, member_id: str, now: Now) -> Member:
         """A static member comes back with a new id, and fences its old id."""
-        self.refuse(group, old, Refused(FencedInstanceId(), old.member_id))
+        self.refuse(group, old, Refused(errors.FencedInstanceId(), old.member_id))
         member = old.renamed(member_id)
         group.replace(old, member)
         self.end_session(group, old.member_id)

@@ -49,16 +49,7 @@ from sharegroup.groups.consumer.timers import Timers
 from sharegroup.groups.consumer.transition import ConsumerTransition
 from sharegroup.groups.table import GroupTable
 from sharegroup.groups.topics import TopicsImage
-from sharegroup.model.errors import (
-    FencedMemberEpoch,
-    IllegalGeneration,
-    InconsistentGroupProtocol,
-    KafkaError,
-    MalformedMessage,
-    MemberIdRequired,
-    RebalanceInProgress,
-    UnknownMemberId,
-)
+from sharegroup.model import errors
 from sharegroup.model.limits import GROUP_PROTOCOLS_MAX
 
 
@@ -143,7 +134,7 @@ class ClassicMembers:
     def _admit(self, request: Join, topics: TopicsImage) -> _Admitted | Refused:
         group = self._table.existing(request.group_id)
         if self._migration.is_disabled:
-            raise InconsistentGroupProtocol(
+            raise errors.InconsistentGroupProtocol(
                 f"Cannot join the consumer group {group.group_id} with the classic protocol "
                 "because the group migration is disabled."
             )
@@ -154,9 +145,11 @@ class ClassicMembers:
         names = [protocol.name for protocol in request.protocols[: GROUP_PROTOCOLS_MAX + 1]]
         fits = request.protocol_type == CONSUMER_PROTOCOL and group.supports_classic(names)
         if not fits or len(names) > GROUP_PROTOCOLS_MAX:
-            raise InconsistentGroupProtocol(f"Member {member_id}'s protocols are not supported.")
+            raise errors.InconsistentGroupProtocol(
+                f"Member {member_id}'s protocols are not supported."
+            )
         if not request.member_id and request.id_required and request.instance_id is None:
-            return Refused(MemberIdRequired(), member_id)
+            return Refused(errors.MemberIdRequired(), member_id)
         known = group.members.get(member_id)
         if request.instance_id is not None:
             if request.member_id:
@@ -165,13 +158,13 @@ class ClassicMembers:
                 known = static
         try:
             subscription = decode_subscription(request.protocols[0].metadata)
-        except MalformedMessage as error:
-            raise InconsistentGroupProtocol(
+        except errors.MalformedMessage as error:
+            raise errors.InconsistentGroupProtocol(
                 "Malformed embedded consumer protocol in subscription deserialization."
             ) from error
         owned = by_id(subscription.owned, topics)
         if known is not None and known.state is ConsumerMemberState.UNKNOWN and owned:
-            raise FencedMemberEpoch(
+            raise errors.FencedMemberEpoch(
                 "The consumer group member is in a unknown state. "
                 "The member must abandon all its partitions and rejoin."
             )
@@ -205,13 +198,13 @@ class ClassicMembers:
         if request.protocol_type not in (None, CONSUMER_PROTOCOL) or (
             request.protocol_name not in (None, name)
         ):
-            raise InconsistentGroupProtocol
+            raise errors.InconsistentGroupProtocol
         if (
             group.assignment_epoch > member.epoch
             and member.state is not ConsumerMemberState.UNREVOKED_PARTITIONS
         ):
             self._timers.must_join(group.group_id, member, now_ms)
-            raise RebalanceInProgress(
+            raise errors.RebalanceInProgress(
                 f"A new rebalance is triggered in group {group.group_id} and member "
                 f"{member.member_id} should rejoin to catch up."
             )
@@ -259,15 +252,15 @@ class ClassicMembers:
     ) -> tuple[ConsumerGroup, ConsumerMember, ClassicMetadata]:
         group = self._table.get(group_id)
         if group is None:
-            raise UnknownMemberId
+            raise errors.UnknownMemberId
         if instance_id is not None:
             member = group.own_static_member(member_id, instance_id)
         else:
             member = group.member(member_id)
         if member.classic is None:
-            raise UnknownMemberId(f"Member {member_id} does not use the classic protocol.")
+            raise errors.UnknownMemberId(f"Member {member_id} does not use the classic protocol.")
         if generation != member.epoch:
-            raise IllegalGeneration(
+            raise errors.IllegalGeneration(
                 f"The request generation id {generation} is not equal to the member epoch "
                 f"{member.epoch} of member {member_id}."
             )
@@ -286,13 +279,13 @@ class ClassicMembers:
         """
         group = self._table.get(group_id)
         if group is None:
-            raise UnknownMemberId
+            raise errors.UnknownMemberId
         left: list[LeftMember] = []
         gone: dict[str, None] = {}
         for one in leaving:
             try:
                 gone[_leaving(group, one).member_id] = None
-            except KafkaError as error:
+            except errors.KafkaError as error:
                 left.append(LeftMember(one, error))
             else:
                 left.append(LeftMember(one, None))
@@ -306,5 +299,5 @@ def _leaving(group: ConsumerGroup, leaving: LeavingMember) -> ConsumerMember:
         return group.own_static_member(leaving.member_id, leaving.instance_id)
     static = group.static_member(leaving.instance_id)
     if static is None:
-        raise UnknownMemberId(f"Instance id {leaving.instance_id} is unknown.")
+        raise errors.UnknownMemberId(f"Instance id {leaving.instance_id} is unknown.")
     return static

@@ -15,12 +15,7 @@ from uuid import UUID
 from sharegroup.groups.consumer.group import ConsumerGroup
 from sharegroup.groups.consumer.member import ConsumerMember
 from sharegroup.groups.offsets import CommitClient
-from sharegroup.model.errors import (
-    IllegalGeneration,
-    KafkaError,
-    StaleMemberEpoch,
-    UnsupportedVersion,
-)
+from sharegroup.model import errors
 
 COMMIT_HAS_MEMBER_EPOCH_FROM: Final = 9
 """The first version of OffsetCommit whose clients know of member epochs."""
@@ -50,7 +45,7 @@ def check_commit(
     member = group.member(committer.member_id)
     old = committer.version < COMMIT_HAS_MEMBER_EPOCH_FROM
     if old and not committer.transactional and member.classic is None:
-        raise UnsupportedVersion(
+        raise errors.UnsupportedVersion(
             f"OffsetCommit version {COMMIT_HAS_MEMBER_EPOCH_FROM} or above must be used by members "
             "using the consumer group protocol"
         )
@@ -94,11 +89,15 @@ def _check_held(member: ConsumerMember, epoch: int, topic_id: UUID, partition: i
         )
 
 
-def _newer(epoch: int, member: ConsumerMember) -> KafkaError:
+def _newer(epoch: int, member: ConsumerMember) -> errors.KafkaError:
     return _wrong_epoch(
         member, f"Received member epoch {epoch} is newer than current member epoch {member.epoch}."
     )
 
 
-def _wrong_epoch(member: ConsumerMember, message: str) -> KafkaError:
-    return StaleMemberEpoch(message) if member.classic is None else IllegalGeneration(message)
+def _wrong_epoch(member: ConsumerMember, message: str) -> errors.KafkaError:
+    return (
+        errors.StaleMemberEpoch(message)
+        if member.classic is None
+        else errors.IllegalGeneration(message)
+    )

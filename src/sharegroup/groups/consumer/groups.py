@@ -43,13 +43,7 @@ from sharegroup.groups.offsets import CommitClient
 from sharegroup.groups.sessions import MemberKey
 from sharegroup.groups.table import GroupTable
 from sharegroup.groups.topics import TopicsImage
-from sharegroup.model.errors import (
-    GroupIdNotFound,
-    InvalidRegularExpression,
-    InvalidRequest,
-    NonEmptyGroup,
-    StaleMemberEpoch,
-)
+from sharegroup.model import errors
 from sharegroup.model.limits import GROUP_REGEXES_MAX
 
 
@@ -166,7 +160,7 @@ class ConsumerGroups:
         if request.member_epoch == JOIN_EPOCH:
             return self._migration.upgraded(group_id, topics)
         if self._migration.is_classic(group_id):
-            raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
+            raise errors.GroupIdNotFound(f"Group {group_id} is not a consumer group.")
         return None
 
     def _take_over(self, group: ConsumerGroup, now_ms: int) -> tuple[WrittenRecord, ...]:
@@ -189,7 +183,7 @@ class ConsumerGroups:
         elif joins:
             group = ConsumerGroup(request.group_id)
         else:
-            raise GroupIdNotFound(f"Consumer group {request.group_id} not found.")
+            raise errors.GroupIdNotFound(f"Consumer group {request.group_id} not found.")
         static = group.static_member(request.instance_id) if request.instance_id else None
         if not request.leaves and static is None and request.member_id not in group.members:
             self._members.check_size(group)
@@ -210,7 +204,7 @@ class ConsumerGroups:
         left = member.subscribed_regex if member is not None else None
         more = len(regexes) + (left is None or regexes[left] > 1)
         if more > GROUP_REGEXES_MAX:
-            raise InvalidRegularExpression(
+            raise errors.InvalidRegularExpression(
                 f"The group subscribes to {GROUP_REGEXES_MAX} regular expressions already."
             )
 
@@ -299,9 +293,9 @@ class ConsumerGroups:
         check_current(group, member_id, member_epoch)
         member = group.members[member_id]
         if not member.cooperative:
-            raise InvalidRequest(f"Member {member_id} has not joined as a cooperative one.")
+            raise errors.InvalidRequest(f"Member {member_id} has not joined as a cooperative one.")
         if not member.owns(*partition):
-            raise StaleMemberEpoch(f"Member {member_id} does not own the partition now.")
+            raise errors.StaleMemberEpoch(f"Member {member_id} does not own the partition now.")
         return member, group.members.keys()
 
     def subscribes(self, group_id: str, topic: str) -> bool:
@@ -314,7 +308,7 @@ class ConsumerGroups:
     def check_deletable(self, group_id: str) -> None:
         """Raise GroupIdNotFound or NonEmptyGroup unless :meth:`delete` would work."""
         if self.table.existing(group_id).members:
-            raise NonEmptyGroup(f"Group {group_id} is not empty.")
+            raise errors.NonEmptyGroup(f"Group {group_id} is not empty.")
 
     def delete(self, group_id: str) -> tuple[ConsumerRecord, ...]:
         """Delete an empty group.

@@ -17,13 +17,7 @@ from sharegroup.groups.consumer.reconciliation import Owned
 from sharegroup.groups.consumer.records import Parts, WrittenRecord
 from sharegroup.groups.modern_group import JOIN_EPOCH, LEAVE_EPOCH
 from sharegroup.groups.records import Assignment
-from sharegroup.model.errors import (
-    FencedMemberEpoch,
-    InconsistentGroupProtocol,
-    InvalidRequest,
-    UnreleasedInstanceId,
-    UnsupportedAssignor,
-)
+from sharegroup.model import errors
 
 UNCHANGED: Final = -1
 """A rebalance timeout that says "as before"."""
@@ -119,7 +113,7 @@ def check_heartbeat(
     else:
         _require(request.member_epoch > AWAY_EPOCH, "MemberEpoch is invalid.")
     if request.server_assignor is not None and request.server_assignor not in assignors:
-        raise UnsupportedAssignor(
+        raise errors.UnsupportedAssignor(
             f"ServerAssignor {request.server_assignor} is not supported. "
             f"Supported assignors: {', '.join(assignors)}."
         )
@@ -127,7 +121,7 @@ def check_heartbeat(
 
 def _require(holds: bool, message: str) -> None:
     if not holds:
-        raise InvalidRequest(message)
+        raise errors.InvalidRequest(message)
 
 
 def check_member_epoch(request: ConsumerHeartbeat, member: ConsumerMember) -> None:
@@ -142,13 +136,13 @@ def check_member_epoch(request: ConsumerHeartbeat, member: ConsumerMember) -> No
     if received not in (JOIN_EPOCH, known):
         lost_answer = received == member.previous_epoch and _owns_no_more(request, member)
         if received > known or not lost_answer:
-            raise FencedMemberEpoch(
+            raise errors.FencedMemberEpoch(
                 f"The consumer group member has a {'greater' if received > known else 'smaller'} "
                 f"member epoch ({received}) than the one known by the group coordinator ({known}). "
                 "The member must abandon all its partitions and rejoin."
             )
     if member.state is ConsumerMemberState.UNKNOWN and request.owned != {}:
-        raise FencedMemberEpoch(
+        raise errors.FencedMemberEpoch(
             "The consumer group member is in a unknown state. "
             "The member must abandon all its partitions and rejoin."
         )
@@ -161,7 +155,7 @@ def check_released(request: ConsumerHeartbeat, static: ConsumerMember) -> None:
         UnreleasedInstanceId: that member has not left.
     """
     if static.classic is None and static.epoch != AWAY_EPOCH:
-        raise UnreleasedInstanceId(
+        raise errors.UnreleasedInstanceId(
             f"Static member {request.member_id} with instance id {request.instance_id} cannot join "
             f"the group because the instance id is owned by {static.member_id} member."
         )
@@ -179,7 +173,7 @@ def check_sharing(group: ConsumerGroup, request: ConsumerHeartbeat) -> None:
         if name != request.member_id
     ):
         others, this = ("by key", "in turns") if request.cooperative else ("in turns", "by key")
-        raise InconsistentGroupProtocol(
+        raise errors.InconsistentGroupProtocol(
             f"The members of group {group.group_id} share partitions {others}, not {this}."
         )
 

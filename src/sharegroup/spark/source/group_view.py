@@ -15,13 +15,7 @@ from sharegroup.client.admin.descriptions import (
     ShareGroupOffset,
 )
 from sharegroup.client.network.cluster import Cluster
-from sharegroup.model.errors import (
-    ConfigError,
-    GroupAuthorizationFailed,
-    GroupIdNotFound,
-    InvalidConfig,
-    NonEmptyGroup,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.share.record_state import RecordState
 from sharegroup.spark.options.stream import ShareOptions
@@ -144,7 +138,7 @@ class GroupQuestions:
         }
         try:
             outcomes = await self._admin.alter_share_group_offsets(self._group_id, offsets)
-        except NonEmptyGroup:
+        except errors.NonEmptyGroup:
             log.warning("the group %s has members already: it begins at earliest", self._group_id)
             return
         for error in outcomes.values():
@@ -185,7 +179,7 @@ class GroupQuestions:
         """
         try:
             return await self._admin.describe_record_states(self._group_id, partitions)
-        except GroupIdNotFound:
+        except errors.GroupIdNotFound:
             return {}
 
     async def end_offsets(self, topics: Mapping[UUID, str]) -> Offsets:
@@ -316,7 +310,7 @@ class GroupQuestions:
     async def _offsets(self) -> dict[TopicPartition, ShareGroupOffset]:
         try:
             return await self._admin.list_share_group_offsets(self._group_id)
-        except GroupIdNotFound:
+        except errors.GroupIdNotFound:
             return {}
 
     async def _partitions(
@@ -335,15 +329,15 @@ class GroupQuestions:
     async def _set_configs(self, configs: Mapping[str, str]) -> None:
         try:
             await self._admin.alter_configs("group", self._group_id, configs)
-        except InvalidConfig as error:
-            raise ConfigError(
+        except errors.InvalidConfig as error:
+            raise errors.ConfigError(
                 f"the broker refuses {configs} for the group {self._group_id}: {error}"
             ) from error
-        except GroupAuthorizationFailed as error:
+        except errors.GroupAuthorizationFailed as error:
             remedy = (
                 f"allow this user ALTER_CONFIGS on the group {self._group_id}, or set "
                 f"{', '.join(f'{name}={value}' for name, value in configs.items())} for it yourself"
             )
             if self._asks_for_a_beginning:
-                raise ConfigError(f"the group may not be configured: {remedy}") from error
+                raise errors.ConfigError(f"the group may not be configured: {remedy}") from error
             log.warning("batches stay within the group's own record locks: %s", remedy)

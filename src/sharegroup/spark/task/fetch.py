@@ -20,21 +20,7 @@ from sharegroup.client.core.access_errors import error_on
 from sharegroup.client.network.addresses import Address, parse_addresses
 from sharegroup.client.security.access import ConnectionAccess, shared_access
 from sharegroup.client.security.settings import NO_SECURITY, Security
-from sharegroup.model.errors import (
-    FencedLeaderEpoch,
-    InconsistentTopicId,
-    KafkaError,
-    NetworkException,
-    NotLeaderOrFollower,
-    OffsetOutOfRange,
-    RetriableError,
-    SharegroupError,
-    TopicRangeFetchNotAllowed,
-    UnknownLeaderEpoch,
-    UnknownTopicId,
-    UnknownTopicOrPartition,
-    error_from_code,
-)
+from sharegroup.model import errors
 from sharegroup.records.batches import bounds_of, end_offset
 from sharegroup.records.key_hashes import HASH_MAX
 from sharegroup.spark.options.stream import ShareOptions
@@ -76,8 +62,13 @@ WAIT_MS: Final = 500
 RETRY_SECONDS: Final = 0.2
 EARLIEST: Final = -2
 
-_WRONG_LEADER = (NotLeaderOrFollower, FencedLeaderEpoch, UnknownLeaderEpoch, NetworkException)
-_GONE = (UnknownTopicId, UnknownTopicOrPartition, InconsistentTopicId)
+_WRONG_LEADER = (
+    errors.NotLeaderOrFollower,
+    errors.FencedLeaderEpoch,
+    errors.UnknownLeaderEpoch,
+    errors.NetworkException,
+)
+_GONE = (errors.UnknownTopicId, errors.UnknownTopicOrPartition, errors.InconsistentTopicId)
 
 _idle_connections: dict[tuple[Address, ConnectionAccess | None], BlockingConnection] = {}
 """Connections for the next tasks; only tasks with the same login get one."""
@@ -100,7 +91,7 @@ class FetchedChunk(NamedTuple):
     data: memoryview
 
 
-class DataLoss(SharegroupError):
+class DataLoss(errors.SharegroupError):
     """Records that were acquired are no longer in the log."""
 
 
@@ -177,9 +168,9 @@ class SliceReader:
                 end = self._end(answer, data)
                 if end is None or end <= offset:  # the answer has no records yet
                     self._keys = None  # a request for all keys waits at the broker, see _ask
-                    self._check_time(NetworkException(f"no records at offset {offset}"))
+                    self._check_time(errors.NetworkException(f"no records at offset {offset}"))
                     continue
-            except KafkaError as error:
+            except errors.KafkaError as error:
                 offset = self._recovered(error, offset)
                 continue
             self._progress()
@@ -227,7 +218,7 @@ class SliceReader:
 
     # --- one request ------------------------------------------------------------------------------
 
-    def _refused(self, code: int) -> KafkaError:
+    def _refused(self, code: int) -> errors.KafkaError:
         return error_on(code, None, "READ", f"topic {self._slice.topic!r}")
 
     def _fetched(self, offset: int) -> PartitionData:
@@ -236,7 +227,7 @@ class SliceReader:
             self._ask(offset)
         response = connection.receive(FetchResponse)
         if response.error_code:
-            raise error_from_code(response.error_code)
+            raise errors.error_from_code(response.error_code)
         answer = response.responses[0].partitions[0]
         if answer.error_code:
             raise self._refused(answer.error_code)
@@ -274,7 +265,7 @@ class SliceReader:
         fails, the next step sends it again."""
         try:
             self._ask(offset)
-        except KafkaError:
+        except errors.KafkaError:
             self._drop()
 
     # --- when it does not go straight -------------------------------------------------------------
@@ -282,35 +273,35 @@ class SliceReader:
     def _progress(self) -> None:
         self._deadline = time.monotonic() + self._settings.poll_timeout_ms / 1000
 
-    def _check_time(self, error: KafkaError) -> None:
+    def _check_time(self, error: errors.KafkaError) -> None:
         if time.monotonic() >= self._deadline:
-            raise NetworkException(
+            raise errors.NetworkException(
                 f"{self._slice.topic}-{self._slice.partition}: nothing could be read for "
                 f"{self._settings.poll_timeout_ms} ms: {error}"
             ) from error
 
-    def _recovered(self, error: KafkaError, offset: int | None) -> int | None:
+    def _recovered(self, error: errors.KafkaError, offset: int | None) -> int | None:
         """The offset to go on from after an error; raises errors that cannot be recovered from."""
-        if isinstance(error, TopicRangeFetchNotAllowed):
+        if isinstance(error, errors.TopicRangeFetchNotAllowed):
             self._keys = None
             return offset
         self._drop()
         try:
-            if isinstance(error, OffsetOutOfRange):
+            if isinstance(error, errors.OffsetOutOfRange):
                 return self._after_loss(error, self._earliest())
             if isinstance(error, _GONE) and self._look_up_leader() is None:
                 return self._after_loss(error, None)
-        except RetriableError as another:
+        except errors.RetriableError as another:
             error = another
         if isinstance(error, (*_WRONG_LEADER, *_GONE)):
             self._leader = None
-        elif not isinstance(error, RetriableError):
+        elif not isinstance(error, errors.RetriableError):
             raise error
         self._check_time(error)
         threading.Event().wait(RETRY_SECONDS)
         return offset
 
-    def _after_loss(self, error: KafkaError, earliest: int | None) -> int | None:
+    def _after_loss(self, error: errors.KafkaError, earliest: int | None) -> int | None:
         text = (
             f"{self._slice.topic}-{self._slice.partition}: acquired records are no longer in the "
             f"log ({error.name}): retention or a deletion removed them"
@@ -339,7 +330,7 @@ class SliceReader:
             if self._leader is None:
                 self._leader = self._look_up_leader()
             if self._leader is None:
-                raise UnknownTopicId(
+                raise errors.UnknownTopicId(
                     f"there is no topic {self._slice.topic} of id {self._slice.topic_id}"
                 )
             self._connection = self._open(self._leader)
@@ -373,7 +364,7 @@ class SliceReader:
         Raises:
             NetworkException: no broker can be reached, or the partition has no leader now.
         """
-        failure = NetworkException(
+        failure = errors.NetworkException(
             f"no broker of {self._settings.bootstrap_servers} can be reached"
         )
         request = MetadataRequest(
@@ -382,12 +373,12 @@ class SliceReader:
         for address in parse_addresses(self._settings.bootstrap_servers):
             try:
                 connection = self._open(address)
-            except NetworkException as error:
+            except errors.NetworkException as error:
                 failure = error
                 continue
             try:
                 response = connection.call(apis.METADATA, request, MetadataResponse)
-            except NetworkException as error:
+            except errors.NetworkException as error:
                 connection.close()
                 failure = error
                 continue
@@ -404,7 +395,7 @@ class SliceReader:
                 if partition.partition_index == self._slice.partition:
                     leader = brokers.get(partition.leader_id)
                     if leader is None:
-                        raise NetworkException(
+                        raise errors.NetworkException(
                             f"{topic.name}-{self._slice.partition} has no leader now"
                         )
                     return leader

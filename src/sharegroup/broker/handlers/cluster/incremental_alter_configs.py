@@ -24,13 +24,8 @@ from sharegroup.broker.handlers.cluster.describe_configs import entries_of as de
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.groups.config import GROUP_CONFIGS
+from sharegroup.model import errors
 from sharegroup.model.config import ConfigDef, ConfigTable, ConfigType, format_value
-from sharegroup.model.errors import (
-    InvalidConfig,
-    InvalidRequest,
-    KafkaError,
-    UnknownTopicOrPartition,
-)
 from sharegroup.wire.messages import alter_configs
 from sharegroup.wire.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -44,7 +39,7 @@ NamedConfig = TypeVar("NamedConfig", AlterableConfig, alter_configs.AlterableCon
 
 NamedResource = TypeVar("NamedResource", AlterConfigsResource, alter_configs.AlterConfigsResource)
 
-TWICE: Final = InvalidRequest("Each resource must appear at most once.")
+TWICE: Final = errors.InvalidRequest("Each resource must appear at most once.")
 
 SET: Final = 0
 DELETE: Final = 1
@@ -72,7 +67,7 @@ async def incremental_alter_configs(
 
 
 def _response(
-    resource: AlterConfigsResource, error: KafkaError | None
+    resource: AlterConfigsResource, error: errors.KafkaError | None
 ) -> AlterConfigsResourceResponse:
     return AlterConfigsResourceResponse(
         error.code if error else 0,
@@ -95,7 +90,7 @@ def _alter(
     where = (resource.resource_type, resource.resource_name)
     try:
         alter_resource(parts, where, context, changed, validate_only=validate_only)
-    except KafkaError as error:
+    except errors.KafkaError as error:
         return _response(resource, error)
     return _response(resource, None)
 
@@ -126,13 +121,13 @@ def alter_resource(
     context.access.require(Operation.ALTER_CONFIGS, owner_of(kind, name))
     if kind == TOPIC:
         if not name:
-            raise InvalidRequest("Default topic resources are not allowed.")
+            raise errors.InvalidRequest("Default topic resources are not allowed.")
         if parts.topics.find(name) is None:
-            raise UnknownTopicOrPartition
+            raise errors.UnknownTopicOrPartition
         live.set_topic(name, changed(live.of_topic(name)), validate_only=validate_only)
     elif kind == GROUP:
         if not name:
-            raise InvalidRequest("Default group resources are not allowed.")
+            raise errors.InvalidRequest("Default group resources are not allowed.")
         paused = _is_paused(live.of_group(name))
         live.set_group(name, changed(live.of_group(name)), validate_only=validate_only)
         if _is_paused(live.of_group(name)) != paused:
@@ -147,10 +142,12 @@ def alter_resource(
                 live.set_broker(after, validate_only=validate_only)
             else:
                 live.set_cluster(after, validate_only=validate_only)
-        except InvalidConfig as error:  # as in Kafka, whose brokers check before the controller
-            raise InvalidRequest(error.message) from error
+        except (
+            errors.InvalidConfig
+        ) as error:  # as in Kafka, whose brokers check before the controller
+            raise errors.InvalidRequest(error.message) from error
     else:
-        raise InvalidRequest(f"resources of type {kind} have no configs to alter here")
+        raise errors.InvalidRequest(f"resources of type {kind} have no configs to alter here")
 
 
 def names_of_today(
@@ -165,7 +162,7 @@ def names_of_today(
     found = [replace(config, name=_todays(parts, table, config.name)) for config in configs]
     names = [config.name for config in found]
     if len(set(names)) != len(names):
-        raise InvalidRequest("Error due to duplicate config keys")
+        raise errors.InvalidRequest("Error due to duplicate config keys")
     return found
 
 
@@ -190,12 +187,12 @@ def _apply(
         changed.pop(name, None)
         return
     if config.value is None:
-        raise InvalidRequest(f"Null value not supported for : {name}")
+        raise errors.InvalidRequest(f"Null value not supported for : {name}")
     if config.config_operation == SET:
         changed[name] = config.value
         return
     if config.config_operation not in (APPEND, SUBTRACT):
-        raise InvalidRequest(f"config operation {config.config_operation} is unknown")
+        raise errors.InvalidRequest(f"config operation {config.config_operation} is unknown")
     definition = _list_named(resource.resource_type, name, config.config_operation)
     entries = described(parts, resource.resource_type, resource.resource_name)
     default = format_value(definition.default)
@@ -226,10 +223,12 @@ def _list_named(resource_type: int, name: str, operation: int) -> ConfigDef:
         return definition
     word = "append" if operation == APPEND else "subtract"
     if resource_type != BROKER:
-        raise InvalidConfig(f"Can't {word.upper()} to key {name} because its type is not LIST.")
+        raise errors.InvalidConfig(
+            f"Can't {word.upper()} to key {name} because its type is not LIST."
+        )
     if definition is None:
-        raise InvalidConfig(f"Unknown config name: {name}")
-    raise InvalidConfig(f"Config value {word} is not allowed for config key: {name}")
+        raise errors.InvalidConfig(f"Unknown config name: {name}")
+    raise errors.InvalidConfig(f"Config value {word} is not allowed for config key: {name}")
 
 
 def _items(text: str) -> list[str]:

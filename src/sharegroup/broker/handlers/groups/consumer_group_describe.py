@@ -11,11 +11,7 @@ from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.read_model.groups import AssignedTopicView, ConsumerMemberView
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.time_slices import sliced
-from sharegroup.model.errors import (
-    InvalidGroupId,
-    KafkaError,
-    TopicAuthorizationFailed,
-)
+from sharegroup.model import errors
 from sharegroup.wire.messages.consumer_group_describe import (
     Assignment,
     ConsumerGroupDescribeRequest,
@@ -42,7 +38,7 @@ async def consumer_group_describe(
     )
 
 
-def _refused(group_id: str, error: KafkaError) -> DescribedGroup:
+def _refused(group_id: str, error: errors.KafkaError) -> DescribedGroup:
     return DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.message)
 
 
@@ -53,14 +49,14 @@ def _describe(
     try:
         access.require_group(Operation.DESCRIBE, group_id)
         if not group_id:
-            raise InvalidGroupId
+            raise errors.InvalidGroupId
         found = parts.views.groups.consumer_group(group_id)
-    except KafkaError as error:
+    except errors.KafkaError as error:
         return _refused(group_id, error)
     if access.restricted and not all(
         access.allows_topic(Operation.DESCRIBE, name) for name in found.topics()
     ):
-        return _refused(group_id, TopicAuthorizationFailed(HIDDEN_TOPIC))
+        return _refused(group_id, errors.TopicAuthorizationFailed(HIDDEN_TOPIC))
     described = DescribedGroup(
         group_id=group_id,
         group_state=found.state,

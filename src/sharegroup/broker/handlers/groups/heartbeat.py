@@ -5,12 +5,7 @@ from __future__ import annotations
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
-from sharegroup.model.errors import (
-    NONE,
-    CoordinatorLoadInProgress,
-    InvalidGroupId,
-    RebalanceInProgress,
-)
+from sharegroup.model import errors
 from sharegroup.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
@@ -20,11 +15,13 @@ async def heartbeat(
     """REBALANCE_IN_PROGRESS tells the member to join again."""
     context.access.require_group(Operation.READ, request.group_id)
     if not request.group_id:
-        raise InvalidGroupId
+        raise errors.InvalidGroupId
     try:
         must_join = await parts.classic_groups.heartbeat(
             request.group_id, request.member_id, request.group_instance_id, request.generation_id
         )
-    except CoordinatorLoadInProgress:
+    except errors.CoordinatorLoadInProgress:
         must_join = False  # as in Kafka: the member need not do anything
-    return HeartbeatResponse(error_code=RebalanceInProgress.code if must_join else NONE)
+    return HeartbeatResponse(
+        error_code=errors.RebalanceInProgress.code if must_join else errors.NONE
+    )

@@ -8,14 +8,7 @@ from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.groups.classic.requests import Join, Joined, Protocol, Refused
-from sharegroup.model.errors import (
-    InconsistentGroupProtocol,
-    InvalidGroupId,
-    InvalidSessionTimeout,
-    KafkaError,
-    MemberIdRequired,
-    RebalanceInProgress,
-)
+from sharegroup.model import errors
 from sharegroup.wire.messages.join_group import (
     JoinGroupRequest,
     JoinGroupResponse,
@@ -37,14 +30,14 @@ async def join_group(
     answer: Joined | Refused
     try:
         answer = await _join(parts, request, context)
-    except InconsistentGroupProtocol as other_type:
+    except errors.InconsistentGroupProtocol as other_type:
         answer = Refused(other_type)
-    except KafkaError as refused:
+    except errors.KafkaError as refused:
         answer = Refused(refused, request.member_id)
     no_name = None if context.version >= NULL_PROTOCOL_FROM else ""
     if isinstance(answer, Refused):
         error = answer.error
-        if not isinstance(error, MemberIdRequired | RebalanceInProgress):
+        if not isinstance(error, errors.MemberIdRequired | errors.RebalanceInProgress):
             parts.counters.trouble("request_errors", f"JoinGroup {error.name}", str(error))
         return JoinGroupResponse(
             error_code=error.code, protocol_name=no_name, member_id=answer.member_id
@@ -65,13 +58,13 @@ async def _join(
 ) -> Joined | Refused:
     context.access.require_group(Operation.READ, request.group_id)
     if not request.group_id:
-        raise InvalidGroupId
+        raise errors.InvalidGroupId
     broker = parts.configs.broker
     lowest, highest = (
         broker.integer(f"group.{which}.session.timeout.ms") for which in ("min", "max")
     )
     if not lowest <= request.session_timeout_ms <= highest:
-        raise InvalidSessionTimeout
+        raise errors.InvalidSessionTimeout
     old = context.version < REBALANCE_TIMEOUT_FROM
     protocols: dict[str, Protocol] = {}
     for protocol in request.protocols:

@@ -8,11 +8,7 @@ from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.groups.classic.requests import Refused, Sync
-from sharegroup.model.errors import (
-    InconsistentGroupProtocol,
-    InvalidGroupId,
-    RebalanceInProgress,
-)
+from sharegroup.model import errors
 from sharegroup.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 PROTOCOL_REQUIRED_FROM: Final = 5
@@ -26,10 +22,10 @@ async def sync_group(
         request.protocol_type,
         request.protocol_name,
     ):
-        raise InconsistentGroupProtocol
+        raise errors.InconsistentGroupProtocol
     context.access.require_group(Operation.READ, request.group_id)
     if not request.group_id:
-        raise InvalidGroupId
+        raise errors.InvalidGroupId
     answer = await parts.classic_groups.sync(
         Sync(
             group_id=request.group_id,
@@ -43,7 +39,7 @@ async def sync_group(
     )
     if isinstance(answer, Refused):
         error = answer.error
-        if not isinstance(error, RebalanceInProgress):
+        if not isinstance(error, errors.RebalanceInProgress):
             parts.counters.trouble("request_errors", f"SyncGroup {error.name}", str(error))
         return SyncGroupResponse(error_code=error.code)
     return SyncGroupResponse(

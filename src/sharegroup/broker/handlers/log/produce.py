@@ -9,15 +9,7 @@ from sharegroup.broker.authorization.resources import Operation, Resource, Resou
 from sharegroup.broker.coordination.transaction_writes import TransactionalWrites, Write
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
-from sharegroup.model.errors import (
-    InvalidRequest,
-    InvalidRequiredAcks,
-    InvalidTopic,
-    KafkaError,
-    MalformedMessage,
-    TransactionalIdAuthorizationFailed,
-    UnknownServerError,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import NULL_TOPIC_ID, TopicIdPartition
 from sharegroup.model.limits import PRODUCED_PARTITIONS_MAX
 from sharegroup.model.log import AppendableLog, PartitionLog
@@ -51,10 +43,10 @@ async def produce(
 ) -> ProduceResponse | None:
     """Append everything in order first, then wait for durability; partitions fail on their own."""
     if request.acks not in (NO_ACKS, LEADER_ACK, ALL_ACKS):
-        return failure(request, InvalidRequiredAcks())
+        return failure(request, errors.InvalidRequiredAcks())
     named = len(request.topic_data) + sum(len(t.partition_data) for t in request.topic_data)
     if named > PRODUCED_PARTITIONS_MAX:
-        raise MalformedMessage(f"a Produce request with {named} topics and partitions")
+        raise errors.MalformedMessage(f"a Produce request with {named} topics and partitions")
     appends = _Appends([], [])
     if any(
         _is_transactional(p.records) for topic in request.topic_data for p in topic.partition_data
@@ -91,7 +83,7 @@ async def _append_all(
                 if name is not None:
                     context.access.require_topic(Operation.WRITE, name)
                 appends.waits.append(await _append(parts, topic, partition, part, admission))
-            except KafkaError as error:
+            except errors.KafkaError as error:
                 _refuse(parts, part, error)
         topic_id = parts.topics.id_of(name) if name else None
         if topic_id is not None:
@@ -103,7 +95,7 @@ async def _append_all(
         )
 
 
-def failure(request: ProduceRequest, error: KafkaError) -> ProduceResponse | None:
+def failure(request: ProduceRequest, error: errors.KafkaError) -> ProduceResponse | None:
     """Every partition says ``error``."""
     if request.acks == NO_ACKS:
         return None
@@ -138,7 +130,9 @@ async def _append(
     partition's response."""
     log = _log_of(parts, topic, partition)
     if not partition.records:
-        raise InvalidRequest("a produce request needs at least one record batch for each partition")
+        raise errors.InvalidRequest(
+            "a produce request needs at least one record batch for each partition"
+        )
     batches = partition.records
     how = log.recompression
     if not parts.unpacking.passes(batches, how):
@@ -174,7 +168,9 @@ def _log_of(
     else:
         log = parts.topics.log(topic.name, partition.index)
     if parts.topics.is_internal(log.topic_partition.topic):
-        raise InvalidTopic(f"{log.topic_partition.topic} is internal; clients cannot write to it")
+        raise errors.InvalidTopic(
+            f"{log.topic_partition.topic} is internal; clients cannot write to it"
+        )
     parts.leadership.check(log.topic_id, partition.index)
     return log
 
@@ -194,7 +190,7 @@ def _require_id(transactional_id: str | None, context: RequestContext) -> str:
         TransactionalIdAuthorizationFailed: the client may not use the id, or names no id.
     """
     if not transactional_id:
-        raise TransactionalIdAuthorizationFailed
+        raise errors.TransactionalIdAuthorizationFailed
     context.access.require(
         Operation.WRITE, Resource(ResourceType.TRANSACTIONAL_ID, transactional_id)
     )
@@ -210,7 +206,9 @@ def _transactional_writes(
         for partition in topic.partition_data:
             if not _is_transactional(partition.records):
                 continue
-            with suppress(KafkaError):  # the append raises the error again, and it is answered then
+            with suppress(
+                errors.KafkaError
+            ):  # the append raises the error again, and it is answered then
                 log = _log_of(parts, topic, partition)
                 context.access.require_topic(Operation.WRITE, log.topic_partition.topic)
                 writes.append(Write(log, parse_headers(partition.records or b"")[0]))
@@ -222,16 +220,16 @@ async def _durable(
 ) -> None:
     try:
         await log.wait_durable(end_offset)
-    except KafkaError as error:
+    except errors.KafkaError as error:
         _refuse(parts, part, error)
 
 
-def _refuse(parts: BrokerParts, part: PartitionProduceResponse, error: KafkaError) -> None:
+def _refuse(parts: BrokerParts, part: PartitionProduceResponse, error: errors.KafkaError) -> None:
     """Set the error; an older client reads only the code."""
     parts.counters.trouble("produce_errors", error.name, str(error))
     part.error_code = error.code
     part.record_errors = [BatchIndexAndErrorMessage(at, why) for at, why in error.records]
-    part.error_message = None if isinstance(error, UnknownServerError) else error.message
+    part.error_message = None if isinstance(error, errors.UnknownServerError) else error.message
     part.base_offset = -1
     part.repeated = ()
     part.log_append_time_ms = -1

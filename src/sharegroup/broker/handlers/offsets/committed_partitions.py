@@ -11,13 +11,7 @@ from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.topics import Topic
 from sharegroup.groups.offsets import NONE, Commit, CommittedOffset
-from sharegroup.model.errors import (
-    InvalidCommitOffsetSize,
-    KafkaError,
-    OffsetMetadataTooLarge,
-    UnknownTopicId,
-    UnknownTopicOrPartition,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import NULL_TOPIC_ID
 from sharegroup.model.limits import COMMITTED_OFFSETS_MAX
 from sharegroup.model.offsets import OFFSET_MAX
@@ -52,7 +46,7 @@ def sort_out(
         InvalidCommitOffsetSize: there are more than ``COMMITTED_OFFSETS_MAX``.
     """
     if sum(len(topic.partitions) for topic in topics) > COMMITTED_OFFSETS_MAX:
-        raise InvalidCommitOffsetSize
+        raise errors.InvalidCommitOffsetSize
     length_max = parts.configs.broker.integer("offset.metadata.max.bytes")
     now_ms = parts.clock.wall_ms()
     expire_ms = NONE if retention_ms == NONE else min(now_ms + retention_ms, OFFSET_MAX)
@@ -60,7 +54,7 @@ def sort_out(
     for asked in topics:
         try:
             topic = _find(parts, asked, context, by_id=by_id)
-        except KafkaError as error:
+        except errors.KafkaError as error:
             wanted.codes.append([error.code] * len(asked.partitions))
             continue
         codes = []
@@ -70,9 +64,9 @@ def sort_out(
             index = partition.partition_index
             metadata = partition.committed_metadata or ""
             if not 0 <= index < topic.partition_count:
-                codes.append(UnknownTopicOrPartition.code)
+                codes.append(errors.UnknownTopicOrPartition.code)
             elif len(metadata) > length_max:
-                codes.append(OffsetMetadataTooLarge.code)
+                codes.append(errors.OffsetMetadataTooLarge.code)
             else:
                 codes.append(0)
                 epoch = partition.committed_leader_epoch if expire_ms == NONE else NONE
@@ -88,12 +82,12 @@ async def commit_or_refuse(
     wanted: CommitRequestPartitions, commit: Callable[[Sequence[Commit]], Awaitable[None]]
 ) -> list[list[int]]:
     """Commit the partitions that may be committed. Returns the error code of each partition."""
-    asks_group = (0, OffsetMetadataTooLarge.code)
+    asks_group = (0, errors.OffsetMetadataTooLarge.code)
     if not any(code in asks_group for codes in wanted.codes for code in codes):
         return wanted.codes
     try:
         await commit(wanted.commits)
-    except KafkaError as error:
+    except errors.KafkaError as error:
         return [
             [error.code if code in asks_group else code for code in codes] for codes in wanted.codes
         ]
@@ -104,11 +98,11 @@ def _find(parts: BrokerParts, asked: Any, context: RequestContext, *, by_id: boo
     if by_id:
         topic = parts.topics.find_id(asked.topic_id)
         if topic is None:
-            raise UnknownTopicId
+            raise errors.UnknownTopicId
         context.access.require_topic(Operation.READ, topic.name)
         return topic
     context.access.require_topic(Operation.READ, asked.name)
     topic = parts.topics.find(asked.name)
     if topic is None:
-        raise UnknownTopicOrPartition
+        raise errors.UnknownTopicOrPartition
     return topic

@@ -12,13 +12,7 @@ from sharegroup.broker.coordination.offset_coordinator import FetchedOffset
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.groups.offsets import NONE
-from sharegroup.model.errors import (
-    InvalidRequest,
-    KafkaError,
-    TopicAuthorizationFailed,
-    UnknownTopicId,
-    UnstableOffsetCommit,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import NULL_TOPIC_ID, TopicPartition
 from sharegroup.model.limits import FETCHED_OFFSETS_MAX
 from sharegroup.wire.messages.offset_fetch import (
@@ -61,7 +55,7 @@ async def offset_fetch(
     return _of_one_group(answers[0], context.version)
 
 
-def failure(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchResponse:
+def failure(request: OffsetFetchRequest, error: errors.KafkaError) -> OffsetFetchResponse:
     """Every group says ``error``."""
     return OffsetFetchResponse(
         error_code=error.code,
@@ -125,7 +119,7 @@ async def _fetch(
             topics = await _some(fetch, group, group.topics, offsets_max)
         if sum(len(topic.partitions) for topic in topics) > offsets_max:
             raise _too_many()
-    except KafkaError as error:
+    except errors.KafkaError as error:
         topics = []
         if group.topics and fetch.context.version < GROUP_ERROR_FROM:
             topics = [
@@ -167,9 +161,9 @@ async def _some(
     for number, topic in enumerate(asked):
         name = fetch.parts.topics.name_of(topic.topic_id) if fetch.by_id else topic.name
         if name is None:
-            codes[number] = UnknownTopicId.code
+            codes[number] = errors.UnknownTopicId.code
         elif not fetch.context.access.admits_topic(Operation.DESCRIBE, name):
-            codes[number] = TopicAuthorizationFailed.code
+            codes[number] = errors.TopicAuthorizationFailed.code
         else:
             names[number] = name
     wanted = [
@@ -202,7 +196,7 @@ def _answer(
 ) -> OffsetFetchResponsePartitions:
     committed = fetched.committed
     if fetched.unstable:
-        return _no(index, UnstableOffsetCommit.code)
+        return _no(index, errors.UnstableOffsetCommit.code)
     if committed is None or (
         # An offset that was committed for an earlier topic of the same name does not count.
         NULL_TOPIC_ID not in (topic_id, committed.topic_id) and topic_id != committed.topic_id
@@ -218,8 +212,8 @@ def _no(index: int, code: int) -> OffsetFetchResponsePartitions:
     return OffsetFetchResponsePartitions(index, NONE, NONE, "", code)
 
 
-def _too_many() -> InvalidRequest:
-    return InvalidRequest(f"One request can fetch {FETCHED_OFFSETS_MAX} committed offsets.")
+def _too_many() -> errors.InvalidRequest:
+    return errors.InvalidRequest(f"One request can fetch {FETCHED_OFFSETS_MAX} committed offsets.")
 
 
 def _of_one_group(group: OffsetFetchResponseGroup, version: int) -> OffsetFetchResponse:

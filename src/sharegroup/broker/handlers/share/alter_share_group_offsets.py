@@ -12,14 +12,7 @@ from sharegroup.broker.coordination.share_group_coordinator import NewStart
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.topics import Topic
-from sharegroup.model.errors import (
-    GroupAuthorizationFailed,
-    InvalidGroupId,
-    InvalidRequest,
-    KafkaError,
-    TopicAuthorizationFailed,
-    UnknownTopicOrPartition,
-)
+from sharegroup.model import errors
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.wire.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
@@ -40,7 +33,7 @@ async def alter_share_group_offsets(
     """Valid partitions are altered together; each partition has its own result."""
     context.access.require_group(Operation.READ, request.group_id)
     if not request.group_id:
-        raise InvalidGroupId
+        raise errors.InvalidGroupId
     if request.fork_of:
         return await _fork(parts, request, context)
     starts: list[NewStart] = []
@@ -57,7 +50,7 @@ async def _fork(
     """Begin with the state of another group. It takes permissions on all its topics."""
     context.access.require_group(Operation.READ, request.fork_of)
     if request.topics:
-        raise InvalidRequest("A fork has all topics of the group that it is of.")
+        raise errors.InvalidRequest("A fork has all topics of the group that it is of.")
     for topic in parts.groups.groups.state_partitions(request.fork_of):
         context.access.require_topic(Operation.READ, topic.name)
     topics = await parts.groups.fork(request.group_id, request.fork_of)
@@ -82,10 +75,10 @@ async def _fork(
 
 
 def failure(
-    request: AlterShareGroupOffsetsRequest, error: KafkaError
+    request: AlterShareGroupOffsetsRequest, error: errors.KafkaError
 ) -> AlterShareGroupOffsetsResponse:
     """The request says ``error``, and so do its partitions if the client may read the group."""
-    if isinstance(error, GroupAuthorizationFailed):
+    if isinstance(error, errors.GroupAuthorizationFailed):
         return AlterShareGroupOffsetsResponse(error_code=error.code, error_message=error.message)
     response: AlterShareGroupOffsetsResponse = _refusal(request, error)
     return response
@@ -99,7 +92,7 @@ def _topic(
 ) -> AlterShareGroupOffsetsResponseTopic:
     response = AlterShareGroupOffsetsResponseTopic(topic_name=wanted.topic_name)
     if not context.access.admits_topic(Operation.READ, wanted.topic_name):
-        denied = TopicAuthorizationFailed()
+        denied = errors.TopicAuthorizationFailed()
         response.partitions = [_refused(part.partition_index, denied) for part in wanted.partitions]
         return response
     topic = parts.topics.find(wanted.topic_name)
@@ -114,14 +107,16 @@ def _partition(
 ) -> AlterShareGroupOffsetsResponsePartition:
     index = wanted.partition_index
     if topic is None or not 0 <= index < topic.partition_count:
-        return _refused(index, UnknownTopicOrPartition())
+        return _refused(index, errors.UnknownTopicOrPartition())
     if wanted.start_offset < UNKNOWN_OFFSET:
-        return _refused(index, InvalidRequest(f"Start offset {wanted.start_offset} is negative."))
+        return _refused(
+            index, errors.InvalidRequest(f"Start offset {wanted.start_offset} is negative.")
+        )
     starts.append(NewStart(topic.topic_id, topic.name, index, wanted.start_offset))
     return AlterShareGroupOffsetsResponsePartition(partition_index=index)
 
 
-def _refused(index: int, error: KafkaError) -> AlterShareGroupOffsetsResponsePartition:
+def _refused(index: int, error: errors.KafkaError) -> AlterShareGroupOffsetsResponsePartition:
     return AlterShareGroupOffsetsResponsePartition(
         partition_index=index, error_code=error.code, error_message=error.message
     )

@@ -20,13 +20,7 @@ from sharegroup.broker.delivery.share_fetching import (
 from sharegroup.broker.delivery.share_requests import checked_ids
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
-from sharegroup.model.errors import (
-    FencedLeaderEpoch,
-    InvalidRequest,
-    KafkaError,
-    NotLeaderOrFollower,
-    ShareSessionLimitReached,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.share.session import FINAL_EPOCH, INITIAL_EPOCH, BrokerShareSession
 from sharegroup.wire.messages.ranges import Range
@@ -51,7 +45,7 @@ async def share_fetch(
     acknowledges = any(p.acknowledgement_batches for t in request.topics for p in t.partitions)
     try:
         session = _session(parts, request, context, acknowledges=acknowledges)
-    except ShareSessionLimitReached:
+    except errors.ShareSessionLimitReached:
         await _idle(parts, context, request.max_wait_ms)
         raise
     acks = AckRound(parts, group_id, member_id, context.access, renew_allowed=request.is_renew_ack)
@@ -77,7 +71,9 @@ def _check_renewal(request: ShareFetchRequest) -> None:
     (KIP-1222)."""
     limits = (request.max_wait_ms, request.min_bytes, request.max_bytes, request.max_records)
     if request.is_renew_ack and any(limits):
-        raise InvalidRequest("a renewing share fetch must not fetch: its limits must all be 0")
+        raise errors.InvalidRequest(
+            "a renewing share fetch must not fetch: its limits must all be 0"
+        )
 
 
 async def _idle(parts: BrokerParts, context: RequestContext, wait_ms: int) -> None:
@@ -164,9 +160,12 @@ def _responses(
 
 
 def _part(
-    parts: BrokerParts, key: TopicIdPartition, part: FetchedAnswer, refused: KafkaError | None
+    parts: BrokerParts,
+    key: TopicIdPartition,
+    part: FetchedAnswer,
+    refused: errors.KafkaError | None,
 ) -> PartitionData:
-    moved = isinstance(part.error, NotLeaderOrFollower | FencedLeaderEpoch)
+    moved = isinstance(part.error, errors.NotLeaderOrFollower | errors.FencedLeaderEpoch)
     leader = parts.leadership.leader(*key)
     return PartitionData(
         partition_index=key.partition,

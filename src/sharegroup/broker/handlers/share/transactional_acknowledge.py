@@ -16,13 +16,7 @@ from sharegroup.broker.delivery.transactional_acks import Wanted
 from sharegroup.broker.internal_topics import SHARE_GROUP_STATE
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
-from sharegroup.model.errors import (
-    InvalidProducerEpoch,
-    InvalidProducerIdMapping,
-    InvalidRequest,
-    KafkaError,
-    UnknownTopicId,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition, TopicPartition
 from sharegroup.model.pending_acks import TransactionMark
 from sharegroup.transactions.transaction import EPOCH_PER_TRANSACTION, IdAndEpoch
@@ -45,11 +39,11 @@ async def acknowledge_in_transaction(
     )
     group_id, member_id = checked_ids(request.group_id, request.member_id, context.access)
     if request.producer_id < 0:
-        raise InvalidProducerIdMapping
+        raise errors.InvalidProducerIdMapping
     if request.producer_epoch <= _NO_EPOCH:
-        raise InvalidProducerEpoch
+        raise errors.InvalidProducerEpoch
     if request.is_renew_ack:
-        raise InvalidRequest("Locks are not renewed in a transaction.")
+        raise errors.InvalidRequest("Locks are not renewed in a transaction.")
     producer = IdAndEpoch(request.producer_id, request.producer_epoch)
     outcome: Outcome = {}
     wanted = _wanted(parts, request, group_id, context, outcome)
@@ -87,9 +81,9 @@ def _wanted(
             key = TopicIdPartition(topic.topic_id, partition.partition_index)
             try:
                 if name is None:
-                    raise UnknownTopicId
+                    raise errors.UnknownTopicId
                 context.access.require_topic(Operation.READ, name)
-            except KafkaError as error:
+            except errors.KafkaError as error:
                 outcome[key] = error
                 continue
             if not partition.acknowledgement_batches:
@@ -97,7 +91,7 @@ def _wanted(
                 continue
             share_partition = SharePartitionKey(group_id, *key)
             if share_partition in wanted:
-                raise InvalidRequest(f"Partition {key.partition} of {name} is there twice.")
+                raise errors.InvalidRequest(f"Partition {key.partition} of {name} is there twice.")
             batches = [AS_ACK_BATCH(one) for one in partition.acknowledgement_batches]
             wanted[share_partition] = Wanted(batches, partition.reasons)
     return wanted

@@ -17,13 +17,7 @@ from uuid import UUID
 from sharegroup.broker.authorization.resources import CLUSTER, Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
-from sharegroup.model.errors import (
-    InvalidRequest,
-    KafkaError,
-    KafkaStorageError,
-    NotCoordinator,
-    UnknownTopicOrPartition,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.share_state.coordinator import ShareCoordinator
 from sharegroup.share_state.records import KeyedRecord
@@ -64,7 +58,7 @@ async def answer(
     request: StateRequest,
     context: RequestContext,
     act: Callable[[SharePartitionKey, Any], Awaitable[Result]],
-    refused: Callable[[int, KafkaError], Result],
+    refused: Callable[[int, errors.KafkaError], Result],
 ) -> list[TopicResults]:
     """Call ``act`` for each partition; ``refused`` turns its errors into results.
 
@@ -82,9 +76,9 @@ async def answer(
         key = SharePartitionKey(request.group_id, topic_id, asked.partition)
         try:
             return await act(key, asked)
-        except KafkaStorageError as error:
-            return refused(asked.partition, NotCoordinator(error.message))
-        except KafkaError as error:
+        except errors.KafkaStorageError as error:
+            return refused(asked.partition, errors.NotCoordinator(error.message))
+        except errors.KafkaError as error:
             return refused(asked.partition, error)
 
     # Decisions are taken in request order, and become durable together.
@@ -95,7 +89,9 @@ async def answer(
 
 
 def refuse_all(
-    request: StateRequest, error: KafkaError, refused: Callable[[int, KafkaError], Any]
+    request: StateRequest,
+    error: errors.KafkaError,
+    refused: Callable[[int, errors.KafkaError], Any],
 ) -> list[TopicResults]:
     """Every partition says ``error``."""
     return [
@@ -130,15 +126,15 @@ async def commit(
 def check_partition(key: SharePartitionKey) -> None:
     """Raise InvalidRequest for a negative partition number."""
     if key.partition < 0:
-        raise InvalidRequest("The partition id cannot be a negative number.")
+        raise errors.InvalidRequest("The partition id cannot be a negative number.")
 
 
 def check_epochs(leader_epoch: int, state_epoch: int = 0) -> None:
     """Raises InvalidRequest for a negative epoch, as Kafka does since 4.4."""
     if leader_epoch < 0:
-        raise InvalidRequest("The leader epoch cannot be a negative number.")
+        raise errors.InvalidRequest("The leader epoch cannot be a negative number.")
     if state_epoch < 0:
-        raise InvalidRequest("The state epoch cannot be a negative number.")
+        raise errors.InvalidRequest("The state epoch cannot be a negative number.")
 
 
 def check_exists(parts: BrokerParts, key: SharePartitionKey) -> None:
@@ -147,7 +143,7 @@ def check_exists(parts: BrokerParts, key: SharePartitionKey) -> None:
     check_partition(key)
     topic = parts.topics.find_id(key.topic_id)
     if topic is None or key.partition >= topic.partition_count:
-        raise UnknownTopicOrPartition
+        raise errors.UnknownTopicOrPartition
 
 
 async def check_known(parts: BrokerParts, key: SharePartitionKey) -> None:

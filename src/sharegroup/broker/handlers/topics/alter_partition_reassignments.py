@@ -9,12 +9,7 @@ from sharegroup.broker.authorization.resources import CLUSTER, Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.time_slices import sliced
-from sharegroup.model.errors import (
-    InvalidReplicaAssignment,
-    KafkaError,
-    NoReassignmentInProgress,
-    UnknownTopicOrPartition,
-)
+from sharegroup.model import errors
 from sharegroup.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -53,7 +48,7 @@ def _reassigned(
     answer = ReassignablePartitionResponse(wanted.partition_index)
     try:
         _check(parts, name, wanted)
-    except KafkaError as error:
+    except errors.KafkaError as error:
         answer.error_code, answer.error_message = error.code, error.message
     return answer
 
@@ -61,22 +56,22 @@ def _reassigned(
 def _check(parts: BrokerParts, name: str, wanted: ReassignablePartition) -> None:
     topic, number = parts.topics.find(name), wanted.partition_index
     if topic is None:
-        raise UnknownTopicOrPartition(f"Unable to find a topic named {name}.")
+        raise errors.UnknownTopicOrPartition(f"Unable to find a topic named {name}.")
     if not 0 <= number < topic.partition_count:
-        raise UnknownTopicOrPartition(f"Unable to find partition {name}:{number}.")
+        raise errors.UnknownTopicOrPartition(f"Unable to find partition {name}:{number}.")
     if wanted.replicas is None:
-        raise NoReassignmentInProgress
+        raise errors.NoReassignmentInProgress
     _check_replicas(wanted.replicas, parts.node_id)
 
 
 def _check_replicas(replicas: Sequence[int], node_id: int) -> None:
     said = "The manual partition assignment includes"
     if not replicas:
-        raise InvalidReplicaAssignment(f"{said} an empty replica list.")
+        raise errors.InvalidReplicaAssignment(f"{said} an empty replica list.")
     for broker in sorted(replicas):
         if broker != node_id:
-            raise InvalidReplicaAssignment(
+            raise errors.InvalidReplicaAssignment(
                 f"{said} broker {broker}, but no such broker is registered."
             )
     if len(replicas) > 1:
-        raise InvalidReplicaAssignment(f"{said} the broker {node_id} more than once.")
+        raise errors.InvalidReplicaAssignment(f"{said} the broker {node_id} more than once.")

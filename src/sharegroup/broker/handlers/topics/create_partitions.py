@@ -7,12 +7,7 @@ from collections import Counter
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
-from sharegroup.model.errors import (
-    InvalidReplicaAssignment,
-    InvalidRequest,
-    InvalidTopic,
-    KafkaError,
-)
+from sharegroup.model import errors
 from sharegroup.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -26,7 +21,7 @@ async def create_partitions(
 ) -> CreatePartitionsResponse:
     """Each topic on its own. As in Kafka, a topic named twice is refused, with one result."""
     named = Counter(topic.name for topic in request.topics)
-    twice = InvalidRequest("Duplicate topic name.")
+    twice = errors.InvalidRequest("Duplicate topic name.")
     return CreatePartitionsResponse(
         results=[
             *(_refused(name, twice) for name, times in named.items() if times > 1),
@@ -39,7 +34,7 @@ async def create_partitions(
     )
 
 
-def _refused(name: str, error: KafkaError) -> CreatePartitionsTopicResult:
+def _refused(name: str, error: errors.KafkaError) -> CreatePartitionsTopicResult:
     return CreatePartitionsTopicResult(name, error.code, error.message)
 
 
@@ -49,14 +44,14 @@ async def _grow(
     try:
         context.access.require_topic(Operation.ALTER, topic.name)
         if parts.topics.is_internal(topic.name):
-            raise InvalidTopic(f"{topic.name} is internal; its partitions are fixed")
+            raise errors.InvalidTopic(f"{topic.name} is internal; its partitions are fixed")
         _check_assignments(parts, topic)
         if context.mutations is not None:
             await parts.topics.grow(topic.name, topic.count, validate_only=True)
             found = parts.topics.find(topic.name)
             context.mutations.charge(topic.count - (found.partition_count if found else 0))
         await parts.topics.grow(topic.name, topic.count, validate_only=validate_only)
-    except KafkaError as error:
+    except errors.KafkaError as error:
         return _refused(topic.name, error)
     return CreatePartitionsTopicResult(topic.name)
 
@@ -68,9 +63,11 @@ def _check_assignments(parts: BrokerParts, topic: CreatePartitionsTopic) -> None
     found = parts.topics.find(topic.name)
     more = topic.count - (found.partition_count if found else 0)
     if found and more > 0 and more != len(topic.assignments):
-        raise InvalidReplicaAssignment(
+        raise errors.InvalidReplicaAssignment(
             f"Attempted to add {more} additional partition(s), but only "
             f"{len(topic.assignments)} assignment(s) were specified."
         )
     if any(list(a.broker_ids) != [parts.node_id] for a in topic.assignments):
-        raise InvalidReplicaAssignment(f"Every partition can only be on broker {parts.node_id}.")
+        raise errors.InvalidReplicaAssignment(
+            f"Every partition can only be on broker {parts.node_id}."
+        )

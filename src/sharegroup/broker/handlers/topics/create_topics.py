@@ -9,13 +9,7 @@ from sharegroup.broker.authorization.resources import CLUSTER, Operation
 from sharegroup.broker.configs.topic import check_topic_configs, describe_topic_configs
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
-from sharegroup.model.errors import (
-    InvalidReplicaAssignment,
-    InvalidReplicationFactor,
-    InvalidRequest,
-    KafkaError,
-    TopicAuthorizationFailed,
-)
+from sharegroup.model import errors
 from sharegroup.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -30,7 +24,7 @@ async def create_topics(
 ) -> CreateTopicsResponse:
     """Each topic on its own. As in Kafka, a topic named twice is refused, with one result."""
     named = Counter(topic.name for topic in request.topics)
-    twice = InvalidRequest("Duplicate topic name.")
+    twice = errors.InvalidRequest("Duplicate topic name.")
     results = [_refused(name, twice) for name, times in named.items() if times > 1]
     for topic in request.topics:
         if named[topic.name] > 1:
@@ -42,17 +36,17 @@ async def create_topics(
             if not context.access.allows_topic(Operation.DESCRIBE_CONFIGS, topic.name):
                 _hide_configs(made)
             results.append(made)
-        except KafkaError as error:
+        except errors.KafkaError as error:
             results.append(_refused(topic.name, error))
     return CreateTopicsResponse(topics=results)
 
 
-def failure(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:
+def failure(request: CreateTopicsRequest, error: errors.KafkaError) -> CreateTopicsResponse:
     """Every topic says ``error``."""
     return CreateTopicsResponse(topics=[_refused(topic.name, error) for topic in request.topics])
 
 
-def _refused(name: str, error: KafkaError) -> CreatableTopicResult:
+def _refused(name: str, error: errors.KafkaError) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=name, error_code=error.code, error_message=error.message, configs=None
     )
@@ -86,7 +80,7 @@ async def _create(
 def _hide_configs(made: CreatableTopicResult) -> None:
     """Leave out the fields that only clients with the right to describe configs may see, as Kafka
     does."""
-    made.topic_config_error_code = TopicAuthorizationFailed.code
+    made.topic_config_error_code = errors.TopicAuthorizationFailed.code
     made.num_partitions = made.replication_factor = -1
     made.configs = []
 
@@ -95,17 +89,19 @@ def _partitions(parts: BrokerParts, topic: CreatableTopic) -> int:
     """The partition count that the request asks for."""
     if not topic.assignments:
         if topic.replication_factor not in (-1, 1):
-            raise InvalidReplicationFactor(
+            raise errors.InvalidReplicationFactor(
                 f"Replication factor {topic.replication_factor} is not possible: there is 1 broker."
             )
         return topic.num_partitions
     if topic.num_partitions != -1 or topic.replication_factor != -1:
-        raise InvalidRequest("Give either assignments or a partition count, not both.")
+        raise errors.InvalidRequest("Give either assignments or a partition count, not both.")
     indexes = sorted(assignment.partition_index for assignment in topic.assignments)
     if indexes != list(range(len(indexes))):
-        raise InvalidReplicaAssignment(
+        raise errors.InvalidReplicaAssignment(
             "partitions should be a consecutive 0-based integer sequence"
         )
     if any(list(a.broker_ids) != [parts.node_id] for a in topic.assignments):
-        raise InvalidReplicaAssignment(f"Every partition can only be on broker {parts.node_id}.")
+        raise errors.InvalidReplicaAssignment(
+            f"Every partition can only be on broker {parts.node_id}."
+        )
     return len(indexes)

@@ -12,14 +12,7 @@ from sharegroup.broker.authorization.resources import CLUSTER, Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.topics import Topic
-from sharegroup.model.errors import (
-    InvalidRequest,
-    InvalidTopic,
-    KafkaError,
-    TopicDeletionDisabled,
-    UnknownTopicId,
-    UnknownTopicOrPartition,
-)
+from sharegroup.model import errors
 from sharegroup.wire.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
@@ -38,14 +31,16 @@ async def delete_topics(
     """Each topic on its own. As in Kafka, a topic named twice is refused, with one result."""
     named = Counter((wanted.name, wanted.topic_id) for wanted in _wanted(request))
     refused = [
-        _refused(DeleteTopicState(name, topic_id), InvalidRequest(f"Duplicate topic {which}."))
+        _refused(
+            DeleteTopicState(name, topic_id), errors.InvalidRequest(f"Duplicate topic {which}.")
+        )
         for (name, topic_id), times in named.items()
         for which in ["id" if name is None else "name"]
         if times > 1
     ]
     once = [wanted for wanted in _wanted(request) if named[wanted.name, wanted.topic_id] == 1]
     both = _by_name_and_id(parts, once, context)
-    refused += [_refused(wanted, InvalidRequest(NAME_OF_AN_ID)) for wanted in both.values()]
+    refused += [_refused(wanted, errors.InvalidRequest(NAME_OF_AN_ID)) for wanted in both.values()]
     responses = [
         await _delete(parts, wanted, context)
         for wanted in once
@@ -54,7 +49,7 @@ async def delete_topics(
     return DeleteTopicsResponse(responses=refused + responses)
 
 
-def failure(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:
+def failure(request: DeleteTopicsRequest, error: errors.KafkaError) -> DeleteTopicsResponse:
     """Every topic says ``error``."""
     return DeleteTopicsResponse(responses=[_refused(wanted, error) for wanted in _wanted(request)])
 
@@ -77,7 +72,7 @@ def _by_name_and_id(
     }
 
 
-def _refused(wanted: DeleteTopicState, error: KafkaError) -> DeletableTopicResult:
+def _refused(wanted: DeleteTopicState, error: errors.KafkaError) -> DeletableTopicResult:
     return DeletableTopicResult(
         name=wanted.name,
         topic_id=wanted.topic_id,
@@ -99,17 +94,17 @@ async def _delete(
                 wanted = replace(wanted, name=topic.name)
             context.access.require_topic(Operation.DELETE, topic.name)
         if not parts.configs.broker.flag("delete.topic.enable"):
-            raise TopicDeletionDisabled
+            raise errors.TopicDeletionDisabled
         if parts.topics.is_internal(topic.name):
-            raise InvalidTopic(f"{topic.name} is internal; it cannot be deleted")
+            raise errors.InvalidTopic(f"{topic.name} is internal; it cannot be deleted")
         if context.mutations is not None:
             context.mutations.charge(topic.partition_count)
         try:
             await parts.topics.delete(topic)
-        except UnknownTopicOrPartition:  # somebody else has just deleted it
+        except errors.UnknownTopicOrPartition:  # somebody else has just deleted it
             _find(parts, replace(wanted, name=None) if wanted.topic_id.int else wanted)
             raise
-    except KafkaError as error:
+    except errors.KafkaError as error:
         return _refused(wanted, error)
     await _forget(parts, topic)
     return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)
@@ -123,7 +118,7 @@ async def _forget(parts: BrokerParts, topic: Topic) -> None:
         await parts.groups.topic_deleted(topic.topic_id)
         await parts.offsets.topic_deleted(topic.name, topic.topic_id)
         await parts.state.forget_missing_topics()  # for groups that other nodes coordinate
-    except KafkaError as error:
+    except errors.KafkaError as error:
         logger.warning("%s cannot be removed from groups yet: %s", topic.name, error)
 
 
@@ -131,11 +126,11 @@ def _find(parts: BrokerParts, wanted: DeleteTopicState) -> Topic:
     if wanted.name is None:
         topic = parts.topics.find_id(wanted.topic_id)
         if topic is None:
-            raise UnknownTopicId
+            raise errors.UnknownTopicId
         return topic
     if wanted.topic_id.int:
-        raise InvalidRequest("Name a topic by its name or by its id, not by both.")
+        raise errors.InvalidRequest("Name a topic by its name or by its id, not by both.")
     topic = parts.topics.find(wanted.name)
     if topic is None:
-        raise UnknownTopicOrPartition
+        raise errors.UnknownTopicOrPartition
     return topic

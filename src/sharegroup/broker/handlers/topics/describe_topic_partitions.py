@@ -9,12 +9,7 @@ from sharegroup.broker.authorization.resources import topic as topic_resource
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.topics import Topic
-from sharegroup.model.errors import (
-    InvalidRequest,
-    KafkaError,
-    TopicAuthorizationFailed,
-    UnknownTopicOrPartition,
-)
+from sharegroup.model import errors
 from sharegroup.model.limits import DESCRIBED_PARTITIONS_MAX
 from sharegroup.wire.messages.describe_topic_partitions import (
     CursorResponse,
@@ -41,12 +36,12 @@ async def describe_topic_partitions(
     cursor = request.cursor
     if cursor is not None:
         if cursor.partition_index < 0:
-            raise InvalidRequest("a cursor's partition cannot be negative")
+            raise errors.InvalidRequest("a cursor's partition cannot be negative")
         names = [name for name in names if name >= cursor.topic_name]
         first = cursor.partition_index
     left = min(request.response_partition_limit, DESCRIBED_PARTITIONS_MAX)
     if left <= 0:
-        raise InvalidRequest("the partition limit of a response must be positive")
+        raise errors.InvalidRequest("the partition limit of a response must be positive")
     response = DescribeTopicPartitionsResponse(next_cursor=None)
     topics = []
     for index, name in enumerate(names):
@@ -55,11 +50,11 @@ async def describe_topic_partitions(
             response.next_cursor = CursorResponse(name, start)
             break
         if not access.admits_topic(Operation.DESCRIBE, name):
-            topics.append(_refused(name, TopicAuthorizationFailed()))
+            topics.append(_refused(name, errors.TopicAuthorizationFailed()))
             continue
         topic = parts.topics.find(name)
         if topic is None:
-            unknown = _refused(name, UnknownTopicOrPartition())
+            unknown = _refused(name, errors.UnknownTopicOrPartition())
             unknown.topic_authorized_operations = access.operations(topic_resource(name))
             topics.append(unknown)
             continue
@@ -75,7 +70,7 @@ async def describe_topic_partitions(
     return response
 
 
-def _refused(name: str, error: KafkaError) -> DescribeTopicPartitionsResponseTopic:
+def _refused(name: str, error: errors.KafkaError) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(error_code=error.code, name=name)
 
 

@@ -9,12 +9,7 @@ from sharegroup.broker.authorization.resources import CLUSTER, Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.time_slices import sliced
-from sharegroup.model.errors import (
-    ElectionNotNeeded,
-    InvalidRequest,
-    KafkaError,
-    UnknownTopicOrPartition,
-)
+from sharegroup.model import errors
 from sharegroup.wire.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -34,7 +29,7 @@ async def elect_leaders(
     partitions that need no election are left out: then the answer is empty."""
     context.access.require(Operation.ALTER, CLUSTER)
     if request.election_type not in (PREFERRED, UNCLEAN):
-        raise InvalidRequest(f"there is no election type {request.election_type}")
+        raise errors.InvalidRequest(f"there is no election type {request.election_type}")
     return ElectLeadersResponse(
         replica_election_results=[
             ReplicaElectionResult(
@@ -52,9 +47,9 @@ failure = refuser(ElectLeadersResponse)
 
 def _elected(parts: BrokerParts, name: str, number: int) -> PartitionResult:
     topic = parts.topics.find(name)
-    error: KafkaError = ElectionNotNeeded()
+    error: errors.KafkaError = errors.ElectionNotNeeded()
     if topic is None:
-        error = UnknownTopicOrPartition(f"No such topic as {name}")
+        error = errors.UnknownTopicOrPartition(f"No such topic as {name}")
     elif not 0 <= number < topic.partition_count:
-        error = UnknownTopicOrPartition(f"No such partition as {name}-{number}")
+        error = errors.UnknownTopicOrPartition(f"No such partition as {name}-{number}")
     return PartitionResult(number, error.code, error.message)

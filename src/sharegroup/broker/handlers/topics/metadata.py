@@ -15,12 +15,7 @@ from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.time_slices import sliced
 from sharegroup.broker.topics import Topic
-from sharegroup.model.errors import (
-    KafkaError,
-    TopicAuthorizationFailed,
-    UnknownTopicId,
-    UnknownTopicOrPartition,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import NULL_TOPIC_ID
 from sharegroup.wire.messages.metadata import (
     MetadataRequest,
@@ -32,7 +27,7 @@ from sharegroup.wire.messages.metadata import (
 )
 from sharegroup.wire.refusal import refuser
 
-HIDDEN: Final = (TopicAuthorizationFailed.code, UnknownTopicId.code)
+HIDDEN: Final = (errors.TopicAuthorizationFailed.code, errors.UnknownTopicId.code)
 """With these errors the answer does not list the operations that are allowed on the topic."""
 
 
@@ -84,7 +79,7 @@ async def _wanted(
         if wanted.name is None or wanted.topic_id != NULL_TOPIC_ID:  # an id wins, as in Kafka
             topic = parts.topics.find_id(wanted.topic_id)
             if topic is None:
-                raise UnknownTopicId
+                raise errors.UnknownTopicId
             context.access.require_topic(Operation.DESCRIBE, topic.name)
         else:
             context.access.require_topic(Operation.DESCRIBE, wanted.name)
@@ -97,8 +92,8 @@ async def _wanted(
                     context.mutations.charge(topic.partition_count)
             if topic is None:
                 parts.topics.check_name(wanted.name)
-                raise UnknownTopicOrPartition
-    except KafkaError as error:
+                raise errors.UnknownTopicOrPartition
+    except errors.KafkaError as error:
         return MetadataResponseTopic(
             error_code=error.code, name=wanted.name, topic_id=wanted.topic_id
         )

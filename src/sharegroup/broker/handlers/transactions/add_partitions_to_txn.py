@@ -11,17 +11,7 @@ from typing import Final, NamedTuple
 from sharegroup.broker.authorization.resources import CLUSTER, Operation, Resource, ResourceType
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
-from sharegroup.model.errors import (
-    NONE,
-    InvalidProducerEpoch,
-    InvalidTxnState,
-    KafkaError,
-    OperationNotAttempted,
-    ProducerFenced,
-    TopicAuthorizationFailed,
-    TransactionAbortable,
-    UnknownTopicOrPartition,
-)
+from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
 from sharegroup.transactions.transaction import EPOCH_PER_TRANSACTION, IdAndEpoch
 from sharegroup.wire.messages.add_partitions_to_txn import (
@@ -72,7 +62,9 @@ async def add_partitions_to_txn(
     )
 
 
-def failure(request: AddPartitionsToTxnRequest, error: KafkaError) -> AddPartitionsToTxnResponse:
+def failure(
+    request: AddPartitionsToTxnRequest, error: errors.KafkaError
+) -> AddPartitionsToTxnResponse:
     """Every partition says ``error``, and so does the whole response."""
     topics = request.v3_and_below_topics
     codes = dict.fromkeys(_partitions(topics), error.code)
@@ -92,7 +84,9 @@ async def _one(
             )
         codes = _refused(parts, partitions, context)
         if codes:
-            codes = {where: codes.get(where, OperationNotAttempted.code) for where in partitions}
+            codes = {
+                where: codes.get(where, errors.OperationNotAttempted.code) for where in partitions
+            }
         elif wanted.verify_only:
             codes = {where: _verify(parts, wanted, where, context) for where in partitions}
         else:
@@ -103,8 +97,8 @@ async def _one(
                 frozenset(partitions),
                 EPOCH_PER_TRANSACTION if batched else 0,
             )
-            codes = dict.fromkeys(partitions, NONE)
-    except KafkaError as error:
+            codes = dict.fromkeys(partitions, errors.NONE)
+    except errors.KafkaError as error:
         codes = dict.fromkeys(partitions, _code(error, context.version))
     return _results(wanted.topics, codes)
 
@@ -117,19 +111,19 @@ def _refused(
     for where in partitions:
         try:
             _check(parts, where, context)
-        except KafkaError as error:
+        except errors.KafkaError as error:
             codes[where] = error.code
     return codes
 
 
 def _check(parts: BrokerParts, where: TopicPartition, context: RequestContext) -> None:
     if parts.topics.is_internal(where.topic):
-        raise TopicAuthorizationFailed
+        raise errors.TopicAuthorizationFailed
     if context.version < BATCHED_FROM:
         context.access.require_topic(Operation.WRITE, where.topic)
     topic = parts.topics.find(where.topic)
     if topic is None or not 0 <= where.partition < topic.partition_count:
-        raise UnknownTopicOrPartition
+        raise errors.UnknownTopicOrPartition
 
 
 def _verify(
@@ -137,17 +131,17 @@ def _verify(
 ) -> int:
     try:
         parts.transactions.check_write(wanted.transactional_id, wanted.producer, where)
-    except KafkaError as error:
+    except errors.KafkaError as error:
         return _code(error, context.version)
-    return NONE
+    return errors.NONE
 
 
-def _code(error: KafkaError, version: int) -> int:
+def _code(error: errors.KafkaError, version: int) -> int:
     """The error's code, or an older one that the client knows."""
-    if isinstance(error, ProducerFenced) and version < FENCED_FROM:
-        return InvalidProducerEpoch.code
-    if isinstance(error, TransactionAbortable) and version < ABORTABLE_FROM:
-        return InvalidTxnState.code
+    if isinstance(error, errors.ProducerFenced) and version < FENCED_FROM:
+        return errors.InvalidProducerEpoch.code
+    if isinstance(error, errors.TransactionAbortable) and version < ABORTABLE_FROM:
+        return errors.InvalidTxnState.code
     return error.code
 
 

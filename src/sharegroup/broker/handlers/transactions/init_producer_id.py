@@ -7,12 +7,7 @@ from typing import Final
 from sharegroup.broker.authorization.resources import CLUSTER, Operation, Resource, ResourceType
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
-from sharegroup.model.errors import (
-    InvalidProducerEpoch,
-    InvalidRequest,
-    KafkaError,
-    ProducerFenced,
-)
+from sharegroup.model import errors
 from sharegroup.transactions.transaction import NO_EPOCH, NO_PRODUCER_ID, IdAndEpoch
 from sharegroup.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -28,7 +23,7 @@ async def init_producer_id(
     expected = _expected(request)
     if request.transactional_id is not None:
         if not request.transactional_id:
-            raise InvalidRequest("a transactional id cannot be empty")
+            raise errors.InvalidRequest("a transactional id cannot be empty")
         context.access.require(
             Operation.WRITE, Resource(ResourceType.TRANSACTIONAL_ID, request.transactional_id)
         )
@@ -36,9 +31,9 @@ async def init_producer_id(
             owner = await parts.transactions.initialize(
                 request.transactional_id, request.transaction_timeout_ms, expected
             )
-        except ProducerFenced:
+        except errors.ProducerFenced:
             if context.version < FENCED_FROM:
-                raise InvalidProducerEpoch from None
+                raise errors.InvalidProducerEpoch from None
             raise
         return InitProducerIdResponse(producer_id=owner.producer_id, producer_epoch=owner.epoch)
     if not context.access.allows_any(Operation.WRITE, ResourceType.TOPIC):
@@ -46,7 +41,7 @@ async def init_producer_id(
     return InitProducerIdResponse(producer_id=parts.store.next_producer_id(), producer_epoch=0)
 
 
-def failure(request: InitProducerIdRequest, error: KafkaError) -> InitProducerIdResponse:
+def failure(request: InitProducerIdRequest, error: errors.KafkaError) -> InitProducerIdResponse:
     """A response with the error, and with neither an id nor an epoch."""
     return InitProducerIdResponse(error_code=error.code, producer_epoch=NO_EPOCH)
 
@@ -57,5 +52,5 @@ def _expected(request: InitProducerIdRequest) -> IdAndEpoch | None:
     if known == (NO_PRODUCER_ID, NO_EPOCH):
         return None
     if NO_PRODUCER_ID in known:
-        raise InvalidRequest("a producer id and its epoch come together")
+        raise errors.InvalidRequest("a producer id and its epoch come together")
     return known

@@ -15,11 +15,7 @@ from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.groups.offsets import Commit, CommitClient
 from sharegroup.groups.range_commits import RangeCommit, RangesCommitted
-from sharegroup.model.errors import (
-    InvalidGroupId,
-    InvalidProducerEpoch,
-    InvalidProducerIdMapping,
-)
+from sharegroup.model import errors
 from sharegroup.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
@@ -40,7 +36,7 @@ async def txn_offset_commit(
     )
     context.access.require_group(Operation.READ, request.group_id)
     if not request.group_id:
-        raise InvalidGroupId
+        raise errors.InvalidGroupId
     committer = CommitClient(
         request.group_id,
         request.member_id,
@@ -59,11 +55,11 @@ async def txn_offset_commit(
 
     async def commit(commits: Sequence[Commit]) -> None:
         if request.producer_id < 0:  # errors as in Kafka, where no transaction has such a producer
-            raise InvalidProducerIdMapping
+            raise errors.InvalidProducerIdMapping
         if request.producer_epoch < 0:
             partition = parts.offsets.partition_of(request.group_id)
             await parts.offsets.check_transaction(transaction, partition)
-            raise InvalidProducerEpoch
+            raise errors.InvalidProducerEpoch
         await parts.offsets.commit_in_transaction(committer, transaction, commits)
 
     if not has_ranges(request.topics):
