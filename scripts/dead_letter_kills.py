@@ -3,6 +3,9 @@
 ``python scripts/dead_letter_kills.py`` kills our broker 100 times while 100,000 records are
 rejected; ``--system kafka`` does the same to Apache Kafka. Prints what a checker finds that has
 only read what the clients wrote down, the input and the letters. docs/queues.md has both results.
+
+With ``--redrive``, 20,000 letters are redriven. The redrive is killed, gets Ctrl-C, or loses the
+broker 50 times; each letter must be redriven once.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tests.apache_kafka.broker import KafkaBroker  # noqa: E402
+from tests.kills.letters import redriving  # noqa: E402
 from tests.kills.letters.round import LettersRound  # noqa: E402
 from tests.kills.round import Stuck  # noqa: E402
 from tests.servers import family  # noqa: E402
@@ -39,8 +43,9 @@ def main() -> int:
     """Play a round. Exit status 1: something is wrong."""
     parser = argparse.ArgumentParser(prog="scripts/dead_letter_kills.py", description=__doc__)
     parser.add_argument("--system", choices=list(SYSTEMS), default="ours")
-    parser.add_argument("--records", type=int, default=100_000, help="records (100,000)")
-    parser.add_argument("--kills", type=int, default=100, help="kills of the broker (100)")
+    parser.add_argument("--redrive", action="store_true", help="interrupt a redrive")
+    parser.add_argument("--records", type=int, help="records or letters (100,000; 20,000)")
+    parser.add_argument("--kills", type=int, help="kills, or interruptions (100; 50)")
     parser.add_argument(
         "--fault-s", type=float, default=60, help="seconds without a topic for letters (60)"
     )
@@ -49,33 +54,51 @@ def main() -> int:
     family.begin()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nothing is left running
     folder = Path(tempfile.mkdtemp(prefix="dead-letter-kills-"))
+    server = SYSTEMS[chosen.system](folder / "broker")
+    records = chosen.records or (20_000 if chosen.redrive else 100_000)
+    kills = chosen.kills or (50 if chosen.redrive else 100)
     began = time.monotonic()
     columns = (TextColumn("kills"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns) as progress:
-        bar = progress.add_task("", total=chosen.kills)
-        this = LettersRound(
-            SYSTEMS[chosen.system](folder / "broker"),
-            folder,
-            records=chosen.records,
-            kills=chosen.kills,
-            fault_s=chosen.fault_s,
-            seed=chosen.seed,
-            told=lambda done: progress.update(bar, completed=done),
-        )
+        bar = progress.add_task("", total=kills)
+
+        def told(done: int) -> None:
+            progress.update(bar, completed=done)
+
         try:
-            verdict = this.run(keeps_reasons=chosen.system == "ours")
+            if chosen.redrive:
+                redriven = redriving.play(
+                    server,
+                    folder,
+                    letters=records,
+                    interruptions=kills,
+                    seed=chosen.seed,
+                    told=told,
+                )
+                wrong = redriven.wrong
+                said = f"{records} letters, {kills} interruptions, {redriven.redrives} redrives"
+            else:
+                verdict = LettersRound(
+                    server,
+                    folder,
+                    records=records,
+                    kills=kills,
+                    fault_s=chosen.fault_s,
+                    seed=chosen.seed,
+                    told=told,
+                ).run(keeps_reasons=chosen.system == "ours")
+                wrong = verdict.wrong
+                said = (
+                    f"{records} records, {kills} kills, {verdict.letters} letters "
+                    f"({verdict.repeated} repeated), {verdict.lost} lost"
+                )
         except (Stuck, ServerFailed) as error:
-            print(f"{type(error).__name__}: {error}\nfiles: {folder}")
-            return 1
-    print(
-        f"{chosen.system}: {chosen.records} records, {chosen.kills} kills, "
-        f"{verdict.letters} letters ({verdict.repeated} repeated), {verdict.lost} lost, "
-        f"in {time.monotonic() - began:.0f} s"
-    )
-    if not verdict.wrong:
+            wrong, said = [str(error)], type(error).__name__
+    print(f"{chosen.system}: {said}, in {time.monotonic() - began:.0f} s")
+    if not wrong:
         shutil.rmtree(folder)
         return 0
-    print(*verdict.wrong, f"files: {folder}", sep="\n")
+    print(*wrong, f"files: {folder}", sep="\n")
     return 1
 
 

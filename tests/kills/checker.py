@@ -20,7 +20,9 @@ READ_SECONDS = 120
 """Enough on a machine with much other work. A test that hangs is ended by its own limit."""
 
 
-def read(bootstrap: str, topic: str, undecided: list[str]) -> Contents:
+def read(
+    bootstrap: str, topic: str, undecided: list[str], partitions: int = PARTITIONS
+) -> Contents:
     """What a committed reader sees of a topic. Adds to ``undecided`` the partitions that it cannot
     read to the end."""
     consumer = Consumer(
@@ -35,7 +37,7 @@ def read(bootstrap: str, topic: str, undecided: list[str]) -> Contents:
     )
     found: Contents = {}
     try:
-        for partition in range(PARTITIONS):
+        for partition in range(partitions):
             place = TopicPartition(topic, partition, 0)
             _, end = consumer.get_watermark_offsets(place, READ_SECONDS)
             consumer.assign([place])
