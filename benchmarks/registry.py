@@ -47,6 +47,7 @@ from benchmarks import (
     spark_split,
     spark_tasks,
     start,
+    transactional_acks,
     transactions,
     walk,
 )
@@ -58,6 +59,7 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     produce.BENCHMARK,
     *grid.BENCHMARKS,
     transactions.BENCHMARK,
+    transactional_acks.BENCHMARK,
     consumer_groups.BENCHMARK,
     many_topics.BENCHMARK,
     restart.BENCHMARK,

@@ -3,8 +3,6 @@ jobs: how many per second, by our own producer and consumer, beside the same wit
 
 There is one worker, and one transaction is open at a time. The first tenth is a warm-up that does
 not count. Apache Kafka has no such acknowledgements.
-
-Not in the registry until it was run once: a row of the table must have a sample.
 """
 
 from __future__ import annotations
@@ -29,8 +27,7 @@ def run(bench: Bench) -> dict[str, float]:
 
 
 async def _rate(bench: Bench, key: str, rounds: int) -> float:
-    """Rounds of RECORDS jobs in a second. A poll may return more than that: what counts is the
-    number of jobs."""
+    """Rounds of RECORDS jobs in a second; a poll may return fewer, so the jobs are counted."""
     jobs, results = bench.new_topic(PARTITIONS), bench.new_topic(PARTITIONS)
     group, wanted = bench.new_group(), rounds * RECORDS
     bench.tools.produce(jobs, wanted, record_bytes=RECORD_BYTES)
@@ -46,6 +43,7 @@ async def _rate(bench: Bench, key: str, rounds: int) -> float:
             group_id=group,
             bootstrap_servers=bench.bootstrap,
             acknowledgement_mode="explicit",
+            acquire_mode="record_limit",
             max_poll_records=RECORDS,
         ) as consumer,
     ):
@@ -89,14 +87,13 @@ BENCHMARK = Benchmark(
             title="transactions of 100 results and 100 acknowledgements, 1 worker",
             unit="1/s",
             higher_is_better=True,
-            target="none; Apache Kafka has none",
+            target="≥ 100",
         ),
         Row(
             key=PLAIN,
             title="the same without a transaction",
             unit="1/s",
             higher_is_better=True,
-            target="none",
         ),
     ),
     run=run,

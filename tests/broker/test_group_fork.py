@@ -75,6 +75,21 @@ def test_it_begins_with_the_state_of_each_record(kills: bool) -> None:
     run_with(broker(), scenario)
 
 
+def test_a_group_that_has_not_begun_begins_before_it_is_forked() -> None:
+    """The fork's own setting is to begin at the end: it would miss what the first one gets."""
+
+    async def scenario(kafka: LocalBroker) -> None:
+        await prepare(kafka.bootstrap)
+        await produce(kafka, "0", "1")
+        async with Admin(kafka.bootstrap) as admin:
+            await admin.alter_share_group_offsets(GROUP, {TopicPartition(TOPIC, 0): -1})
+            await admin.fork_share_group(GROUP, FORK)
+        async with consumer_of_fork(kafka) as consumer:
+            assert values(await polled(consumer, 2)) == [b"0", b"1"]
+
+    run_with(broker(), scenario)
+
+
 def test_what_the_new_group_had_is_dropped() -> None:
     """Also what a leader has in memory."""
 

@@ -19,7 +19,7 @@ from sharegroup.model.ids import TopicPartition
 from sharegroup.sync import Admin as OurAdmin
 from tests.kills.hands.rules import DRIVER, Place, violations
 from tests.kills.journal import Journal, all_lines
-from tests.kills.ordering.keyed import GROUP, PARTITIONS, TOPIC
+from tests.kills.ordering.keyed import BROKER_OPTIONS, GROUP, PARTITIONS, TOPIC
 from tests.kills.round import Stuck, Worker
 from tests.kills.working import GAVE_UP, pause
 from tests.servers.admin import SILENT, Admin
@@ -47,7 +47,7 @@ class HandsRound:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.moments: list[str] = []
-        self._server = SharegroupServer(folder / "broker")
+        self._server = SharegroupServer(folder / "broker", *BROKER_OPTIONS)
         self._random = Random(f"hands {seed}")
         self._acts = [*ACTS * (acts // len(ACTS) + 1)][:acts]
         self._random.shuffle(self._acts)

@@ -6,13 +6,18 @@ As in Kafka, a group that does not exist is created.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable
+
 from sharegroup.broker.authorization.audit import tell_groups
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.coordination.share_group_coordinator import NewStart
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.topics import Topic
+from sharegroup.groups.share.records import TopicPartitions
 from sharegroup.model import errors
+from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.wire.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
@@ -23,6 +28,8 @@ from sharegroup.wire.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsResponseTopic,
 )
 from sharegroup.wire.refusal import refuser
+
+logger = logging.getLogger("sharegroup.broker")
 
 _refusal = refuser(AlterShareGroupOffsetsResponse)
 
@@ -51,8 +58,10 @@ async def _fork(
     context.access.require_group(Operation.READ, request.fork_of)
     if request.topics:
         raise errors.InvalidRequest("A fork has all topics of the group that it is of.")
-    for topic in parts.groups.groups.state_partitions(request.fork_of):
+    held = parts.groups.groups.state_partitions(request.fork_of)
+    for topic in held:
         context.access.require_topic(Operation.READ, topic.name)
+    await _begin(parts, request.fork_of, held)
     topics = await parts.groups.fork(request.group_id, request.fork_of)
     for topic in topics:
         for partition in topic.partitions:
@@ -72,6 +81,20 @@ async def _fork(
             for topic in topics
         ]
     )
+
+
+async def _begin(parts: BrokerParts, group_id: str, held: Iterable[TopicPartitions]) -> None:
+    """Choose the group's start offsets that are not chosen yet: its fork would choose by its own
+    setting, and miss records that the group will get."""
+    for topic in held:
+        for index in topic.partitions:
+            key = SharePartitionKey(group_id, topic.topic_id, index)
+            if (await parts.state.read_summary(key)).start_offset != UNKNOWN_OFFSET:
+                continue
+            try:
+                await parts.share_partitions.get(key, parts.topics.log(topic.name, index))
+            except errors.KafkaError as error:  # the group cannot begin here now, nor can its fork
+                logger.info("%s is forked before it has begun: %s", key, error)
 
 
 def failure(
