@@ -43,6 +43,8 @@ POLL_S: Final = 0.01
 SIGN_S: Final = 20
 """So long without an answer, and the broker is killed anyway."""
 END_S: Final = 600
+SILENCE_S: Final = 8
+"""No letter has come for so long: a broker tries again within 5 s."""
 _PREFIX: Final = "__dlq.errors."
 
 
@@ -169,10 +171,19 @@ class LettersRound:
                 return
 
     def _finish(self) -> None:
-        """Let the members finish everything."""
+        """Let the members finish everything, and the broker write its letters: until no letter has
+        come for a while."""
         deadline = time.monotonic() + END_S
-        while (left := self._unfinished()) != 0 or self._takes_again_at is not None:
-            if time.monotonic() > deadline:
+        written, written_at = 0, time.monotonic()
+        while True:
+            now = time.monotonic()
+            left = self._unfinished()
+            letters = self._letters()
+            if letters > written or left or self._takes_again_at is not None:
+                written, written_at = letters, now
+            elif now > written_at + SILENCE_S:
+                return
+            if now > deadline:
                 raise Stuck(f"{left} records are not finished")
             self._tidy()
             pause(0.1)  # of the condition above
@@ -183,12 +194,19 @@ class LettersRound:
         with OurAdmin(self._server.bootstrap) as admin:
             try:
                 found = admin.list_share_group_offsets(GROUP)
-                ends = admin.list_offsets(wanted)
             except SharegroupError:
                 return -1
-        if any(at not in found for at in wanted):
-            return -1
-        return sum(ends[at].offset - max(0, found[at].start_offset or 0) for at in wanted)
+        lags = [found[at].lag if at in found else None for at in wanted]
+        return -1 if None in lags else sum(lag or 0 for lag in lags)
+
+    def _letters(self) -> int:
+        """How many letters there are; 0: the broker does not know yet."""
+        wanted = [TopicPartition(LETTERS, number) for number in range(PARTITIONS)]
+        with OurAdmin(self._server.bootstrap) as admin:
+            try:
+                return sum(one.offset for one in admin.list_offsets(wanted).values())
+            except SharegroupError:
+                return 0
 
     def _judged(self, keeps_reasons: bool) -> Verdict:
         bootstrap = self._server.bootstrap
