@@ -175,12 +175,16 @@ class Admin(Front):
         return self._run(self._inner.describe_share_groups(groups))
 
     def list_share_group_offsets(
-        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
+        self,
+        group_id: str,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        counts: bool = False,
     ) -> dict[TopicPartition, ShareGroupOffset]:
         """The group's offsets in these partitions; by default, in all partitions where it has
         state.
         """
-        return self._run(self._inner.list_share_group_offsets(group_id, partitions))
+        return self._run(self._inner.list_share_group_offsets(group_id, partitions, counts=counts))
 
     def describe_record_states(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None

@@ -1,4 +1,4 @@
-"""Whether a log has anything left to deliver from an offset on.
+"""Whether a log has anything left to deliver from an offset on, and when that was written.
 
 Offsets are not records: transaction markers, the empty batches that a cleaner keeps for their
 producers, and holes that compaction has left have offsets too. If only such offsets follow a
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from sharegroup.model.log import ReadableLog
-from sharegroup.wire.batch import BatchHeader, parse_header
+from sharegroup.wire.batch import DELETE_HORIZON, LOG_APPEND_TIME, BatchHeader, parse_header
 from sharegroup.wire.markers import is_control
 
 LOOKED_AT_BYTES: Final = 65_536
@@ -38,3 +38,24 @@ async def next_record(log: ReadableLog, offset: int) -> BatchHeader | None:
             return header
         position += header.length
     return header if header is not None and header.last_offset + 1 < end else None
+
+
+async def record_time(log: ReadableLog, offset: int) -> int | None:
+    """When the record at ``offset``, or the first after it, was written, in ms since 1970; None:
+    there is no such record.
+
+    The time is in the header of its batch. If the offset begins the batch, the time is the batch's
+    first timestamp, else its largest. The largest timestamp is exact for batches with log append
+    time, whose first timestamp is the producer's. For other batches it is too young by at most the
+    time span of the batch. A cleaned batch has only the largest: in place of the first timestamp it
+    keeps its delete horizon.
+
+    Raises:
+        KafkaError: the log cannot be read there.
+    """
+    header = await next_record(log, offset)
+    if header is None:
+        return None
+    stated = not header.attributes & (LOG_APPEND_TIME | DELETE_HORIZON)
+    first = stated and header.base_offset >= offset
+    return header.base_timestamp if first else header.max_timestamp

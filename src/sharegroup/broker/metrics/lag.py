@@ -1,11 +1,8 @@
 """The lag of each share group: in records, and in seconds, which Kafka does not report.
 
 The table covers every group and every partition with delivery state, even if no member reads it.
-Times come from the header of the record batch at an offset, which is read once and kept until the
-offset moves. If the offset begins the batch, the time is the batch's first timestamp, else its
-largest. The largest timestamp is exact for batches with log append time, whose first timestamp is
-the producer's. For other batches it is too young by at most the time span of the batch. A cleaned
-batch has only the largest: in place of the first timestamp it keeps its delete horizon.
+Times are of batches, see :func:`~sharegroup.broker.delivery.next_record.record_time`. Each is read
+once and kept until the offset moves.
 """
 
 from __future__ import annotations
@@ -13,14 +10,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Final, NamedTuple
 
-from sharegroup.broker.delivery.next_record import next_record
+from sharegroup.broker.delivery.next_record import record_time
 from sharegroup.broker.metrics.metric import Sample
 from sharegroup.broker.metrics.table import Source, Table
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.log import ReadableLog
-from sharegroup.wire.batch import DELETE_HORIZON, LOG_APPEND_TIME
 
 
 class PartitionLag(NamedTuple):
@@ -63,8 +59,6 @@ BY_PARTITION.gauge(
     lambda lag: lag.start_offset,
     kafka="DescribeShareGroupOffsets, start offset",
 )
-
-_NO_TIME: Final = -1
 
 
 class LagReader:
@@ -120,17 +114,8 @@ class LagReader:
             return 0.0
         timestamp = kept.get((key, offset))
         if timestamp is None:
-            timestamp = await _timestamp(log, offset)
-        if timestamp == _NO_TIME:
+            timestamp = await record_time(log, offset)
+        if timestamp is None:
             return 0.0  # not kept: a record may still come at this offset
         self._times[key, offset] = timestamp
         return max(0, self._parts.clock.wall_ms() - timestamp) / 1000
-
-
-async def _timestamp(log: ReadableLog, offset: int) -> int:
-    header = await next_record(log, offset)
-    if header is None:
-        return _NO_TIME
-    stated = not header.attributes & (LOG_APPEND_TIME | DELETE_HORIZON)
-    first = stated and header.base_offset >= offset
-    return header.base_timestamp if first else header.max_timestamp

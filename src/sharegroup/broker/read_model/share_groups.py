@@ -200,6 +200,14 @@ class ShareGroupViews:
         led = self._share_partitions.find(key)
         return 0 if led is None else led.core.statistics().acquired
 
+    async def dead_count(self, key: SharePartitionKey) -> int:
+        """The number of records whose dead letters are still to be written.
+
+        Raises:
+            KafkaError: the durable state cannot be read.
+        """
+        return sum(one.last - one.first + 1 for one in await self._state.dead(key))
+
     async def window(self, key: SharePartitionKey) -> WindowView:
         """A share partition, from memory if it is loaded, else from its durable state.
 

@@ -298,13 +298,23 @@ class Admin:
         return or_first_error(await self._ask_each(group_requests.describe_share_group, groups))
 
     async def list_share_group_offsets(
-        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
+        self,
+        group_id: str,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        counts: bool = False,
     ) -> dict[TopicPartition, ShareGroupOffset]:
         """The group's offsets in these partitions; by default, in all partitions where it has
         state. For a group that does not exist, Apache Kafka answers that there is no state.
+
+        Args:
+            counts: also ask for delayed and dead records, and the age of the oldest. It costs the
+                broker a look into the log of each partition.
         """
         wanted = None if partitions is None else list(partitions)
-        return await self._ask(group_requests.list_share_group_offsets, group_id, wanted)
+        return await self._ask(
+            group_requests.list_share_group_offsets, group_id, wanted, counts=counts
+        )
 
     async def describe_record_states(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None

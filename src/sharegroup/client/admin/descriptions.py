@@ -180,6 +180,11 @@ class ShareGroupOffset:
         in_flight: records of the in-flight window that some member holds; None: the broker does not
             report their number (ours does).
         damaged: offsets that the log has lost to damage, before and after the start offset.
+        delayed: records that are available and not due yet.
+        dead: records whose dead letters are still to be written.
+        oldest_ms: when the oldest unfinished record was written, in milliseconds since 1970; None:
+            there is none. Of ``delayed``, ``dead`` and ``oldest_ms`` the broker tells only if it is
+            ours, and asked for counts.
     """
 
     start_offset: int | None
@@ -189,6 +194,9 @@ class ShareGroupOffset:
     error: KafkaError | None
     damaged: tuple[OffsetRange, ...] = ()
     begins_at: int | None = None
+    delayed: int | None = None
+    dead: int | None = None
+    oldest_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,7 +109,11 @@ def _member(member: Member) -> MemberDescription:
 
 
 async def list_share_group_offsets(
-    cluster: Cluster, group_id: str, partitions: Sequence[TopicPartition] | None
+    cluster: Cluster,
+    group_id: str,
+    partitions: Sequence[TopicPartition] | None,
+    *,
+    counts: bool = False,
 ) -> dict[TopicPartition, ShareGroupOffset]:
     """DescribeShareGroupOffsets of these partitions; None: of all partitions that the group has."""
     topics = None
@@ -119,7 +123,7 @@ async def list_share_group_offsets(
             for name, indexes in by_topic(partitions).items()
         ]
     request = DescribeShareGroupOffsetsRequest(
-        groups=[DescribeShareGroupOffsetsRequestGroup(group_id, topics)]
+        groups=[DescribeShareGroupOffsetsRequestGroup(group_id, topics, counts=counts)]
     )
     response = await cluster.send_to_coordinator(
         group_id, apis.DESCRIBE_SHARE_GROUP_OFFSETS, request
@@ -142,6 +146,9 @@ def _offset(partition: DescribeShareGroupOffsetsResponsePartition) -> ShareGroup
         error=answer_error(partition),
         damaged=damaged_of(partition),
         begins_at=_known(partition.begins_at),
+        delayed=_known(partition.delayed_count),
+        dead=_known(partition.dead_count),
+        oldest_ms=_known(partition.oldest_ms),
     )
 
 

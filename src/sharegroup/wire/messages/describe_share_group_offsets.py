@@ -42,6 +42,9 @@ class DescribeShareGroupOffsetsRequestGroup(Message):
     states_from: int = i64(tag=9000, default=-1)
     """Ours (feature ``share.record.states``): also return the state of the records in flight at or
     after this offset; -1 asks for none."""
+    counts: bool = boolean(tag=9001, default=False)
+    """Ours (the same feature): also return the counts of delayed and dead records, and the time of
+    the oldest unfinished one."""
 
 
 @message
@@ -140,6 +143,13 @@ class DescribeShareGroupOffsetsResponsePartition(Message):
     dead: Sequence[DeadOffsets] = array(DeadOffsets, tag=9006)
     """Ours: the records whose dead letters are still to be written, ascending, as many as an answer
     may have; only where states were asked for."""
+    delayed_count: int = i32(tag=9007, default=-1)
+    """Ours: records that are available and not due yet; -1 unless counts were asked for."""
+    dead_count: int = i64(tag=9008, default=-1)
+    """Ours: records whose dead letters are still to be written; -1 unless counts were asked for."""
+    oldest_ms: int = i64(tag=9009, default=-1)
+    """Ours: the time of the oldest record that is not finished, in milliseconds since 1970; -1 if
+    there is none, or counts were not asked for."""
 
 
 @message

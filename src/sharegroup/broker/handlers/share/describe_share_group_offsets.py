@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sharegroup.broker.authorization.resources import Operation
+from sharegroup.broker.delivery.next_record import record_time
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.topics import Topic
@@ -91,7 +92,29 @@ async def _group(
     response.topics = topics
     if wanted.states_from >= 0:
         await _add_states(parts, response, wanted.states_from)
+    if wanted.counts:
+        await _add_counts(parts, response)
     return response
+
+
+async def _add_counts(parts: BrokerParts, group: DescribeShareGroupOffsetsResponseGroup) -> None:
+    """Add what a list of queues shows to each partition where the group has begun."""
+    views = parts.views.share_groups
+    for topic in group.topics:
+        for described in topic.partitions:
+            key = SharePartitionKey(group.group_id, topic.topic_id, described.partition_index)
+            try:
+                window = await views.window(key)
+                if not window.begun:
+                    continue
+                log = parts.topics.log(topic.topic_name, key.partition)
+                dead = await views.dead_count(key)
+                oldest = await record_time(log, window.start_offset)
+            except KafkaError as error:
+                described.error_code, described.error_message = error.code, error.message
+                continue
+            described.delayed_count, described.dead_count = window.delayed, dead
+            described.oldest_ms = UNKNOWN_OFFSET if oldest is None else oldest
 
 
 async def _add_states(
