@@ -19,10 +19,11 @@ MODULES = {
     "spark": ("pyspark",),
     "plot": ("matplotlib",),
     "aws": ("boto3", "aws_msk_iam_sasl_signer"),
+    "console": ("starlette", "uvicorn"),
 }
 """Extra → what it installs that we import."""
-OTHERS = {"dev", "console"}
-"""Extras without a first use: of our own work, and of a package that is not here yet."""
+OTHERS = {"dev"}
+"""Extras without a first use: of our own work."""
 
 ASYNCHRONOUS = f"""
 import asyncio
@@ -43,6 +44,7 @@ OPTIONS = {"kafka.bootstrap.servers": NOWHERE, "kafka.group.id": "g", "subscribe
 LOAD = f"from pyspark_kafka_share import DefaultSource; DefaultSource({OPTIONS}).schema()"
 SESSION = "from sharegroup.spark import spark_session; spark_session()"
 REPORT = "from sharegroup.cli import main; main(['spark-report', 'here', '--output', 'it.png'])"
+CONSOLE = "from sharegroup.cli import main; main(['console', '127.0.0.1:0'])"
 TOKEN = "from sharegroup.client.security.aws import msk_token; msk_token()"
 LOGIN = f"""
 import asyncio
@@ -69,6 +71,8 @@ USES = [
     ("spark", "numpy", LOAD),
     ("spark", "pyarrow", LOAD),
     ("plot", "matplotlib", REPORT),
+    ("console", "starlette", CONSOLE),
+    ("console", "uvicorn", CONSOLE),
     ("aws", "boto3", TOKEN),
     ("aws", "boto3", LOGIN),
 ]

@@ -39,6 +39,7 @@ COMMANDS: Final = (
     "quotas",
     "acls",
     "fsck",
+    "console",
     "spark-report",
 )
 COMPLETING: Final = "_SHAREGROUP_COMPLETE"

@@ -1,0 +1,41 @@
+"""Bytes of a record as a page shows them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+SHOWN_BYTES_MAX: Final = 65_536
+"""More of a key, a value or a header is not sent to the page."""
+
+
+def shown(data: bytes | None) -> dict[str, Any]:
+    """The bytes as ``json`` (indented), ``text`` or ``hex``, whichever is the first that they are;
+    ``form`` says which, ``size`` how many bytes there are, ``cut`` whether some are left out."""
+    if data is None:
+        return {"form": "null", "text": "", "size": 0, "cut": False}
+    part, cut = data[:SHOWN_BYTES_MAX], len(data) > SHOWN_BYTES_MAX
+    form, text = "hex", part.hex(" ")
+    try:
+        # A character may be cut in the middle: only what is whole counts then.
+        text = part.decode() if not cut else _whole(part)
+        form = "text"
+    except UnicodeDecodeError:
+        return {"form": form, "text": text, "size": len(data), "cut": cut}
+    if not cut and text[:1] in ("{", "["):
+        try:
+            text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+            form = "json"
+        except (ValueError, RecursionError):
+            form = "text"  # it only looks like JSON
+    return {"form": form, "text": text, "size": len(data), "cut": cut}
+
+
+def _whole(part: bytes) -> str:
+    """Text without the character that was cut at its end; raises UnicodeDecodeError."""
+    try:
+        return part.decode()
+    except UnicodeDecodeError as error:
+        if error.end < len(part) or error.reason != "unexpected end of data":
+            raise
+        return part[: error.start].decode()

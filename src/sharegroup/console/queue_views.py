@@ -1,0 +1,270 @@
+"""Queues (share groups) as the page shows them: asked of the broker by its admin requests."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from sharegroup.client.admin.admin import Admin
+from sharegroup.client.admin.descriptions import (
+    ConfigSetting,
+    GroupListing,
+    MemberDescription,
+    OffsetSpec,
+    PartitionRecords,
+    RecordRange,
+    ShareGroupOffset,
+)
+from sharegroup.client.admin.hand_requests import PAUSED
+from sharegroup.console.causes import QueueState, likely_causes
+from sharegroup.console.rates import Counts, Rates
+from sharegroup.model.errors import KafkaError, SharegroupError
+from sharegroup.model.ids import TopicPartition
+
+AT_ONCE: Final = 16
+"""Groups that are asked about at the same time."""
+RANGES_MAX: Final = 2_000
+"""Ranges of records that one partition shows; the page says if there are more."""
+_SOURCES: Final = {1: "topic", 2: "broker", 3: "cluster", 4: "broker", 5: "default", 8: "group"}
+"""DescribeConfigs' numbers of where a setting is from."""
+
+_OTHERS: Final = ("consumer.", "streams.")
+"""Settings of groups of other types begin so."""
+
+Offsets = Mapping[TopicPartition, ShareGroupOffset]
+Json = dict[str, Any]
+
+
+class QueueViews:
+    """Asks about queues, and remembers what is needed for their rates."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+        self._rates: dict[str, Rates] = {}
+        self._room = asyncio.Semaphore(AT_ONCE)
+
+    async def all(self) -> Json:
+        """All share groups, with one line each, and the consumer groups by name."""
+        listed = await self._admin.list_groups()
+        shares = [one for one in listed if one.type.lower() == "share"]
+        self._rates = {g: self._rates.get(g, Rates()) for g in (one.group_id for one in shares)}
+        queues = await asyncio.gather(*map(self._line, shares))
+        return {
+            "at_ms": _now_ms(),
+            "queues": queues,
+            "consumer_groups": [
+                {"group": one.group_id, "type": one.type, "state": one.state}
+                for one in listed
+                if one.type.lower() != "share"
+            ],
+        }
+
+    async def _line(self, listed: GroupListing) -> Json:
+        group = listed.group_id
+        async with self._room:
+            try:
+                members = (await self._admin.describe_share_groups([group]))[group].members
+                offsets = await self._admin.list_share_group_offsets(group, counts=True)
+                ends = await self._ends(offsets)
+            except SharegroupError as error:
+                return {"group": group, "state": listed.state, "error": str(error)}
+        line = {"group": group, "state": listed.state, "members": len(members), "error": None}
+        return line | self._counts(group, offsets, ends)
+
+    async def one(self, group: str) -> Json:
+        """One share group, whole.
+
+        Raises:
+            KafkaError: there is no such group, or it may not be seen.
+        """
+        described = (await self._admin.describe_share_groups([group]))[group]
+        offsets = await self._admin.list_share_group_offsets(group, counts=True)
+        ends = await self._ends(offsets)
+        states, why_not = await self._states(group)
+        settings = await self._settings(group)
+        counts = self._counts(group, offsets, ends)
+        held = _held_by_member(states)
+        assigned = {at for member in described.members for at in member.assignment}
+        paused = any(one["name"] == PAUSED and one["value"] == "true" for one in settings)
+        behind = [
+            at for at, one in offsets.items() if _lag(one, ends.get(at)) and at not in assigned
+        ]
+        state = QueueState(
+            members=len(described.members),
+            paused=paused,
+            lag=counts["lag"],
+            in_flight=counts["in_flight"],
+            delayed=counts["delayed"],
+            dead=counts["dead"],
+            blocked=sum(_size(r) for one in states.values() for r in one.ranges if r.blocked),
+            oldest_age_ms=None
+            if counts["oldest_ms"] is None
+            else _now_ms() - int(counts["oldest_ms"]),
+            finished_per_s=counts["finished"][-1] if counts["finished"] else 0.0,
+            unassigned=len(behind),
+            damaged=counts["damaged"],
+        )
+        return {
+            "at_ms": _now_ms(),
+            "group": group,
+            "state": described.state,
+            "paused": paused,
+            **counts,
+            "causes": likely_causes(state),
+            "members": [_member(one, held.get(one.member_id, [])) for one in described.members],
+            "partitions": [
+                _partition(at, one, ends.get(at), states.get(at)) for at, one in offsets.items()
+            ],
+            "states_missing": why_not,
+            "settings": settings,
+        }
+
+    async def _states(
+        self, group: str
+    ) -> tuple[Mapping[TopicPartition, PartitionRecords], str | None]:
+        """The states of records, or why they are not known."""
+        try:
+            return await self._admin.describe_record_states(group), None
+        except SharegroupError as error:
+            return {}, str(error)
+
+    async def _settings(self, group: str) -> list[Json]:
+        try:
+            found = await self._admin.describe_configs("group", group)
+        except SharegroupError:
+            return []  # not to be seen by everybody; the page shows none
+        return [_setting(found[name]) for name in sorted(found) if not name.startswith(_OTHERS)]
+
+    async def _ends(self, offsets: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The ends of these partitions; of those that are gone, none."""
+        wanted = list(offsets)
+        if not wanted:
+            return {}
+        try:
+            found = await self._admin.list_offsets(wanted, OffsetSpec.LATEST)
+        except KafkaError:
+            return {}
+        return {at: one.offset for at, one in found.items()}
+
+    def _counts(self, group: str, offsets: Offsets, ends: Mapping[TopicPartition, int]) -> Json:
+        """The numbers of a group, over all partitions."""
+        lags = {at: _lag(one, ends.get(at)) for at, one in offsets.items()}
+        lag = _sum(lags.values()) or 0
+        in_flight = _sum(one.in_flight for one in offsets.values())
+        delayed = _sum(one.delayed for one in offsets.values())
+        written = sum(ends[at] for at, own in lags.items() if own is not None and at in ends)
+        rates = self._rates.setdefault(group, Rates())
+        rates.add(Counts(time.monotonic(), written, written - lag))
+        return {
+            "topics": sorted({at.topic for at in offsets}),
+            "lag": lag,
+            "ready": max(0, lag - (in_flight or 0) - (delayed or 0)),
+            "in_flight": in_flight,
+            "delayed": delayed,
+            "dead": _sum(one.dead for one in offsets.values()),
+            "damaged": sum(r.last - r.first + 1 for one in offsets.values() for r in one.damaged),
+            "oldest_ms": min(
+                (
+                    one.oldest_ms
+                    for one in offsets.values()
+                    if one.oldest_ms is not None and one.lag
+                ),
+                default=None,
+            ),
+            "written": rates.written(),
+            "finished": rates.finished(),
+        }
+
+
+def _now_ms() -> int:
+    return round(time.time() * 1000)
+
+
+def _lag(one: ShareGroupOffset, end: int | None) -> int | None:
+    """Records that are not finished, as the metric of the broker counts them; None: not known.
+    Where the group has finished none yet, the broker tells where it begins, and no lag."""
+    if one.lag is None and one.begins_at is not None and end is not None:
+        return max(0, end - one.begins_at)
+    return one.lag
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    """The sum; None: the broker tells none of them."""
+    known = [one for one in numbers if one is not None]
+    return sum(known) if known else None
+
+
+def _size(one: RecordRange) -> int:
+    return one.last - one.first + 1
+
+
+def _held_by_member(
+    states: Mapping[TopicPartition, PartitionRecords],
+) -> dict[str, list[tuple[TopicPartition, RecordRange]]]:
+    found: dict[str, list[tuple[TopicPartition, RecordRange]]] = {}
+    for at, records in states.items():
+        for one in records.ranges:
+            if one.member_id is not None:
+                found.setdefault(one.member_id, []).append((at, one))
+    return found
+
+
+def _member(member: MemberDescription, held: list[tuple[TopicPartition, RecordRange]]) -> Json:
+    locks = [one.lock_ms for _, one in held if one.lock_ms is not None]
+    return {
+        "member": member.member_id,
+        "client": member.client_id,
+        "host": member.client_host,
+        "partitions": [f"{at.topic}:{at.partition}" for at in member.assignment],
+        "holds": sum(_size(one) for _, one in held),
+        "shortest_lock_ms": min(locks, default=None),
+    }
+
+
+def _partition(
+    at: TopicPartition,
+    offset: ShareGroupOffset,
+    end: int | None,
+    records: PartitionRecords | None,
+) -> Json:
+    ranges = () if records is None else records.ranges
+    return {
+        "topic": at.topic,
+        "partition": at.partition,
+        "start": offset.start_offset if offset.start_offset is not None else offset.begins_at,
+        "end": end,
+        "lag": _lag(offset, end),
+        "in_flight": offset.in_flight,
+        "error": None if offset.error is None else str(offset.error),
+        "ranges": [_range(one) for one in ranges[:RANGES_MAX]],
+        "more_ranges": max(0, len(ranges) - RANGES_MAX),
+        "locks_known": records is not None and records.locks_known,
+    }
+
+
+def _range(one: RecordRange) -> Json:
+    state = "archiving" if one.archiving else one.state.name.lower()
+    if one.blocked:
+        state = "blocked"
+    elif state == "available" and one.lock_ms is not None:
+        state = "delayed"
+    return {
+        "first": one.first,
+        "last": one.last,
+        "state": state,
+        "deliveries": one.delivery_count,
+        "member": one.member_id,
+        "lock_ms": one.lock_ms,
+        "reason": one.reason,
+    }
+
+
+def _setting(one: ConfigSetting) -> Json:
+    return {
+        "name": one.name,
+        "value": None if one.sensitive else one.value,
+        "source": "default" if one.is_default else _SOURCES.get(one.source, "other"),
+        "meaning": one.documentation,
+    }

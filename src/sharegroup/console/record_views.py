@@ -1,0 +1,94 @@
+"""Single records and dead letters as the page shows them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final
+
+from sharegroup.client.admin.admin import Admin
+from sharegroup.client.admin.descriptions import OffsetSpec
+from sharegroup.client.consumer import Consumer
+from sharegroup.client.core.dead_letter import DeadLetter
+from sharegroup.client.core.record import ConsumerRecord
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.console.payloads import shown
+from sharegroup.model.errors import ConfigError, OffsetOutOfRange, UnknownTopicOrPartition
+from sharegroup.model.ids import TopicPartition
+
+LETTERS_MAX: Final = 1_000
+"""Letters that one page shows, the oldest ones."""
+READ_MS: Final = 5_000
+"""How long a record is waited for."""
+
+Json = dict[str, Any]
+
+
+async def record_at(admin: Admin, cluster: Cluster, at: TopicPartition, offset: int) -> Json:
+    """The record at this offset, or the first after it: compaction and markers leave holes.
+
+    Raises:
+        KafkaError: there is no such partition or record, or it may not be read.
+    """
+    begin = (await admin.list_offsets([at], OffsetSpec.EARLIEST))[at].offset
+    end = (await admin.list_offsets([at], OffsetSpec.LATEST))[at].offset
+    if not begin <= offset < end:
+        raise OffsetOutOfRange(f"{at} has the offsets {begin} to {end - 1}, and no {offset}")
+    async with Consumer[bytes, bytes](
+        cluster=cluster, auto_offset_reset="none", max_poll_records=1
+    ) as consumer:
+        consumer.assign([at])
+        consumer.seek(at.topic, at.partition, offset)
+        for record in await consumer.poll(READ_MS):
+            return _record(record)
+    raise OffsetOutOfRange(f"{at} has no record at {offset} or after it that can be read")
+
+
+def _record(record: ConsumerRecord[bytes, bytes]) -> Json:
+    return {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp,
+        "key": shown(record.key),
+        "value": shown(record.value),
+        "headers": [{"name": name, **shown(data)} for name, data in record.headers],
+    }
+
+
+async def letters_of(admin: Admin, group: str) -> Json:
+    """The dead letters of a group that are not done: by cause, and the oldest ones singly.
+
+    Raises:
+        KafkaError: they cannot be read.
+    """
+    try:
+        letters = await admin.list_dead_letters(group, letters_max=LETTERS_MAX)
+    except (ConfigError, UnknownTopicOrPartition) as error:
+        return {"group": group, "missing": str(error), "causes": [], "letters": [], "more": False}
+    causes = Counter((one.cause, one.message) for one in letters)
+    return {
+        "group": group,
+        "missing": None,
+        "causes": [
+            {"cause": cause, "message": message, "letters": number}
+            for (cause, message), number in causes.most_common()
+        ],
+        "letters": [_letter(one) for one in letters],
+        "more": len(letters) == LETTERS_MAX,
+    }
+
+
+def _letter(one: DeadLetter) -> Json:
+    return {
+        "letter": f"{one.place.partition}:{one.place_offset}",
+        "topic": one.topic,
+        "partition": one.partition,
+        "offset": one.offset,
+        "cause": one.cause,
+        "message": one.message,
+        "member": one.member,
+        "deliveries": one.deliveries,
+        "failed_ms": one.failed_ms,
+        "key": shown(one.key),
+        "value": shown(one.value),
+    }

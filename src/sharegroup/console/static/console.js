@@ -1,0 +1,299 @@
+// The page: what the address asks for, drawn from the JSON under /api/v1. All text from the broker
+// is set as text, never as markup.
+"use strict";
+
+const main = document.getElementById("main");
+const live = document.getElementById("live");
+const address = new URLSearchParams(location.search);
+
+// --- small parts ---------------------------------------------------------------------------------
+
+function element(name, options = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(options)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key === "class") made.className = value;
+    else if (key === "width") made.style.width = value;
+    else made.setAttribute(key, value === true ? "" : value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined).map(
+    (child) => (child instanceof Node ? child : document.createTextNode(visible(child)))));
+  return made;
+}
+
+// Characters that turn the direction of text, or that nobody sees, are shown as what they are.
+function visible(value) {
+  return String(value).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    (character) => "\\u" + character.charCodeAt(0).toString(16).padStart(4, "0"));
+}
+
+const number = (value) => (value === null || value === undefined ? "–" : value.toLocaleString("en"));
+const rate = (values) => (values.length ? values[values.length - 1] : null);
+
+function rateText(values) {
+  const last = rate(values);
+  if (last === null) return "–";
+  return last >= 10 ? Math.round(last).toLocaleString("en") : last.toFixed(1).replace(/\.0$/, "");
+}
+
+function duration(ms) {
+  if (ms === null || ms === undefined) return "–";
+  const seconds = Math.max(0, ms / 1000);
+  if (seconds < 60) return seconds.toFixed(seconds < 10 ? 1 : 0) + " s";
+  if (seconds < 3600) return Math.floor(seconds / 60) + " min " + Math.floor(seconds % 60) + " s";
+  if (seconds < 86400) return Math.floor(seconds / 3600) + " h " + Math.floor((seconds % 3600) / 60) + " min";
+  return Math.floor(seconds / 86400) + " d " + Math.floor((seconds % 86400) / 3600) + " h";
+}
+
+function time(ms) {
+  if (ms === null || ms === undefined || ms < 0) return document.createTextNode("–");
+  const date = new Date(ms);
+  if (Number.isNaN(date.getTime())) return document.createTextNode(ms + " ms");
+  return element("time", { datetime: date.toISOString(), title: date.toISOString() },
+    date.toLocaleString());
+}
+
+function link(text, query) {
+  return element("a", { href: "/?" + new URLSearchParams(query) }, element("bdi", {}, text));
+}
+
+// A line through the values, drawn in the space of the style sheet.
+function sparkline(values, what) {
+  const space = "http://www.w3.org/2000/svg";
+  const drawn = document.createElementNS(space, "svg");
+  drawn.setAttribute("class", "spark");
+  drawn.setAttribute("viewBox", "0 0 90 22");
+  drawn.setAttribute("role", "img");
+  drawn.setAttribute("aria-label", what + ": " + rateText(values) + " a second");
+  const most = Math.max(1, ...values);
+  const path = document.createElementNS(space, "path");
+  path.setAttribute("d", values.map((value, at) => {
+    const x = values.length < 2 ? 90 : 90 * at / (values.length - 1);
+    return (at ? "L" : "M") + x.toFixed(1) + " " + (20.5 - 19 * value / most).toFixed(1);
+  }).join(""));
+  drawn.append(path);
+  return drawn;
+}
+
+function table(columns, rows) {
+  const head = element("tr", {}, ...columns.map(([title, kind]) =>
+    element("th", { scope: "col", class: kind }, title)));
+  const body = rows.map((cells) => element("tr", {}, ...cells.map((cell, at) =>
+    element("td", { class: columns[at][1] }, cell))));
+  return element("div", { class: "scroll" },
+    element("table", {}, element("thead", {}, head), element("tbody", {}, ...body)));
+}
+
+function numbers(pairs) {
+  return element("dl", { class: "numbers" }, ...pairs.map(([title, value]) =>
+    element("div", {}, element("dt", {}, title), element("dd", {}, value))));
+}
+
+function failure(text) {
+  return element("p", { class: "causes", role: "alert" }, text);
+}
+
+async function ask(path) {
+  const answer = await fetch("/api/v1/" + path);
+  const found = await answer.json();
+  if (!answer.ok) throw new Error(found.error || answer.statusText);
+  return found;
+}
+
+// Draw with each view that the broker's events bring. The browser connects again by itself.
+function watch(path, draw) {
+  const events = new EventSource("/api/v1/events" + path);
+  events.onmessage = (event) => {
+    live.className = "";
+    live.textContent = "live";
+    const found = JSON.parse(event.data);
+    if (found.error && !("group" in found)) main.replaceChildren(failure(found.error));
+    else draw(found);
+  };
+  events.onerror = () => {
+    live.className = "lost";
+    live.textContent = "connection lost, trying again …";
+  };
+}
+
+// --- all queues ----------------------------------------------------------------------------------
+
+let wanted = address.get("search") || "";
+let listed = null;
+
+function worst(one, other) {
+  const key = (queue) => [queue.error ? 1 : 0, queue.lag ? -(queue.oldest_ms ?? Infinity) : -Infinity,
+    queue.lag || 0];
+  const [a, b] = [key(one), key(other)];
+  for (let at = 0; at < a.length; at++) if (a[at] !== b[at]) return b[at] - a[at];
+  return one.group < other.group ? -1 : 1;
+}
+
+function drawQueues() {
+  const queues = listed.queues.filter((queue) => queue.group.toLowerCase().includes(wanted.toLowerCase()));
+  queues.sort(worst);
+  const rows = queues.map((queue) => queue.error
+    ? [link(queue.group, { queue: queue.group }), visible(queue.error), "", "", "", "", "", "", ""]
+    : [
+      link(queue.group, { queue: queue.group }), number(queue.ready), number(queue.in_flight),
+      number(queue.delayed), number(queue.dead), number(queue.members),
+      queue.lag && queue.oldest_ms !== null ? duration(listed.at_ms - queue.oldest_ms) : "–",
+      element("span", { class: "rate" }, sparkline(queue.written, "in"), rateText(queue.written)),
+      element("span", { class: "rate" }, sparkline(queue.finished, "out"), rateText(queue.finished)),
+    ]);
+  document.getElementById("queues").replaceChildren(
+    queues.length || !listed.queues.length ? "" : element("p", {}, "No queue has that in its name."),
+    listed.queues.length ? table([["queue", "name"], ["ready", "number"], ["in flight", "number"],
+      ["delayed", "number"], ["dead, unwritten", "number"], ["members", "number"], ["oldest", "number"],
+      ["in /s", ""], ["out /s", ""]], rows)
+      : element("p", {}, "There is no share group yet. A consumer makes one when it joins."));
+  const others = listed.consumer_groups.filter((one) => one.group.toLowerCase().includes(wanted.toLowerCase()));
+  document.getElementById("others").replaceChildren(!others.length ? element("p", {}, "None.") : table([["group", "name"], ["type", ""], ["state", ""]],
+    others.map((one) => [element("bdi", {}, one.group), one.type, one.state])));
+}
+
+async function showQueues() {
+  document.title = "Queues – sharegroup";
+  const search = element("input", { type: "search", placeholder: "Find a queue", "aria-label": "Find a queue", value: wanted });
+  search.addEventListener("input", () => {
+    wanted = search.value;
+    history.replaceState(null, "", wanted ? "/?" + new URLSearchParams({ search: wanted }) : "/");
+    if (listed) drawQueues();
+  });
+  main.replaceChildren(element("h1", {}, "Queues"), search, element("div", { id: "queues" },
+    element("p", { class: "quiet" }, "asking the broker …")),
+  element("h2", {}, "Consumer groups"), element("div", { id: "others" }),
+  element("h2", {}, "Topics"), element("div", { id: "topics" }));
+  watch("", (found) => { listed = found; drawQueues(); });
+  const { topics } = await ask("topics");
+  document.getElementById("topics").replaceChildren(table([["topic", "name"], ["partitions", "number"]],
+    topics.map((one) => [link(one.topic, { topic: one.topic, partition: 0, offset: 0 }), number(one.partitions)])));
+}
+
+// --- one queue -----------------------------------------------------------------------------------
+
+const STATES = ["available", "acquired", "delayed", "acknowledged", "archived", "archiving", "blocked"];
+const MEANINGS = { available: "waits for another delivery", acquired: "with a member", delayed: "rests",
+  acknowledged: "accepted", archived: "given up", archiving: "dead letter not written yet", blocked: "waits for an operator" };
+
+function strip(partition) {
+  const all = partition.ranges.reduce((sum, one) => sum + one.last - one.first + 1, 0);
+  const parts = partition.ranges.map((one) => {
+    const size = one.last - one.first + 1;
+    const said = [`${one.first} to ${one.last}: ${one.state}`, `delivered ${one.deliveries} times`];
+    if (one.member) said.push(`with ${one.member}`);
+    if (one.lock_ms !== null) said.push(`${duration(one.lock_ms)} left`);
+    if (one.reason) said.push(one.reason);
+    return element("i", { class: one.state, width: (100 * size / all) + "%", title: visible(said.join(", ")) });
+  });
+  return element("div", { class: "strip", role: "img", "aria-label": parts.length
+    ? partition.ranges.slice(0, 20).map((one) => `${one.first} to ${one.last} ${one.state}`).join(", ") : "nothing in flight" }, ...parts);
+}
+
+function tabs(group, current) {
+  return element("nav", { class: "tabs", "aria-label": "Parts of the queue" },
+    element("a", { href: "/?" + new URLSearchParams({ queue: group }), "aria-current": current === "now" && "page" }, "Now"),
+    element("a", { href: "/?" + new URLSearchParams({ queue: group, show: "dead" }), "aria-current": current === "dead" && "page" }, "Dead letters"));
+}
+
+function drawQueue(queue) {
+  const oldest = queue.lag && queue.oldest_ms !== null ? duration(queue.at_ms - queue.oldest_ms) : "–";
+  const partitions = queue.partitions.map((one) => [
+    link(`${one.topic}:${one.partition}`, { topic: one.topic, partition: one.partition, offset: one.start ?? 0 }),
+    number(one.start), number(one.end), number(one.lag), number(one.in_flight),
+    one.error ? visible(one.error) : element("div", {}, strip(one), one.more_ranges ? `${number(one.more_ranges)} ranges more` : ""),
+  ]);
+  main.replaceChildren(...[
+    element("h1", {}, element("bdi", {}, queue.group)), tabs(queue.group, "now"),
+    queue.causes.length ? element("ul", { class: "causes" }, ...queue.causes.map((one) => element("li", {}, one))) : null,
+    numbers([["state", queue.paused ? queue.state + ", paused" : queue.state], ["ready", number(queue.ready)],
+      ["in flight", number(queue.in_flight)], ["delayed", number(queue.delayed)], ["dead, unwritten", number(queue.dead)],
+      ["oldest", oldest], ["in /s", rateText(queue.written)], ["out /s", rateText(queue.finished)]]),
+    element("h2", {}, "Partitions"),
+    queue.states_missing ? element("p", { class: "quiet" }, queue.states_missing) : null,
+    element("ul", { class: "legend" }, ...STATES.map((state) => element("li", {}, element("i", { class: state }), `${state}: ${MEANINGS[state]}`))),
+    table([["partition", "name"], ["start", "number"], ["end", "number"], ["lag", "number"], ["in flight", "number"], ["window", ""]], partitions),
+    element("h2", {}, "Members"),
+    queue.members.length ? table([["member", "name"], ["client", ""], ["host", ""], ["partitions", "wide"], ["holds", "number"], ["shortest lock", "number"]],
+      queue.members.map((one) => [element("bdi", {}, one.member), element("bdi", {}, one.client), one.host, one.partitions.join(", "), number(one.holds), duration(one.shortest_lock_ms)]))
+      : element("p", {}, "No member."),
+    element("h2", {}, "Settings"),
+    settings(queue.settings),
+  ].filter((part) => part !== null));
+}
+
+let defaultsOpen = false;
+
+function settings(all) {
+  const drawn = (some) => table([["setting", "name"], ["value", "wide"], ["from", ""], ["meaning", "wide"]],
+    some.map((one) => [one.name, one.value || "–", one.source, one.meaning ?? ""]));
+  const set = all.filter((one) => one.source !== "default");
+  const rest = all.filter((one) => one.source === "default");
+  const more = element("details", { open: defaultsOpen }, element("summary", {}, `${number(rest.length)} settings at their defaults`), drawn(rest));
+  more.addEventListener("toggle", () => { defaultsOpen = more.open; });
+  return element("div", {}, set.length ? drawn(set) : element("p", {}, "Nothing is set for this group."), more);
+}
+
+function showQueue(group) {
+  document.title = visible(group) + " – sharegroup";
+  main.replaceChildren(element("h1", {}, element("bdi", {}, group)), element("p", { class: "quiet" }, "asking the broker …"));
+  watch("?" + new URLSearchParams({ group }), drawQueue);
+}
+
+async function showDead(group) {
+  document.title = visible(group) + ": dead letters – sharegroup";
+  main.replaceChildren(element("h1", {}, element("bdi", {}, group)), tabs(group, "dead"), element("p", { class: "quiet" }, "reading the letters …"));
+  const found = await ask("dead?" + new URLSearchParams({ group }));
+  live.textContent = "";
+  main.lastChild.remove();
+  if (found.missing) { main.append(element("p", {}, found.missing)); return; }
+  main.append(element("h2", {}, "By cause"));
+  main.append(found.causes.length ? table([["cause", "name"], ["message", "wide"], ["letters", "number"]],
+    found.causes.map((one) => [one.cause ?? "–", one.message ?? "–", number(one.letters)])) : element("p", {}, "No dead letters."));
+  if (found.more) main.append(element("p", { class: "quiet" }, "These are the oldest letters; there are more."));
+  main.append(element("h2", {}, "Letters"), table([["letter", ""], ["record", "name"], ["failed", ""], ["deliveries", "number"], ["cause", ""], ["message", "wide"], ["key", "wide"], ["value", "wide"]],
+    found.letters.map((one) => [one.letter, link(`${one.topic}:${one.partition}@${one.offset}`, { topic: one.topic, partition: one.partition, offset: one.offset }),
+      time(one.failed_ms), number(one.deliveries), one.cause ?? "–", one.message ?? "–", one.key.text.slice(0, 200), one.value.text.slice(0, 200)])));
+}
+
+// --- one record ----------------------------------------------------------------------------------
+
+function payload(title, shown) {
+  const size = shown.form === "null" ? "null" : `${number(shown.size)} bytes, ${shown.form}` + (shown.cut ? ", the beginning" : "");
+  return [element("h2", {}, title, " ", element("span", { class: "quiet" }, size)), shown.form === "null" ? null : element("pre", { tabindex: 0 }, shown.text)];
+}
+
+async function showRecord(topic, partition, offset) {
+  document.title = visible(`${topic}:${partition}@${offset}`) + " – sharegroup";
+  main.replaceChildren(element("h1", {}, element("bdi", {}, topic), `:${partition}@${offset}`));
+  live.textContent = "";
+  const query = { topic, partition, offset };
+  const found = await ask("record?" + new URLSearchParams(query));
+  main.append(...[
+    found.offset === Number(offset) ? null : element("p", { class: "quiet" }, `There is no record at ${offset}; this is ${found.offset}, the next one.`),
+    element("p", {}, "written ", time(found.timestamp_ms)),
+    ...payload("Key", found.key), ...payload("Value", found.value),
+    element("h2", {}, "Headers"),
+    found.headers.length ? table([["name", "name"], ["value", "wide"]], found.headers.map((one) => [element("bdi", {}, one.name), one.form === "null" ? "null" : one.text])) : element("p", {}, "None."),
+    element("nav", { class: "tabs", "aria-label": "Neighbours" },
+      Number(offset) > 0 ? link("previous", { ...query, offset: Number(offset) - 1 }) : null, link("next", { ...query, offset: found.offset + 1 })),
+  ].filter((part) => part !== null));
+}
+
+// --- the address ---------------------------------------------------------------------------------
+
+async function about() {
+  const found = await ask("about");
+  document.getElementById("about").textContent = visible(`${found.version} · ${found.servers}`);
+}
+
+function failed(error) {
+  live.textContent = "";
+  main.append(failure(error.message));
+}
+
+about().catch(() => {});
+if (address.has("queue") && address.get("show") === "dead") showDead(address.get("queue")).catch(failed);
+else if (address.has("queue")) showQueue(address.get("queue"));
+else if (address.has("topic")) showRecord(address.get("topic"), address.get("partition") || "0", address.get("offset") || "0").catch(failed);
+else showQueues().catch(failed);

@@ -1,0 +1,111 @@
+"""One look at the broker for all who watch the same thing, and none while nobody watches."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Final
+
+from sharegroup.model.errors import SharegroupError
+
+log = logging.getLogger("sharegroup.console")
+
+INTERVAL_S: Final = 2.0
+"""Between two looks."""
+SHARE_MAX: Final = 0.2
+"""Of the time: a look that takes long is followed by a longer pause."""
+VIEWERS_MAX: Final = 1_000
+
+Ask = Callable[[], Awaitable[Any]]
+
+
+class TooManyViewers(Exception):
+    """No more event streams are served."""
+
+
+class Watches:
+    """All that is watched, by name."""
+
+    def __init__(self) -> None:
+        self._watches: dict[str, _Watch] = {}
+        self._viewers = 0
+        self._closed = False
+
+    async def close(self) -> None:
+        """End all views."""
+        self._closed = True
+        for watch in [*self._watches.values()]:
+            await watch.end()
+
+    async def views(self, name: str, ask: Ask) -> AsyncIterator[bytes]:
+        """What ``ask`` returns, as JSON, each time that it is another, until the console ends. A
+        slow viewer misses what is no longer the newest.
+
+        Raises:
+            TooManyViewers: at once.
+        """
+        if self._viewers >= VIEWERS_MAX:
+            raise TooManyViewers
+        self._viewers += 1
+        watch = self._watches.get(name)
+        if watch is None:
+            watch = self._watches[name] = _Watch(ask)
+        watch.viewers += 1
+        try:
+            seen = 0
+            while not self._closed:
+                seen, newest = await watch.after(seen)
+                if not self._closed:
+                    yield newest
+        finally:
+            self._viewers -= 1
+            watch.viewers -= 1
+            if not watch.viewers:
+                self._watches.pop(name, None)
+                await watch.end()
+
+
+class _Watch:
+    """One thing that is watched. ``viewers``: how many do."""
+
+    def __init__(self, ask: Ask) -> None:
+        self.viewers = 0
+        self._ask = ask
+        self._newest = b""
+        self._number = 0
+        self._ended = False
+        self._changed = asyncio.Condition()
+        self._looking = asyncio.create_task(self._look(), name="console watch")
+
+    async def after(self, seen: int) -> tuple[int, bytes]:
+        """The newest view, when it is another than number ``seen`` or the watch ends; and its
+        number."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._ended or self._number > seen)
+            return self._number, self._newest
+
+    async def end(self) -> None:
+        """Look no more."""
+        self._looking.cancel()
+        async with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    async def _look(self) -> None:
+        clock = asyncio.get_running_loop().time
+        while True:
+            began_s = clock()
+            try:
+                found = await self._ask()
+            except SharegroupError as error:
+                found = {"error": str(error)}
+            text = json.dumps(found).encode()
+            async with self._changed:
+                if text != self._newest:
+                    self._newest = text
+                    self._number += 1
+                    self._changed.notify_all()
+            took_s = clock() - began_s
+            await asyncio.sleep(max(INTERVAL_S - took_s, took_s * (1 / SHARE_MAX - 1)))

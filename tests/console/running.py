@@ -1,0 +1,80 @@
+"""``sharegroup console`` as a process, and what a browser may ask of it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from tests.servers.process import HOST, ServerProcess, free_port
+from tests.servers.sharegroup_server import SOURCE
+
+START_S = 60
+ANSWER_S = 60
+
+
+class Console:
+    """A console that runs."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def answer(
+        self, path: str, *, method: str = "GET", headers: Mapping[str, str] | None = None
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """Status, headers and body."""
+        connection = http.client.HTTPConnection(HOST, self.port, timeout=ANSWER_S)
+        try:
+            connection.request(method, path, headers=dict(headers or {}))
+            answered = connection.getresponse()
+            return answered.status, dict(answered.getheaders()), answered.read()
+        finally:
+            connection.close()
+
+    def json(self, name: str, *, status: int = 200, **query: object) -> Any:
+        """The JSON at ``/api/v1/name``."""
+        path = f"/api/v1/{name}" + (f"?{urlencode(query)}" if query else "")
+        found, _, body = self.answer(path)
+        assert found == status, body
+        return json.loads(body)
+
+    @contextmanager
+    def events(self, **query: object) -> Iterator[Iterator[Any]]:
+        """The events of a stream, as they come."""
+        connection = http.client.HTTPConnection(HOST, self.port, timeout=ANSWER_S)
+        connection.request("GET", f"/api/v1/events?{urlencode(query)}")
+        answered = connection.getresponse()
+        assert answered.status == 200, answered.read()
+        try:
+            yield (json.loads(line[6:]) for line in answered if line.startswith(b"data: "))
+        finally:
+            connection.close()
+
+
+def console_process(bootstrap: str, folder: Path, *options: str) -> tuple[ServerProcess, int]:
+    """A console that is not started yet, and its port."""
+    port = free_port()
+    command = [sys.executable, "-m", "sharegroup", "console", f"{HOST}:{port}", "-b", bootstrap]
+    process = ServerProcess(
+        [*command, *options],
+        log_path=folder / "console.log",
+        environment={"PYTHONPATH": str(SOURCE), "PYTHONUNBUFFERED": "1"},
+    )
+    return process, port
+
+
+@contextmanager
+def console(bootstrap: str, folder: Path, *options: str) -> Iterator[Console]:
+    """A console over a broker."""
+    process, port = console_process(bootstrap, folder, *options)
+    process.start()
+    try:
+        process.wait_until(lambda: "Ctrl-C ends it" in process.output(), timeout_s=START_S)
+        yield Console(port)
+    finally:
+        process.kill()

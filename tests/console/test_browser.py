@@ -1,0 +1,132 @@
+"""The console in Debian's Chromium, as a user sees it. Needs `apt-get install chromium
+chromium-driver`; without them these tests are skipped."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from sharegroup import Admin, Producer, ShareConsumer
+from tests.console.browser import Browser, browser, there_is_one
+from tests.console.running import Console, console
+from tests.servers.sharegroup_server import SharegroupServer
+
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(not there_is_one(), reason="no chromium and chromium-driver here"),
+]
+
+HOSTILE = '<img src=x onerror="document.title=1">\u202e'
+TOPIC = "jobs"
+WAIT_S = 60
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SharegroupServer, Console]]:
+    folder = tmp_path_factory.mktemp("browser")
+    with SharegroupServer(folder) as server, console(server.bootstrap, folder) as started:
+        asyncio.run(prepare(server.bootstrap))
+        yield server, started
+
+
+async def prepare(bootstrap: str) -> None:
+    """A group with a hostile name that has accepted one record, and a harmless one."""
+    async with Admin(bootstrap) as admin, Producer(bootstrap) as producer:
+        await admin.create_topics(TOPIC)
+        for group in (HOSTILE, "workers"):
+            await admin.alter_configs("group", group, {"share.auto.offset.reset": "earliest"})
+        for _ in range(5):
+            await producer.send(TOPIC, HOSTILE, key=HOSTILE, headers=[(HOSTILE, b"x")])
+    for group in (HOSTILE, "workers"):
+        async with ShareConsumer(
+            TOPIC,
+            group_id=group,
+            bootstrap_servers=bootstrap,
+            acknowledgement_mode="explicit",
+            acquire_mode="record_limit",
+            max_poll_records=1,
+        ) as consumer:
+            while not (records := await consumer.poll()):
+                continue
+            consumer.accept(*records)
+
+
+@pytest.fixture
+def opened() -> Iterator[Browser]:
+    with browser(1000, 800) as window:
+        yield window
+        assert window.said() == [], "errors, or breaches of the content security policy"
+
+
+def wait_for(window: Browser, script: str) -> None:
+    """Until the body of a function returns something true in the page."""
+    deadline = time.monotonic() + WAIT_S
+    while not window.run(script):
+        assert time.monotonic() < deadline, window.run("return document.body.innerText")
+
+
+def test_queues_are_listed_found_and_opened(
+    running: tuple[SharegroupServer, Console], opened: Browser
+) -> None:
+    address = f"http://127.0.0.1:{running[1].port}"
+    opened.get(f"{address}/?search=work")
+    wait_for(opened, "return document.querySelectorAll('#queues tbody tr').length === 1")
+    assert opened.run("return document.querySelector('#queues tbody').innerText").startswith(
+        "workers"
+    )
+    opened.run("document.querySelector('#queues tbody a').click()")
+    wait_for(opened, "return document.title.startsWith('workers')")
+    wait_for(opened, "return document.body.innerText.includes('No member consumes')")
+    numbers = opened.run(
+        "return [...document.querySelectorAll('.numbers div')].map((one) => one.innerText)"
+    )
+    assert "ready\n4" in numbers
+
+
+def test_what_comes_is_seen_without_a_reload(
+    running: tuple[SharegroupServer, Console], opened: Browser
+) -> None:
+    server, started = running
+
+    async def send() -> None:
+        async with Producer(server.bootstrap) as producer:
+            await producer.send("more", "x")
+        async with ShareConsumer("more", group_id="new", bootstrap_servers=server.bootstrap) as one:
+            await one.poll(100)
+
+    opened.get(f"http://127.0.0.1:{started.port}/")
+    wait_for(opened, "return document.querySelectorAll('#queues tbody tr').length > 0")
+    asyncio.run(send())
+    wait_for(opened, "return document.querySelector('#queues').innerText.includes('new')")
+
+
+def test_names_and_values_are_text(
+    running: tuple[SharegroupServer, Console], opened: Browser
+) -> None:
+    """No markup of a record or a name is markup of the page, and what turns text is shown."""
+    address = f"http://127.0.0.1:{running[1].port}"
+    opened.get(address)
+    wait_for(opened, "return document.querySelectorAll('#queues tbody tr').length > 1")
+    opened.run(
+        "const links = [...document.querySelectorAll('#queues a')];"
+        "links.find((one) => one.innerText.includes('img')).click()"
+    )
+    wait_for(opened, "return document.querySelector('table') !== null")
+    opened.get(f"{address}/?topic={TOPIC}&partition=0&offset=2")
+    wait_for(opened, "return document.querySelector('pre') !== null")
+    assert opened.run("return document.querySelectorAll('img').length") == 0
+    shown = opened.run("return document.querySelector('pre').innerText")
+    assert shown == HOSTILE.replace("\u202e", "\\u202e")
+    assert opened.run("return document.title") != "1"
+
+
+def test_a_narrow_window_shows_everything(running: tuple[SharegroupServer, Console]) -> None:
+    with browser(500, 800) as window:  # Chromium makes no narrower window; the page is
+        for path in ("/", "/?queue=workers", f"/?topic={TOPIC}&partition=0&offset=0"):
+            window.get(f"http://127.0.0.1:{running[1].port}{path}")
+            wait_for(window, "return document.querySelector('table') !== null")
+            window.run("document.documentElement.style.width = '360px'")
+            assert window.run("return document.body.scrollWidth") <= 360, path

@@ -1,0 +1,334 @@
+"""The console over our broker and over Apache Kafka, asked as a browser asks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sharegroup import Admin, Producer, ShareConsumer
+from sharegroup.client import Record
+from tests.apache_kafka.broker import KafkaBroker
+from tests.console.running import Console, console
+from tests.servers.process import HOST
+from tests.servers.running import RunningServer
+from tests.servers.sharegroup_server import SOURCE, SharegroupServer
+
+FILES = {
+    "/": "text/html",
+    "/console.js": "text/javascript",
+    "/console.css": "text/css",
+    "/icon.svg": "image/svg+xml",
+}
+GROUP, TOPIC = "workers <b>&", "jobs"
+LARGE = b"x" * 5_000_000
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SharegroupServer, Console]]:
+    folder = tmp_path_factory.mktemp("console")
+    with (
+        SharegroupServer(folder, "message.max.bytes=10000000") as server,
+        console(server.bootstrap, folder) as running,
+    ):
+        asyncio.run(prepare(server.bootstrap))
+        yield server, running
+
+
+async def prepare(bootstrap: str, topic: str = TOPIC, group: str = GROUP) -> None:
+    """Ten records in a topic of two partitions, and a group that has accepted one of them."""
+    async with Admin(bootstrap) as admin, Producer(bootstrap) as producer:
+        await admin.create_topics(topic, partitions=2)
+        await admin.alter_configs("group", group, {"share.auto.offset.reset": "earliest"})
+        for number in range(10):
+            await producer.send(
+                topic,
+                json.dumps({"number": number}),
+                key=f"k{number}",
+                headers=[("trace", b"\xff"), ("who", None)],
+                partition=0,
+            )
+    async with consumer(bootstrap, topic, group) as first:
+        records = await polled(first)
+        first.accept(records[0])
+
+
+def consumer(bootstrap: str, topic: str, group: str) -> ShareConsumer:
+    return ShareConsumer(
+        topic,
+        group_id=group,
+        bootstrap_servers=bootstrap,
+        acknowledgement_mode="explicit",
+        acquire_mode="record_limit",
+        max_poll_records=4,
+    )
+
+
+async def polled(one: ShareConsumer) -> list[Record]:
+    while not (records := await one.poll()):
+        continue
+    return list(records)
+
+
+@pytest.mark.process
+class TestOurs:
+    """Over our broker."""
+
+    def test_the_page_runs_its_own_script_only(
+        self, ours: tuple[SharegroupServer, Console]
+    ) -> None:
+        for path, kind in FILES.items():
+            status, headers, body = ours[1].answer(path)
+            assert status == 200
+            assert body
+            assert headers["content-type"].startswith(kind)
+            policy = headers["content-security-policy"]
+            assert "default-src 'none'" in policy
+            assert "unsafe" not in policy
+            assert headers["x-content-type-options"] == "nosniff"
+        assert b"<script src=" in ours[1].answer("/")[2]
+        assert b"<script>" not in ours[1].answer("/")[2]
+
+    def test_what_a_member_holds_is_shown(self, ours: tuple[SharegroupServer, Console]) -> None:
+        server, running = ours
+
+        async def scenario() -> None:
+            await prepare(server.bootstrap, "held", "holding")
+            async with consumer(server.bootstrap, "held", "holding") as member:
+                records = await polled(member)
+                member.release(records[0], delay_ms=100_000)
+                member.reject(records[1], reason="no such number")
+                await member.commit()
+                await asyncio.to_thread(check)
+                member.release(*records[2:])
+
+        def check() -> None:
+            lines = {one["group"]: one for one in running.json("queues")["queues"]}
+            line, shown = lines["holding"], running.json("queue", group="holding")
+            for each in (line, shown):
+                assert each["group"] == "holding"
+                assert each["topics"] == ["held"]
+                assert (each["lag"], each["ready"]) == (8, 5)
+                assert (each["in_flight"], each["delayed"], each["dead"]) == (2, 1, 0)
+                assert 0 <= shown["at_ms"] - each["oldest_ms"] < 600_000
+            assert line["members"] == 1
+            [member] = shown["members"]
+            assert (member["holds"], member["partitions"]) == (2, ["held:0", "held:1"])
+            assert 0 < member["shortest_lock_ms"] <= 30_000
+            states = {
+                offset: one["state"]
+                for one in shown["partitions"][0]["ranges"]
+                for offset in range(one["first"], one["last"] + 1)
+            }
+            assert states == {1: "delayed", 2: "archived", 3: "acquired", 4: "acquired"}
+            assert {one["name"]: one for one in shown["settings"]}["share.auto.offset.reset"][
+                "value"
+            ] == "earliest"
+
+        asyncio.run(scenario())
+
+    def test_events_tell_what_has_changed(self, ours: tuple[SharegroupServer, Console]) -> None:
+        server, running = ours
+
+        async def send() -> None:
+            async with Producer(server.bootstrap) as producer:
+                await producer.send(TOPIC, "more", partition=1)
+
+        with running.events(group=GROUP) as events, running.events() as all_events:
+            before = next(events)["lag"]
+            lags = (lag_of(one) for one in all_events)
+            assert next(lags) == before
+            asyncio.run(send())
+            assert next(one["lag"] for one in events if one["lag"] != before) == before + 1
+            assert next(lag for lag in lags if lag != before) == before + 1
+
+    def test_a_record_is_shown_whole(self, ours: tuple[SharegroupServer, Console]) -> None:
+        found = ours[1].json("record", topic=TOPIC, partition=0, offset=3)
+        assert (found["offset"], found["key"]["text"]) == (3, "k3")
+        assert (found["value"]["form"], json.loads(found["value"]["text"])) == (
+            "json",
+            {"number": 3},
+        )
+        assert [(one["name"], one["form"], one["text"]) for one in found["headers"]] == [
+            ("trace", "hex", "ff"),
+            ("who", "null", ""),
+        ]
+
+    def test_a_large_value_is_cut(self, ours: tuple[SharegroupServer, Console]) -> None:
+        server, running = ours
+
+        async def send() -> None:
+            async with Admin(server.bootstrap) as admin:
+                await admin.create_topics("large", configs={"max.message.bytes": "10000000"})
+            async with Producer(server.bootstrap, max_request_size=10_000_000) as producer:
+                await producer.send("large", LARGE)
+
+        asyncio.run(send())
+        value = running.json("record", topic="large", partition=0, offset=0)["value"]
+        assert (value["size"], value["cut"], len(value["text"])) == (len(LARGE), True, 65_536)
+
+    @pytest.mark.parametrize(
+        ("name", "query", "status", "said"),
+        [
+            ("queue", {"group": "nobody"}, 404, "nobody"),
+            ("queue", {}, 400, "lacks group"),
+            ("record", {"topic": TOPIC, "partition": 0, "offset": 99}, 404, "offsets 0 to 9"),
+            ("record", {"topic": TOPIC, "partition": 0, "offset": "x"}, 400, "whole number"),
+            ("record", {"topic": TOPIC, "partition": 7, "offset": 0}, 404, ""),
+            ("record", {"topic": "../x", "partition": 0, "offset": 0}, 404, ""),
+        ],
+    )
+    def test_what_is_not_there_is_said(
+        self,
+        ours: tuple[SharegroupServer, Console],
+        name: str,
+        query: dict[str, object],
+        status: int,
+        said: str,
+    ) -> None:
+        assert said in ours[1].json(name, status=status, **query)["error"]
+
+    def test_other_origins_get_nothing(self, ours: tuple[SharegroupServer, Console]) -> None:
+        answer = ours[1].answer
+        path = "/api/v1/queues"
+        assert answer(path, headers={"Host": "evil.example"})[0] == 421
+        assert answer(path, headers={"Host": f"localhost:{ours[1].port}"})[0] == 200
+        assert (
+            answer(path, headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"})[0]
+            == 403
+        )
+        assert answer(path, headers={"Sec-Fetch-Site": "same-origin"})[0] == 200
+        for method in ("POST", "PUT", "DELETE"):
+            assert answer(path, method=method)[0] == 405
+
+    def test_dead_letters_are_counted_by_cause(
+        self, ours: tuple[SharegroupServer, Console]
+    ) -> None:
+        server, running = ours
+        assert "names no dead-letter topic" in running.json("dead", group=GROUP)["missing"]
+
+        async def fail() -> None:
+            async with Admin(server.bootstrap) as admin:
+                enable = {"errors.deadletterqueue.group.enable": "true"}
+                await admin.create_topics("dlq.late", configs=enable)
+                settings = {
+                    "share.auto.offset.reset": "earliest",
+                    "errors.deadletterqueue.topic.name": "dlq.late",
+                    "errors.deadletterqueue.copy.record.enable": "true",
+                }
+                await admin.alter_configs("group", "late", settings)
+            async with ShareConsumer(
+                TOPIC,
+                group_id="late",
+                bootstrap_servers=server.bootstrap,
+                acknowledgement_mode="explicit",
+                acquire_mode="record_limit",
+                max_poll_records=2,
+            ) as member:
+                for record in await polled(member):
+                    member.reject(record, reason="no such <b>customer</b>")
+
+        asyncio.run(fail())
+        found = running.json("dead", group="late")
+        while not found["letters"]:  # they are written beside the answer
+            found = running.json("dead", group="late")
+        assert found["causes"][0]["cause"] == "rejected"
+        assert found["causes"][0]["message"] == "no such <b>customer</b>"
+        letter = found["letters"][0]
+        assert (letter["topic"], letter["letter"]) == (TOPIC, "0:0")
+
+    def test_the_broker_goes_away_and_comes_back(self, tmp_path: Path) -> None:
+        server = SharegroupServer(tmp_path)
+        server.start()
+        with console(server.bootstrap, tmp_path, "--command-config", patience(tmp_path)) as running:
+            asyncio.run(prepare_one(server.bootstrap))
+            assert len(running.json("queues")["queues"]) == 1
+            server.stop()
+            assert "error" in running.json("about", status=502)
+            server.start()
+            assert len(running.json("queues")["queues"]) == 1
+        server.kill()
+
+    def test_ctrl_c_ends_it_while_somebody_watches(self, tmp_path: Path) -> None:
+        with SharegroupServer(tmp_path) as server:
+            command = [sys.executable, "-m", "sharegroup", "console", f"{HOST}:0"]
+            environment = {
+                **os.environ,
+                "PYTHONPATH": str(SOURCE),
+                "PYTHONUNBUFFERED": "1",
+                "SHAREGROUP_BOOTSTRAP_SERVER": server.bootstrap,
+            }
+            with subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+            ) as process:
+                try:
+                    assert process.stdout is not None
+                    port = int(process.stdout.readline().split("/, ")[0].rpartition(":")[2])
+                    with Console(port).events() as events:
+                        next(events)
+                        process.send_signal(signal.SIGINT)
+                        _, errors = process.communicate(timeout=60)
+                finally:
+                    process.kill()
+            assert process.returncode == 130
+            assert not errors
+
+
+def lag_of(view: dict[str, Any]) -> int:
+    """What the list of all queues says of GROUP."""
+    return next(int(one["lag"]) for one in view["queues"] if one["group"] == GROUP)
+
+
+def patience(folder: Path) -> str:
+    """A file that lets the console give up soon."""
+    file = folder / "console.properties"
+    file.write_text("request.timeout.ms=1000\n")
+    return str(file)
+
+
+async def prepare_one(bootstrap: str) -> None:
+    async with Admin(bootstrap) as admin:
+        await admin.create_topics(TOPIC)
+    async with ShareConsumer(TOPIC, group_id=GROUP, bootstrap_servers=bootstrap) as member:
+        await member.poll(100)
+
+
+@pytest.mark.kafka
+def test_apache_kafka_tells_less(tmp_path: Path) -> None:
+    """What it cannot tell is null, and the page leaves it out."""
+
+    async def prepared(bootstrap: str) -> None:
+        async with Admin(bootstrap) as admin, Producer(bootstrap) as producer:
+            await admin.create_topics(TOPIC)
+            await admin.alter_configs("group", GROUP, {"share.auto.offset.reset": "earliest"})
+            for number in range(5):
+                await producer.send(TOPIC, str(number))
+        async with ShareConsumer(
+            TOPIC, group_id=GROUP, bootstrap_servers=bootstrap, acknowledgement_mode="explicit"
+        ) as member:
+            records = await polled(member)
+            member.accept(records[0])
+
+    server: RunningServer = KafkaBroker(tmp_path)
+    server.start()
+    try:
+        asyncio.run(prepared(server.bootstrap))
+        with console(server.bootstrap, tmp_path) as running:
+            [line] = running.json("queues")["queues"]
+            assert (line["group"], line["lag"], line["ready"]) == (GROUP, 4, 4)
+            assert line["in_flight"] is line["delayed"] is line["oldest_ms"] is None
+            shown = running.json("queue", group=GROUP)
+            assert shown["partitions"][0]["locks_known"] is False
+            assert (
+                running.json("record", topic=TOPIC, partition=0, offset=2)["value"]["text"] == "2"
+            )
+    finally:
+        server.kill()

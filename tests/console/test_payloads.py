@@ -1,0 +1,51 @@
+"""Bytes as a page shows them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharegroup.console.payloads import SHOWN_BYTES_MAX, shown
+
+
+@pytest.mark.parametrize(
+    ("data", "form", "text"),
+    [
+        (None, "null", ""),
+        (b"", "text", ""),
+        (b"hello", "text", "hello"),
+        ("grüße".encode(), "text", "grüße"),
+        (b"\xff\x00", "hex", "ff 00"),
+        (b'{"a":[1,2]}', "json", '{\n  "a": [\n    1,\n    2\n  ]\n}'),
+        (b"{no json", "text", "{no json"),
+        (b"[" * 100_000, "text", "[" * SHOWN_BYTES_MAX),
+        (b"<script>alert(1)</script>", "text", "<script>alert(1)</script>"),
+    ],
+)
+def test_what_is_shown(data: bytes | None, form: str, text: str) -> None:
+    found = shown(data)
+    assert (found["form"], found["text"]) == (form, text)
+
+
+def test_json_that_is_too_deep_is_text() -> None:
+    deep = b"[" * 30_000 + b"]" * 30_000
+    assert shown(deep)["form"] == "text"
+
+
+@given(st.binary(max_size=8), st.integers(0, 4))
+def test_long_bytes_are_cut(end: bytes, overlap: int) -> None:
+    """Also in the middle of a character."""
+    data = b"x" * (SHOWN_BYTES_MAX - overlap) + end
+    found = shown(data)
+    assert found["cut"] == (len(data) > SHOWN_BYTES_MAX)
+    assert found["size"] == len(data)
+    assert found["form"] in ("text", "hex")
+    json.dumps(found)
+
+
+def test_a_character_that_is_cut_is_left_out() -> None:
+    data = b"x" * (SHOWN_BYTES_MAX - 1) + "é".encode()
+    assert shown(data)["text"] == "x" * (SHOWN_BYTES_MAX - 1)
