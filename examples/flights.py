@@ -26,7 +26,7 @@ from rich.markup import escape
 
 from flights_demo import check, dataset, picture, pool_worker, spark_gate
 from flights_demo.journal import read_journals
-from flights_demo.processes import Broker, Child, ChildFailed
+from flights_demo.processes import Broker, Child, ChildFailed, ConsolePage
 from flights_demo.produce import TOPIC, produce
 from flights_demo.report import progress_bars, verdict_table
 from flights_demo.watch import Watch
@@ -46,7 +46,9 @@ async def demo(options: argparse.Namespace, console: Console) -> bool:
         progress = stack.enter_context(progress_bars(console))
         broker = Broker(options.data / "broker", options.output / "broker.log")
         await stack.enter_async_context(broker)
-        console.print(f"a broker is ready on {broker.address}")
+        page = ConsolePage(broker.address, options.output / "console.log")
+        await stack.enter_async_context(page)
+        console.print(f"a broker is ready on {broker.address}; watch it on {page.address}")
         bar = progress.add_task("produced", total=len(flights))
         await produce(broker.address, flights, lambda n: progress.update(bar, completed=n))
 

@@ -45,6 +45,10 @@ LOAD = f"from pyspark_kafka_share import DefaultSource; DefaultSource({OPTIONS})
 SESSION = "from sharegroup.spark import spark_session; spark_session()"
 REPORT = "from sharegroup.cli import main; main(['spark-report', 'here', '--output', 'it.png'])"
 CONSOLE = "from sharegroup.cli import main; main(['console', '127.0.0.1:0'])"
+SERVE_CONSOLE = (
+    "import tempfile; from sharegroup.cli import main; main(['serve', '--listen', '127.0.0.1:0', "
+    "'--console', '127.0.0.1:0', '--data', tempfile.mkdtemp()])"
+)
 TOKEN = "from sharegroup.client.security.aws import msk_token; msk_token()"
 LOGIN = f"""
 import asyncio
@@ -73,6 +77,7 @@ USES = [
     ("plot", "matplotlib", REPORT),
     ("console", "starlette", CONSOLE),
     ("console", "uvicorn", CONSOLE),
+    ("console", "uvicorn", SERVE_CONSOLE),
     ("aws", "boto3", TOKEN),
     ("aws", "boto3", LOGIN),
 ]

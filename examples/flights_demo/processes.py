@@ -129,3 +129,27 @@ class Broker(Child):
             await self._process.wait()
             raise ChildFailed(f"the broker did not start: {line}\n{self.log_tail()}")
         self.address = ready[1]
+
+
+class ConsolePage(Child):
+    """``sharegroup console`` on a free port: what happens, in the browser."""
+
+    tells_when_ready = True
+
+    def __init__(self, broker: str, log: Path) -> None:
+        address = ("127.0.0.1:0", "--bootstrap-server", broker)
+        super().__init__("the console", log, "sharegroup", "console", *address)
+        self.address = ""
+
+    async def start(self) -> None:
+        """Returns when it answers: it says so in one line."""
+        await super().start()
+        assert self._process is not None
+        assert self._process.stdout is not None
+        async with asyncio.timeout(START_SECONDS):
+            line = (await self._process.stdout.readline()).decode()
+        ready = re.search(r"http://\S+/", line)
+        if ready is None:
+            await self._process.wait()
+            raise ChildFailed(f"the console did not start: {line}\n{self.log_tail()}")
+        self.address = ready[0]

@@ -6,7 +6,8 @@ import asyncio
 import gc
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 from sharegroup import __version__
 from sharegroup.app import addresses, log_lines, signals
 from sharegroup.app.allocator import keep_freed_memory
+from sharegroup.app.console import check_console
 from sharegroup.app.descriptors import QuietAccepting, raise_descriptor_limit
 from sharegroup.app.environment import local_environment
 from sharegroup.app.idle_memory import give_back_idle_memory
@@ -47,12 +49,14 @@ GARBAGE_THRESHOLDS = (100_000, 20, 20)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions:
     """The options of the command line. ``listen``, ``metrics`` (HOST:PORT), ``data`` and ``users``
-    override the configuration, which overrides the defaults. ``tls_self_signed`` is a folder.
-    ``insecure`` says that listeners and metrics may be open to everybody.
+    override the configuration, which overrides the defaults. ``console`` is HOST:PORT,
+    ``tls_self_signed`` a folder. ``insecure`` says that listeners, metrics and console may be open
+    to everybody.
     """
 
     listen: str | None = None
     metrics: str | None = None
+    console: str | None = None
     data: str | None = None
     users: str | None = None
     tls_self_signed: str | None = None
@@ -105,6 +109,9 @@ def _planned(options: ServeOptions) -> Plan:
     metrics_at = options.metrics or config.text("metrics.address")
     metrics = addresses.address("--metrics", metrics_at) if metrics_at else None
     check_exposure(config, opened, metrics, insecure=options.insecure)
+    console = addresses.address("--console", options.console) if options.console else None
+    if console is not None:
+        check_console(console[0], config, opened[0], insecure=options.insecure)
     for warning in listener_warnings(config, opened):
         logger.warning("%s", warning)
     told_host = addresses.name_for_clients(config, opened)
@@ -120,6 +127,7 @@ def _planned(options: ServeOptions) -> Plan:
         told_host=told_host,
         folder=options.data or _folder(config),
         metrics=metrics,
+        console=console,
         say_ready=say,
     )
 
@@ -137,6 +145,8 @@ class Plan:
     folder: str
     metrics: tuple[str, int] | None
     """Address of the endpoint for metrics and health probes."""
+    console: tuple[str, int] | None
+    """Address of the console; None: there is none."""
     say_ready: Callable[[str], None]
 
 
@@ -177,16 +187,35 @@ async def _serve(plan: Plan, endpoint: MetricsEndpoint | None) -> None:
             logger.info("listener %s on %s:%d", listener.name, *address)
         if endpoint is not None:
             endpoint.show(broker.parts)
-        plan.say_ready(ready_line(broker, *told[0], plan.folder))
-        broker.spawn(load_all())
-        idle_memory = asyncio.create_task(
-            give_back_idle_memory(lambda: broker.parts.meters.request_count)
-        )
-        await stop.wait()
-        idle_memory.cancel()
-        logger.info("stopping: open requests may end")
+        async with _console(plan, told[0]):
+            plan.say_ready(ready_line(broker, *told[0], plan.folder))
+            broker.spawn(load_all())
+            idle_memory = asyncio.create_task(
+                give_back_idle_memory(lambda: broker.parts.meters.request_count)
+            )
+            await stop.wait()
+            idle_memory.cancel()
+            logger.info("stopping: open requests may end")
     finally:
         await broker.close()
+
+
+@asynccontextmanager
+async def _console(plan: Plan, broker: tuple[str, int]) -> AsyncIterator[None]:
+    """With the console, if the plan has one. ``broker``: what clients are told."""
+    if plan.console is None:
+        yield
+        return
+    from sharegroup.app.console import open_console
+
+    shown = "[{}]:{}" if ":" in broker[0] else "{}:{}"
+    host, port = plan.console
+    opened, bound = await open_console(host, port, shown.format(*broker))
+    plan.say_ready(f"console on http://{host}:{bound}/")
+    try:
+        yield
+    finally:
+        await opened.close()
 
 
 def calm_garbage_collector() -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import ipaddress
-import os
-import socket
 from typing import Annotated, Final
 
 import typer
 
+from sharegroup.app.addresses import address as parsed_address
+from sharegroup.app.console import listening_on, missing
 from sharegroup.app.log_lines import set_up
+from sharegroup.broker.configs.listeners import is_loopback
 from sharegroup.cli.connecting import broker_of
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, CommandConfig
 from sharegroup.cli.outcome import UsageError, run
+from sharegroup.cli.serve import CONSOLE_DEFAULT
 from sharegroup.cli.tables import print_line
 from sharegroup.client.network.cluster import Cluster
 
@@ -34,7 +35,6 @@ Examples:
 sharegroup console
 sharegroup console 127.0.0.1:9000 --bootstrap-server kafka-1:9092 --command-config admin.properties
 """
-DEFAULT_ADDRESS: Final = "127.0.0.1:8088"
 Address = Annotated[
     str, typer.Argument(metavar="HOST:PORT", help="Where to listen; port 0: any free one.")
 ]
@@ -58,7 +58,7 @@ def add_to(application: typer.Typer) -> None:
 
 
 def console(
-    address: Address = DEFAULT_ADDRESS,
+    address: Address = CONSOLE_DEFAULT,
     allow_host: AllowHost = None,
     without_login: WithoutLogin = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
@@ -67,8 +67,8 @@ def console(
     """Serve; :data:`HELP` has what the user reads."""
 
     async def command() -> None:
-        host, port = _parsed(address)
-        if not _is_loopback(host) and not without_login:
+        host, port = parsed_address("HOST:PORT", address)
+        if not is_loopback(host) and not without_login:
             raise UsageError(
                 f"{host} can be reached by others, and the console has no login: listen on "
                 "127.0.0.1, or say --without-login"
@@ -76,9 +76,7 @@ def console(
         try:
             from sharegroup.console.serving import serve
         except ImportError as error:
-            raise UsageError(
-                f"the console needs {error.name}: pip install 'sharegroup[console]'"
-            ) from None
+            raise UsageError(missing(error)) from None
         set_up("warning", "text")
         broker = broker_of(bootstrap_server, command_config)
         cluster = Cluster(
@@ -90,7 +88,7 @@ def console(
         )
         try:
             await cluster.start()  # a wrong address or password is told here, not in the browser
-            with _listening(host, port) as listening:
+            with listening_on(host, port) as listening:
                 shown = "[{}]:{}" if ":" in host else "{}:{}"
                 where = shown.format(host, listening.getsockname()[1])
                 await serve(
@@ -104,28 +102,3 @@ def console(
             await cluster.close()
 
     run(command())
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        why = os.strerror(error.errno) if error.errno else str(error)
-        raise UsageError(f"cannot listen on {host}:{port}: {why}") from None
-
-
-def _parsed(address: str) -> tuple[str, int]:
-    host, colon, port = address.rpartition(":")
-    if not colon or not host or not (port.isascii() and port.isdigit()) or int(port) > 65_535:
-        raise UsageError(f"{address!r} is no HOST:PORT")
-    return host.removeprefix("[").removesuffix("]"), int(port)
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

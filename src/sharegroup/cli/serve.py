@@ -19,6 +19,7 @@ EPILOG: Final = (
     "Exit status: 0 after a clean stop, 2 for an invalid setting."
 )
 USAGE_ERROR: Final = 2
+CONSOLE_DEFAULT: Final = "127.0.0.1:8088"
 
 
 def serve(arguments: Sequence[str]) -> int:
@@ -34,6 +35,7 @@ def serve(arguments: Sequence[str]) -> int:
             ServeOptions(
                 listen=options.listen,
                 metrics=options.metrics,
+                console=options.console,
                 data=options.data,
                 users=options.users,
                 tls_self_signed=options.tls_self_signed,
@@ -75,36 +77,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.register("action", None, _Once)  # None: the default action
-    parser.add_argument(
-        "--listen",
-        metavar="[PROTOCOL://]HOST:PORT",
-        help="where to accept connections (default: PLAINTEXT://127.0.0.1:9092). 0.0.0.0, or no "
-        "host, is every interface; clients are then told the name of this machine, or "
-        "advertised.listeners. The protocol is PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL",
-    )
-    parser.add_argument(
-        "--users",
-        metavar="FILE",
-        help="users of a SASL listener, from `sharegroup users create NAME --file FILE`",
-    )
-    parser.add_argument(
-        "--tls-self-signed",
-        metavar="DIR",
-        help="TLS for a try: makes an authority and a certificate in DIR, and prints what clients "
-        "need",
-    )
-    parser.add_argument(
-        "--insecure",
-        action="store_true",
-        help="start although other machines reach a listener that does not authenticate, or the "
-        "metrics: the network decides who reaches them",
-    )
-    parser.add_argument(
-        "--metrics",
-        metavar="HOST:PORT",
-        help="where Prometheus may fetch /metrics, and probes /health/live and /health/ready "
-        "(default: nowhere)",
-    )
+    _add_access(parser)
     parser.add_argument(
         "--data",
         metavar="DIR",
@@ -137,3 +110,45 @@ def _parser() -> argparse.ArgumentParser:
         help="log lines as text, or as one JSON object per line (default: text)",
     )
     return parser
+
+
+def _add_access(parser: argparse.ArgumentParser) -> None:
+    """Who reaches what, and where."""
+    parser.add_argument(
+        "--listen",
+        metavar="[PROTOCOL://]HOST:PORT",
+        help="where to accept connections (default: PLAINTEXT://127.0.0.1:9092). 0.0.0.0, or no "
+        "host, is every interface; clients are then told the name of this machine, or "
+        "advertised.listeners. The protocol is PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL",
+    )
+    parser.add_argument(
+        "--users",
+        metavar="FILE",
+        help="users of a SASL listener, from `sharegroup users create NAME --file FILE`",
+    )
+    parser.add_argument(
+        "--tls-self-signed",
+        metavar="DIR",
+        help="TLS for a try: makes an authority and a certificate in DIR, and prints what clients "
+        "need",
+    )
+    parser.add_argument(
+        "--insecure",
+        action="store_true",
+        help="start although other machines reach a listener that does not authenticate, or the "
+        "metrics: the network decides who reaches them",
+    )
+    parser.add_argument(
+        "--metrics",
+        metavar="HOST:PORT",
+        help="where Prometheus may fetch /metrics, and probes /health/live and /health/ready "
+        "(default: nowhere)",
+    )
+    parser.add_argument(
+        "--console",
+        metavar="HOST:PORT",
+        nargs="?",
+        const=CONSOLE_DEFAULT,
+        help="show the queues in the browser, on HOST:PORT (127.0.0.1:8088 if the option has no "
+        "value); for a broker without login and ACLs",
+    )
