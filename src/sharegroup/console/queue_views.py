@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -10,12 +9,12 @@ from typing import Any, Final
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import (
     ConfigSetting,
-    GroupListing,
     MemberDescription,
     OffsetSpec,
     PartitionRecords,
     RecordRange,
     ShareGroupOffset,
+    ShareGroupSummary,
 )
 from sharegroup.client.admin.hand_requests import PAUSED
 from sharegroup.console.causes import QueueState, likely_causes
@@ -23,8 +22,6 @@ from sharegroup.console.rates import Counts, Rates
 from sharegroup.model.errors import KafkaError, SharegroupError
 from sharegroup.model.ids import TopicPartition
 
-AT_ONCE: Final = 16
-"""Groups that are asked about at the same time."""
 RANGES_MAX: Final = 2_000
 """Ranges of records that one partition shows; the page says if there are more."""
 _SOURCES: Final = {1: "topic", 2: "broker", 3: "cluster", 4: "broker", 5: "default", 8: "group"}
@@ -43,17 +40,28 @@ class QueueViews:
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
         self._rates: dict[str, Rates] = {}
-        self._room = asyncio.Semaphore(AT_ONCE)
 
     async def all(self) -> Json:
         """All share groups, with one line each, and the consumer groups by name."""
         listed = await self._admin.list_groups()
-        shares = [one for one in listed if one.type.lower() == "share"]
-        self._rates = {g: self._rates.get(g, Rates()) for g in (one.group_id for one in shares)}
-        queues = await asyncio.gather(*map(self._line, shares))
+        shares = {one.group_id: one.state for one in listed if one.type.lower() == "share"}
+        self._rates = {group: self._rates.get(group, Rates()) for group in shares}
+        summaries = await self._admin.summarize_share_groups(shares)
+        ends = await self._ends(
+            {
+                at
+                for one in summaries.values()
+                if not isinstance(one, KafkaError)
+                for at in one.offsets
+            }
+        )
         return {
             "at_ms": _now_ms(),
-            "queues": queues,
+            "queues": [
+                self._line(group, state, summaries[group], ends)
+                for group, state in shares.items()
+                if group in summaries
+            ],
             "consumer_groups": [
                 {"group": one.group_id, "type": one.type, "state": one.state}
                 for one in listed
@@ -61,17 +69,18 @@ class QueueViews:
             ],
         }
 
-    async def _line(self, listed: GroupListing) -> Json:
-        group = listed.group_id
-        async with self._room:
-            try:
-                members = (await self._admin.describe_share_groups([group]))[group].members
-                offsets = await self._admin.list_share_group_offsets(group, counts=True)
-                ends = await self._ends(offsets)
-            except SharegroupError as error:
-                return {"group": group, "state": listed.state, "error": str(error)}
-        line = {"group": group, "state": listed.state, "members": len(members), "error": None}
-        return line | self._counts(group, offsets, ends)
+    def _line(
+        self,
+        group: str,
+        state: str,
+        found: ShareGroupSummary | KafkaError,
+        ends: Mapping[TopicPartition, int],
+    ) -> Json:
+        line = {"group": group, "state": state}
+        if isinstance(found, KafkaError):
+            return {**line, "error": str(found)}
+        counts = self._counts(group, found.offsets, ends)
+        return {**line, "members": found.members, "error": None, **counts}
 
     async def one(self, group: str) -> Json:
         """One share group, whole.
@@ -137,15 +146,16 @@ class QueueViews:
             return []  # not to be seen by everybody; the page shows none
         return [_setting(found[name]) for name in sorted(found) if not name.startswith(_OTHERS)]
 
-    async def _ends(self, offsets: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The ends of these partitions; of those that are gone, none."""
-        wanted = list(offsets)
-        if not wanted:
+    async def _ends(self, wanted: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The ends of these partitions; of topics that are gone, none."""
+        there = {one.name for one in await self._admin.list_topics()}
+        known = [at for at in wanted if at.topic in there]
+        if not known:
             return {}
         try:
-            found = await self._admin.list_offsets(wanted, OffsetSpec.LATEST)
+            found = await self._admin.list_offsets(known, OffsetSpec.LATEST)
         except KafkaError:
-            return {}
+            return {}  # a partition may be gone meanwhile: the next look finds the others
         return {at: one.offset for at, one in found.items()}
 
     def _counts(self, group: str, offsets: Offsets, ends: Mapping[TopicPartition, int]) -> Json:

@@ -24,6 +24,7 @@ from sharegroup.client.admin.descriptions import (
     ScramUser,
     ShareGroupDescription,
     ShareGroupOffset,
+    ShareGroupSummary,
     TopicDescription,
     TopicListing,
     TransactionDescription,
@@ -185,6 +186,14 @@ class Admin(Front):
         state.
         """
         return self._run(self._inner.list_share_group_offsets(group_id, partitions, counts=counts))
+
+    def summarize_share_groups(
+        self, groups: Iterable[str]
+    ) -> dict[str, ShareGroupSummary | KafkaError]:
+        """What a list of queues shows: the members and offsets of share groups, many in a
+        request.
+        """
+        return self._run(self._inner.summarize_share_groups(groups))
 
     def describe_record_states(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None

@@ -19,7 +19,7 @@ from sharegroup.broker.read_model.topics import TopicPartitionsView, named
 from sharegroup.broker.topics import Topics
 from sharegroup.model.dead_records import DeadRecords
 from sharegroup.model.environment import Clock
-from sharegroup.model.errors import KafkaError, UnknownServerError
+from sharegroup.model.errors import GroupIdNotFound, KafkaError, UnknownServerError
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.log import ReadableLog
 from sharegroup.model.offsets import UNKNOWN_OFFSET
@@ -165,6 +165,13 @@ class ShareGroupViews:
         return [
             ShareGroupLine(name, state, sizes[name]) for name, state in self._groups.list_groups()
         ]
+
+    def member_count(self, group_id: str) -> int:
+        """The number of members of a share group; 0 for a group that does not exist."""
+        try:
+            return len(self._groups.describe(group_id).members)
+        except GroupIdNotFound:
+            return 0
 
     def group(self, group_id: str) -> ShareGroupView:
         """One share group. Raises GroupIdNotFound."""

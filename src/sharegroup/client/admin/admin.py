@@ -48,6 +48,7 @@ from sharegroup.client.admin.descriptions import (
     ScramUser,
     ShareGroupDescription,
     ShareGroupOffset,
+    ShareGroupSummary,
     TopicDescription,
     TopicListing,
     TransactionDescription,
@@ -79,6 +80,8 @@ T = TypeVar("T")
 
 Resource = ResourceType | Literal["topic", "broker", "group"]
 
+SUMMARIES_AT_ONCE: Final = 200
+"""Groups in one request of :meth:`Admin.summarize_share_groups`: others have their turn between."""
 BROKERS_DEFAULT: Final = -1
 """Number of partitions or replicas: the broker's default (KIP-464)."""
 
@@ -315,6 +318,26 @@ class Admin:
         return await self._ask(
             group_requests.list_share_group_offsets, group_id, wanted, counts=counts
         )
+
+    async def summarize_share_groups(
+        self, groups: Iterable[str]
+    ) -> dict[str, ShareGroupSummary | KafkaError]:
+        """What a list of queues shows: the members and offsets of share groups, many in a request.
+        Each group with its error (GroupAuthorizationFailed …); a group that does not exist has no
+        members and no offsets."""
+        wanted = list(dict.fromkeys(groups))
+        await self.start()
+        by_node: dict[int, list[str]] = {}
+        nodes = list(self._cluster.metadata.nodes)
+        for name in wanted:  # one node coordinates all groups: its coordinators need no look-up
+            node = nodes[0] if len(nodes) == 1 else await self._cluster.coordinator(name)
+            by_node.setdefault(node, []).append(name)
+        found: dict[str, ShareGroupSummary | KafkaError] = {}
+        for own in by_node.values():
+            for at in range(0, len(own), SUMMARIES_AT_ONCE):
+                some = own[at : at + SUMMARIES_AT_ONCE]
+                found |= await self._ask(group_requests.summarize_share_groups, some)
+        return found
 
     async def describe_record_states(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None

@@ -200,6 +200,19 @@ class ShareGroupOffset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupSummary:
+    """What a list of queues shows of a share group.
+
+    Attributes:
+        members: how many members it has.
+        offsets: in all partitions where it has state, with the counts that our broker tells.
+    """
+
+    members: int
+    offsets: Mapping[TopicPartition, ShareGroupOffset]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordRange:
     """Records ``first`` … ``last``, both included, in the same state.
 

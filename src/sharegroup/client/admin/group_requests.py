@@ -11,6 +11,7 @@ from sharegroup.client.admin.descriptions import (
     MemberDescription,
     ShareGroupDescription,
     ShareGroupOffset,
+    ShareGroupSummary,
 )
 from sharegroup.client.admin.topic_requests import by_topic
 from sharegroup.client.core.access_errors import error_on
@@ -33,6 +34,7 @@ from sharegroup.wire.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
     DescribeShareGroupOffsetsRequestTopic,
+    DescribeShareGroupOffsetsResponseGroup,
     DescribeShareGroupOffsetsResponsePartition,
 )
 from sharegroup.wire.messages.list_groups import ListGroupsRequest
@@ -130,11 +132,49 @@ async def list_share_group_offsets(
     )
     [group] = response.groups
     check_group(cluster, group_id, group)
+    return _offsets(group)
+
+
+def _offsets(
+    group: DescribeShareGroupOffsetsResponseGroup,
+) -> dict[TopicPartition, ShareGroupOffset]:
     return {
         TopicPartition(topic.topic_name, partition.partition_index): _offset(partition)
         for topic in sorted(group.topics, key=lambda topic: str(topic.topic_name))
         for partition in sorted(topic.partitions, key=lambda p: int(p.partition_index))
     }
+
+
+async def summarize_share_groups(
+    cluster: Cluster, groups: Sequence[str]
+) -> dict[str, ShareGroupSummary | errors.KafkaError]:
+    """DescribeShareGroupOffsets of several groups with one coordinator, and, from a broker that
+    does not tell the number of members, ShareGroupDescribe. Each group with its error."""
+    if not groups:
+        return {}
+    request = DescribeShareGroupOffsetsRequest(
+        groups=[DescribeShareGroupOffsetsRequestGroup(one, None, counts=True) for one in groups]
+    )
+    asked = apis.DESCRIBE_SHARE_GROUP_OFFSETS
+    response = await cluster.send_to_coordinator(groups[0], asked, request)
+    members = {one.group_id: one.member_count for one in response.groups if one.member_count >= 0}
+    if not members:
+        describe = ShareGroupDescribeRequest(group_ids=list(groups))
+        described = await cluster.send_to_coordinator(
+            groups[0], apis.SHARE_GROUP_DESCRIBE, describe
+        )
+        members = {one.group_id: len(one.members) for one in described.groups}
+    found: dict[str, ShareGroupSummary | errors.KafkaError] = {}
+    for group in response.groups:
+        name = group.group_id
+        try:
+            check_group(cluster, name, group)
+            summary = ShareGroupSummary(members=members.get(name, 0), offsets=_offsets(group))
+        except errors.KafkaError as error:
+            found[name] = error
+        else:
+            found[name] = summary
+    return found
 
 
 def _offset(partition: DescribeShareGroupOffsetsResponsePartition) -> ShareGroupOffset:

@@ -173,6 +173,8 @@ class DescribeShareGroupOffsetsResponseGroup(Message):
     )
     error_code: int = i16()
     error_message: str | None = string(default=None, nullable="0+")
+    member_count: int = i32(tag=9000, default=-1)
+    """Ours: the number of members; -1 unless counts were asked for."""
 
 
 @message

@@ -98,8 +98,10 @@ async def _group(
 
 
 async def _add_counts(parts: BrokerParts, group: DescribeShareGroupOffsetsResponseGroup) -> None:
-    """Add what a list of queues shows to each partition where the group has begun."""
+    """Add what a list of queues shows: the number of members, and the counts of each partition
+    where the group has begun."""
     views = parts.views.share_groups
+    group.member_count = views.member_count(group.group_id)
     for topic in group.topics:
         for described in topic.partitions:
             key = SharePartitionKey(group.group_id, topic.topic_id, described.partition_index)
