@@ -25,12 +25,17 @@ class Console:
         self.port = port
 
     def answer(
-        self, path: str, *, method: str = "GET", headers: Mapping[str, str] | None = None
+        self,
+        path: str,
+        *,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
     ) -> tuple[int, Mapping[str, str], bytes]:
-        """Status, headers and body."""
+        """Status, headers and body of the answer."""
         connection = http.client.HTTPConnection(HOST, self.port, timeout=ANSWER_S)
         try:
-            connection.request(method, path, headers=dict(headers or {}))
+            connection.request(method, path, body, dict(headers or {}))
             answered = connection.getresponse()
             return answered.status, dict(answered.getheaders()), answered.read()
         finally:
@@ -42,6 +47,17 @@ class Console:
         found, _, body = self.answer(path)
         assert found == status, body
         return json.loads(body)
+
+    def act(self, name: str, *, status: int = 200, **given: object) -> str:
+        """What an act says, or its error."""
+        found, _, body = self.answer(
+            f"/api/v1/acts/{name}",
+            method="POST",
+            headers={"x-sharegroup-act": "1", "content-type": "application/json"},
+            body=json.dumps(given).encode(),
+        )
+        assert found == status, body
+        return str(next(iter(json.loads(body).values())))
 
     @contextmanager
     def events(self, **query: object) -> Iterator[Iterator[Any]]:
@@ -63,7 +79,7 @@ def console_process(bootstrap: str, folder: Path, *options: str) -> tuple[Server
     process = ServerProcess(
         [*command, *options],
         log_path=folder / "console.log",
-        environment={"PYTHONPATH": str(SOURCE), "PYTHONUNBUFFERED": "1"},
+        environment={"PYTHONPATH": str(SOURCE)},
     )
     return process, port
 

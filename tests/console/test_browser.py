@@ -27,7 +27,10 @@ WAIT_S = 60
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SharegroupServer, Console]]:
     folder = tmp_path_factory.mktemp("browser")
-    with SharegroupServer(folder) as server, console(server.bootstrap, folder) as started:
+    with (
+        SharegroupServer(folder) as server,
+        console(server.bootstrap, folder, "--acts") as started,
+    ):
         asyncio.run(prepare(server.bootstrap))
         yield server, started
 
@@ -121,6 +124,27 @@ def test_names_and_values_are_text(
     shown = opened.run("return document.querySelector('pre').innerText")
     assert shown == HOSTILE.replace("\u202e", "\\u202e")
     assert opened.run("return document.title") != "1"
+
+
+def test_an_act_shows_what_it_will_change_and_asks(
+    running: tuple[SharegroupServer, Console], opened: Browser
+) -> None:
+    opened.get(f"http://127.0.0.1:{running[1].port}/?queue=workers")
+    wait_for(opened, "return document.querySelector('[data-key=pause]') !== null")
+    opened.run("document.querySelector('[data-key=pause]').click()")
+    said = "return document.querySelector('dialog p').innerText"
+    wait_for(opened, f"{said}.startsWith('Deliver no records to workers')")
+    assert running[1].json("queue", group="workers")["paused"] is False
+    opened.run("document.querySelector('dialog button.do').click()")
+    wait_for(opened, f"{said} === 'workers is paused.'")
+    assert running[1].json("queue", group="workers")["paused"] is True
+    opened.run("document.querySelector('dialog .buttons button').click()")
+    wait_for(opened, "return document.querySelector('[data-key=resume]') !== null")
+    opened.run("document.querySelector('[data-key=resume]').focus()")
+    opened.run("window.before = document.querySelector('[data-key=resume]')")
+    wait_for(opened, "return document.querySelector('[data-key=resume]') !== window.before")
+    assert opened.run("return document.activeElement.dataset.key") == "resume", "focus stays"
+    running[1].act("resume", group="workers", do=True)
 
 
 def test_a_narrow_window_shows_everything(running: tuple[SharegroupServer, Console]) -> None:

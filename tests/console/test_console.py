@@ -208,12 +208,14 @@ class TestOurs:
         assert answer(path, headers={"Sec-Fetch-Site": "same-origin"})[0] == 200
         for method in ("POST", "PUT", "DELETE"):
             assert answer(path, method=method)[0] == 405
+        act = {"x-sharegroup-act": "1"}
+        assert answer("/api/v1/acts/pause", method="POST", headers=act, body=b"{}")[0] == 405
 
     def test_dead_letters_are_counted_by_cause(
         self, ours: tuple[SharegroupServer, Console]
     ) -> None:
         server, running = ours
-        assert "names no dead-letter topic" in running.json("dead", group=GROUP)["missing"]
+        assert "names no topic for them" in running.json("dead", group=GROUP)["missing"]
 
         async def fail() -> None:
             async with Admin(server.bootstrap) as admin:
@@ -263,7 +265,6 @@ class TestOurs:
             environment = {
                 **os.environ,
                 "PYTHONPATH": str(SOURCE),
-                "PYTHONUNBUFFERED": "1",
                 "SHAREGROUP_BOOTSTRAP_SERVER": server.bootstrap,
             }
             with subprocess.Popen(

@@ -37,24 +37,31 @@ def check_console(host: str, config: BrokerConfig, listener: Listener, *, insecu
         )
 
 
-async def open_console(host: str, port: int, bootstrap: str) -> tuple[ConsoleBeside, int]:
+async def open_console(
+    host: str, port: int, bootstrap: str, *, acts: bool
+) -> tuple[ConsoleBeside, int]:
     """Serve the console. Returns it, and its port.
 
     Args:
         bootstrap: the broker, which is up.
+        acts: whether the page may change something.
 
     Raises:
         ConfigError: a package is missing, or the address cannot be used.
     """
     try:
-        from sharegroup.console.serving import ConsoleBeside
+        from sharegroup.console.serving import ConsoleBeside, Serving
+        from sharegroup.console.site import Watched
     except ImportError as error:
         raise ConfigError(missing(error)) from None
     from sharegroup.client.network.cluster import Cluster
 
+    def connections() -> Cluster:
+        return Cluster(bootstrap, client_id="sharegroup-console", allow_auto_create_topics=False)
+
     listening = listening_on(host, port)
-    cluster = Cluster(bootstrap, client_id="sharegroup-console", allow_auto_create_topics=False)
-    opened = await ConsoleBeside.open(cluster, bootstrap, listening, [host])
+    broker = Watched(connections(), connections(), bootstrap)
+    opened = await ConsoleBeside.open(Serving(broker, listening, [host], acts))
     return opened, listening.getsockname()[1]
 
 

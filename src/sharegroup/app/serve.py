@@ -49,14 +49,15 @@ GARBAGE_THRESHOLDS = (100_000, 20, 20)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions:
     """The options of the command line. ``listen``, ``metrics`` (HOST:PORT), ``data`` and ``users``
-    override the configuration, which overrides the defaults. ``console`` is HOST:PORT,
-    ``tls_self_signed`` a folder. ``insecure`` says that listeners, metrics and console may be open
-    to everybody.
+    override the configuration, which overrides the defaults. ``console`` is HOST:PORT;
+    ``console_acts`` says that its page may change something. ``tls_self_signed`` is a folder.
+    ``insecure`` says that listeners, metrics and console may be open to everybody.
     """
 
     listen: str | None = None
     metrics: str | None = None
     console: str | None = None
+    console_acts: bool = False
     data: str | None = None
     users: str | None = None
     tls_self_signed: str | None = None
@@ -128,6 +129,7 @@ def _planned(options: ServeOptions) -> Plan:
         folder=options.data or _folder(config),
         metrics=metrics,
         console=console,
+        console_acts=options.console_acts,
         say_ready=say,
     )
 
@@ -147,6 +149,8 @@ class Plan:
     """Address of the endpoint for metrics and health probes."""
     console: tuple[str, int] | None
     """Address of the console; None: there is none."""
+    console_acts: bool
+    """Whether its page may change something."""
     say_ready: Callable[[str], None]
 
 
@@ -210,7 +214,7 @@ async def _console(plan: Plan, broker: tuple[str, int]) -> AsyncIterator[None]:
 
     shown = "[{}]:{}" if ":" in broker[0] else "{}:{}"
     host, port = plan.console
-    opened, bound = await open_console(host, port, shown.format(*broker))
+    opened, bound = await open_console(host, port, shown.format(*broker), acts=plan.console_acts)
     plan.say_ready(f"console on http://{host}:{bound}/")
     try:
         yield

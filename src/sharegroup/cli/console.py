@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Final
 
 import typer
@@ -10,7 +11,7 @@ from sharegroup.app.addresses import address as parsed_address
 from sharegroup.app.console import listening_on, missing
 from sharegroup.app.log_lines import set_up
 from sharegroup.broker.configs.listeners import is_loopback
-from sharegroup.cli.connecting import broker_of
+from sharegroup.cli.connecting import BrokerAddress, broker_of
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, CommandConfig
 from sharegroup.cli.outcome import UsageError, run
 from sharegroup.cli.serve import CONSOLE_DEFAULT
@@ -20,9 +21,11 @@ from sharegroup.client.network.cluster import Cluster
 HELP: Final = """\
 Show the queues of a broker in the browser: what waits, who holds what, and what failed.
 
-The page is served on HOST:PORT until Ctrl-C. It only shows, and changes nothing. It has no login:
-who reaches it sees what the user of --command-config may see at the broker, the values of records
-too. So it listens on this machine only, unless --without-login is given.
+The page is served on HOST:PORT until Ctrl-C. It only shows, unless --acts is given: then it can
+also pause and resume groups, decide about records, purge, fork and redrive, and asks first. It has
+no login: who reaches it may see what the user of --command-config may see at the broker, the values
+of records too, and with --acts do what that user may do. So it listens on this machine only, unless
+--without-login is given.
 
 It works over any broker. Apache Kafka does not tell which records are in flight, delayed or dead,
 nor the age of the oldest; the page leaves these out. Needs the extra: pip install
@@ -47,6 +50,7 @@ AllowHost = Annotated[
         show_default=False,
     ),
 ]
+Acts = Annotated[bool, typer.Option("--acts", help="Let the page change something.")]
 WithoutLogin = Annotated[
     bool, typer.Option("--without-login", help="Listen on an address that others reach.")
 ]
@@ -59,6 +63,7 @@ def add_to(application: typer.Typer) -> None:
 
 def console(
     address: Address = CONSOLE_DEFAULT,
+    acts: Acts = False,
     allow_host: AllowHost = None,
     without_login: WithoutLogin = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
@@ -74,31 +79,42 @@ def console(
                 "127.0.0.1, or say --without-login"
             )
         try:
-            from sharegroup.console.serving import serve
+            from sharegroup.console.serving import Serving, serve
+            from sharegroup.console.site import Watched
         except ImportError as error:
             raise UsageError(missing(error)) from None
         set_up("warning", "text")
-        broker = broker_of(bootstrap_server, command_config)
-        cluster = Cluster(
-            broker.servers,
-            client_id=broker.client_id or "sharegroup-console",
-            request_timeout_ms=broker.request_timeout_ms or 30_000,
-            allow_auto_create_topics=False,
-            security=broker.security,
+        address_of_broker = broker_of(bootstrap_server, command_config)
+        broker = Watched(
+            _connections(address_of_broker),
+            _connections(address_of_broker),
+            address_of_broker.servers,
         )
         try:
-            await cluster.start()  # a wrong address or password is told here, not in the browser
+            await broker.asking.start()  # what is wrong is told here, not in the browser
             with listening_on(host, port) as listening:
                 shown = "[{}]:{}" if ":" in host else "{}:{}"
                 where = shown.format(host, listening.getsockname()[1])
                 await serve(
-                    cluster,
-                    broker.servers,
-                    listening,
-                    hosts=[host, *(allow_host or ())],
-                    ready=lambda: print_line(f"console on http://{where}/, Ctrl-C ends it"),
+                    Serving(broker, listening, [host, *(allow_host or ())], acts),
+                    lambda: _say_ready(where),
                 )
         finally:
-            await cluster.close()
+            await broker.close()
 
     run(command())
+
+
+def _say_ready(where: str) -> None:
+    print_line(f"console on http://{where}/, Ctrl-C ends it")
+    sys.stdout.flush()  # it may be a pipe, whose reader waits for this line
+
+
+def _connections(broker: BrokerAddress) -> Cluster:
+    return Cluster(
+        broker.servers,
+        client_id=broker.client_id or "sharegroup-console",
+        request_timeout_ms=broker.request_timeout_ms or 30_000,
+        allow_auto_create_topics=False,
+        security=broker.security,
+    )

@@ -36,6 +36,7 @@ def serve(arguments: Sequence[str]) -> int:
                 listen=options.listen,
                 metrics=options.metrics,
                 console=options.console,
+                console_acts=options.console_acts,
                 data=options.data,
                 users=options.users,
                 tls_self_signed=options.tls_self_signed,
@@ -151,4 +152,9 @@ def _add_access(parser: argparse.ArgumentParser) -> None:
         const=CONSOLE_DEFAULT,
         help="show the queues in the browser, on HOST:PORT (127.0.0.1:8088 if the option has no "
         "value); for a broker without login and ACLs",
+    )
+    parser.add_argument(
+        "--console-acts",
+        action="store_true",
+        help="the page may also pause, purge, decide about records, redrive; it asks first",
     )

@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
+ACT_HEADER: Final = "x-sharegroup-act"
 HEADERS: Final = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; "
@@ -32,11 +33,13 @@ class Guard:
 
     Args:
         hosts: the names of this console besides those of loopback, without a port.
+        acts: whether requests may change something.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Collection[str] = ()) -> None:
+    def __init__(self, app: ASGIApp, hosts: Collection[str] = (), *, acts: bool = False) -> None:
         self._app = app
-        self._hosts = {*LOOPBACK, *(host.lower() for host in hosts)}
+        self._hosts = {*LOOPBACK, *map(_shown, hosts)}
+        self._acts = acts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -62,8 +65,19 @@ class Guard:
             )
         site = headers.get("sec-fetch-site")
         mode = headers.get("sec-fetch-mode")
-        if site in ("cross-site", "same-site") and mode != "navigate":
+        if site in ("cross-site", "same-site") and (mode != "navigate" or method != "GET"):
             return JSONResponse({"error": "requests of other sites are not answered"}, 403)
-        if method not in ("GET", "HEAD"):
-            return JSONResponse({"error": "this console only shows"}, 405)
+        if method in ("GET", "HEAD"):
+            return None
+        if not self._acts:
+            return JSONResponse({"error": "this console only shows: see --acts"}, 405)
+        if method != "POST":
+            return JSONResponse({"error": "acts are POST requests"}, 405)
+        if headers.get(ACT_HEADER) is None:
+            return JSONResponse({"error": f"an act needs the header {ACT_HEADER}"}, 403)
         return None
+
+
+def _shown(host: str) -> str:
+    """As browsers write it."""
+    return f"[{host}]" if ":" in host else host.lower()

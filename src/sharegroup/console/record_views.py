@@ -64,7 +64,9 @@ async def letters_of(admin: Admin, group: str) -> Json:
     try:
         letters = await admin.list_dead_letters(group, letters_max=LETTERS_MAX)
     except (ConfigError, UnknownTopicOrPartition) as error:
-        return {"group": group, "missing": str(error), "causes": [], "letters": [], "more": False}
+        unnamed = "The group keeps no dead letters: it names no topic for them."
+        missing = unnamed if isinstance(error, ConfigError) else str(error)
+        return {"group": group, "missing": missing, "causes": [], "letters": [], "more": False}
     causes = Counter((one.cause, one.message) for one in letters)
     return {
         "group": group,

@@ -6,12 +6,11 @@ import asyncio
 import socket
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, NamedTuple
 
 import uvicorn
 
-from sharegroup.client.network.cluster import Cluster
-from sharegroup.console.site import site
+from sharegroup.console.site import Watched, site
 from sharegroup.console.watches import Watches
 
 GOODBYE_S: Final = 5
@@ -55,68 +54,59 @@ class _Server(uvicorn.Server):
             yield
 
 
-def _server(
-    cluster: Cluster,
-    servers: str,
-    hosts: Collection[str],
-    ready: Callable[[], None],
-    *,
-    signals: bool,
-) -> _Server:
-    watches = Watches()
-    config = uvicorn.Config(
-        site(cluster, servers, watches, hosts),
-        log_config=None,
-        access_log=False,
-        log_level="warning",
-        server_header=False,
-        timeout_graceful_shutdown=GOODBYE_S,
-    )
-    return _Server(config, watches, ready, signals=signals)
+class Serving(NamedTuple):
+    """What is served, and where.
 
-
-async def serve(
-    cluster: Cluster,
-    servers: str,
-    listening: socket.socket,
-    *,
-    hosts: Collection[str],
-    ready: Callable[[], None],
-) -> None:
-    """Serve until SIGINT or SIGTERM.
-
-    Args:
-        cluster: connections to the broker.
-        servers: the broker's addresses, as the page shows them.
+    Attributes:
+        broker: the broker that the page is about.
         listening: the socket; it is closed at the end.
         hosts: the names by which browsers know this console, besides those of loopback.
-        ready: called when requests are answered.
+        acts: whether the page may change something.
     """
-    server = _server(cluster, servers, hosts, ready, signals=True)
-    await server.serve([listening])
+
+    broker: Watched
+    listening: socket.socket
+    hosts: Collection[str]
+    acts: bool
+
+    def server(self, ready: Callable[[], None], *, signals: bool) -> _Server:
+        """The server; ``ready`` is called when it answers requests."""
+        watches = Watches()
+        config = uvicorn.Config(
+            site(self.broker, watches, self.hosts, acts=self.acts),
+            log_config=None,
+            access_log=False,
+            log_level="warning",
+            server_header=False,
+            timeout_graceful_shutdown=GOODBYE_S,
+        )
+        return _Server(config, watches, ready, signals=signals)
+
+
+async def serve(serving: Serving, ready: Callable[[], None]) -> None:
+    """Serve until SIGINT or SIGTERM. ``ready`` is called when requests are answered."""
+    await serving.server(ready, signals=True).serve([serving.listening])
 
 
 class ConsoleBeside:
     """A console in the process of a broker."""
 
-    def __init__(self, server: _Server, serving: asyncio.Task[None], cluster: Cluster) -> None:
+    def __init__(self, server: _Server, task: asyncio.Task[None], broker: Watched) -> None:
         self._server = server
-        self._serving = serving
-        self._cluster = cluster
+        self._task = task
+        self._broker = broker
 
     @classmethod
-    async def open(
-        cls, cluster: Cluster, servers: str, listening: socket.socket, hosts: Collection[str]
-    ) -> ConsoleBeside:
-        """Serve until :meth:`close`; the arguments are those of :func:`serve`."""
+    async def open(cls, serving: Serving) -> ConsoleBeside:
+        """Serve until :meth:`close`."""
         ready = asyncio.Event()
-        server = _server(cluster, servers, hosts, ready.set, signals=False)
-        serving = asyncio.create_task(server.serve([listening]), name="console")
+        server = serving.server(ready.set, signals=False)
+        task = asyncio.create_task(server.serve([serving.listening]), name="console")
         await ready.wait()
-        return cls(server, serving, cluster)
+        return cls(server, task, serving.broker)
 
     async def close(self) -> None:
         """End all requests and connections."""
         self._server.should_exit = True
-        await self._serving
-        await self._cluster.close()
+        await self._task
+        await self._broker.close()

@@ -101,6 +101,9 @@ class _Watch:
                 found = await self._ask()
             except SharegroupError as error:
                 found = {"error": str(error)}
+            except Exception:  # the viewers must hear of it, and the next look may succeed
+                log.exception("a look at the broker has failed")
+                found = {"error": "the console has failed: its log says how"}
             text = json.dumps(found).encode()
             async with self._changed:
                 if text != self._newest:

@@ -5,6 +5,7 @@
 const main = document.getElementById("main");
 const live = document.getElementById("live");
 const address = new URLSearchParams(location.search);
+let acts = false; // whether the page may change something
 
 // --- small parts ---------------------------------------------------------------------------------
 
@@ -54,7 +55,22 @@ function time(ms) {
 }
 
 function link(text, query) {
-  return element("a", { href: "/?" + new URLSearchParams(query) }, element("bdi", {}, text));
+  const href = "/?" + new URLSearchParams(query);
+  return element("a", { href, "data-key": href }, element("bdi", {}, text));
+}
+
+function button(text, key, pressed) {
+  const made = element("button", { type: "button", "data-key": key }, text);
+  made.addEventListener("click", pressed);
+  return made;
+}
+
+// Draw anew what has changed meanwhile. Whoever is at a link or a button stays there.
+function redraw(where, ...parts) {
+  const key = document.activeElement && document.activeElement.dataset.key;
+  where.replaceChildren(...parts.filter((part) => part !== null));
+  const again = key && where.querySelector(`[data-key="${CSS.escape(key)}"]`);
+  if (again) again.focus({ preventScroll: true });
 }
 
 // A line through the values, drawn in the space of the style sheet.
@@ -108,12 +124,89 @@ function watch(path, draw) {
     live.textContent = "live";
     const found = JSON.parse(event.data);
     if (found.error && !("group" in found)) main.replaceChildren(failure(found.error));
-    else draw(found);
+    else if (getSelection().isCollapsed) draw(found); // text that is being selected stays
   };
   events.onerror = () => {
     live.className = "lost";
     live.textContent = "connection lost, trying again …";
   };
+}
+
+// --- acts ----------------------------------------------------------------------------------------
+
+async function act(name, given) {
+  const answer = await fetch("/api/v1/acts/" + name, { method: "POST", body: JSON.stringify(given),
+    headers: { "content-type": "application/json", "x-sharegroup-act": "1" } });
+  const found = await answer.json();
+  if (!answer.ok) throw new Error(found.error || answer.statusText);
+  return found.said;
+}
+
+// Ask before an act: a dialog with fields, and what the act would change. `fields` are [name, label,
+// value, kind]; a list as kind is a choice.
+function askFirst(title, name, given, fields = []) {
+  const inputs = fields.map(([field, label, value, kind]) => {
+    const input = Array.isArray(kind)
+      ? element("select", { name: field }, ...kind.map((one) => element("option", { value: one, selected: one === value }, one)))
+      : element("input", { name: field, type: kind || "text", value: value ?? "" });
+    return [field, kind, input, element("label", {}, element("span", {}, label), input)];
+  });
+  const wanted = () => Object.fromEntries([...Object.entries(given), ...inputs.map(([field, kind, input]) =>
+    [field, kind === "number" ? Number(input.value) : input.value])]);
+  const will = element("p", { "aria-live": "polite" }, "…");
+  const confirm = element("button", { type: "submit", class: "do" }, title);
+  const cancel = element("button", { type: "button" }, "Cancel");
+  const form = element("form", { method: "dialog" }, element("h2", {}, title), ...inputs.map((one) => one[3]), will,
+    element("div", { class: "buttons" }, cancel, confirm));
+  const dialog = element("dialog", { "aria-label": title }, form);
+  const preview = async () => {
+    confirm.disabled = true;
+    try {
+      will.textContent = visible(await act(name, wanted()));
+      will.className = "";
+      confirm.disabled = false;
+    } catch (error) {
+      will.textContent = visible(error.message);
+      will.className = "causes";
+    }
+  };
+  inputs.forEach(([, , input]) => input.addEventListener("change", preview));
+  cancel.addEventListener("click", () => dialog.close());
+  dialog.addEventListener("close", () => dialog.remove());
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    confirm.disabled = true;
+    will.textContent = "under way …";
+    try {
+      will.textContent = visible(await act(name, { ...wanted(), do: true }));
+      will.className = "done";
+    } catch (error) {
+      will.textContent = visible(error.message);
+      will.className = "causes";
+    }
+    cancel.textContent = "Close";
+    cancel.focus();
+  });
+  document.body.append(dialog);
+  dialog.showModal();
+  preview();
+}
+
+function actsOf(queue) {
+  if (!acts) return null;
+  const given = { group: queue.group };
+  return element("div", { class: "buttons" },
+    queue.paused ? button("Resume …", "resume", () => askFirst("Resume", "resume", given))
+      : button("Pause …", "pause", () => askFirst("Pause", "pause", given)),
+    button("Purge …", "purge", () => askFirst("Purge", "purge", given, [["older_than", "Only records older than (such as 2d)", ""]])),
+    button("Fork …", "fork", () => askFirst("Fork", "fork", given, [["to", "The group that begins here", queue.group + "-fork"]])));
+}
+
+function decide(queue, partition, first, last) {
+  askFirst("Decide", "decide", { group: queue.group, topic: partition.topic, partition: partition.partition }, [
+    ["how", "What becomes of the records", "release", ["release", "accept", "archive", "extend"]],
+    ["first", "From offset", first, "number"], ["last", "to offset", last, "number"],
+    ["reason", "Reason, for archive", ""], ["extend", "How long, for extend", "10m"]]);
 }
 
 // --- all queues ----------------------------------------------------------------------------------
@@ -141,7 +234,7 @@ function drawQueues() {
       element("span", { class: "rate" }, sparkline(queue.written, "in"), rateText(queue.written)),
       element("span", { class: "rate" }, sparkline(queue.finished, "out"), rateText(queue.finished)),
     ]);
-  document.getElementById("queues").replaceChildren(
+  redraw(document.getElementById("queues"),
     queues.length || !listed.queues.length ? "" : element("p", {}, "No queue has that in its name."),
     listed.queues.length ? table([["queue", "name"], ["ready", "number"], ["in flight", "number"],
       ["delayed", "number"], ["dead, unwritten", "number"], ["members", "number"], ["oldest", "number"],
@@ -176,7 +269,7 @@ const STATES = ["available", "acquired", "delayed", "acknowledged", "archived", 
 const MEANINGS = { available: "waits for another delivery", acquired: "with a member", delayed: "rests",
   acknowledged: "accepted", archived: "given up", archiving: "dead letter not written yet", blocked: "waits for an operator" };
 
-function strip(partition) {
+function strip(queue, partition) {
   const all = partition.ranges.reduce((sum, one) => sum + one.last - one.first + 1, 0);
   const parts = partition.ranges.map((one) => {
     const size = one.last - one.first + 1;
@@ -184,7 +277,9 @@ function strip(partition) {
     if (one.member) said.push(`with ${one.member}`);
     if (one.lock_ms !== null) said.push(`${duration(one.lock_ms)} left`);
     if (one.reason) said.push(one.reason);
-    return element("i", { class: one.state, width: (100 * size / all) + "%", title: visible(said.join(", ")) });
+    const drawn = element("i", { class: one.state, width: (100 * size / all) + "%", title: visible(said.join(", ")) });
+    if (acts) drawn.addEventListener("click", () => decide(queue, partition, one.first, one.last));
+    return drawn;
   });
   return element("div", { class: "strip", role: "img", "aria-label": parts.length
     ? partition.ranges.slice(0, 20).map((one) => `${one.first} to ${one.last} ${one.state}`).join(", ") : "nothing in flight" }, ...parts);
@@ -201,10 +296,12 @@ function drawQueue(queue) {
   const partitions = queue.partitions.map((one) => [
     link(`${one.topic}:${one.partition}`, { topic: one.topic, partition: one.partition, offset: one.start ?? 0 }),
     number(one.start), number(one.end), number(one.lag), number(one.in_flight),
-    one.error ? visible(one.error) : element("div", {}, strip(one), one.more_ranges ? `${number(one.more_ranges)} ranges more` : ""),
+    one.error ? visible(one.error) : element("div", {}, strip(queue, one), one.more_ranges ? `${number(one.more_ranges)} ranges more` : ""),
+    ...(acts ? [button("Decide …", `decide ${one.topic} ${one.partition}`, () => decide(queue, one, one.start ?? 0, one.start ?? 0))] : []),
   ]);
-  main.replaceChildren(...[
+  redraw(main, ...[
     element("h1", {}, element("bdi", {}, queue.group)), tabs(queue.group, "now"),
+    actsOf(queue),
     queue.causes.length ? element("ul", { class: "causes" }, ...queue.causes.map((one) => element("li", {}, one))) : null,
     numbers([["state", queue.paused ? queue.state + ", paused" : queue.state], ["ready", number(queue.ready)],
       ["in flight", number(queue.in_flight)], ["delayed", number(queue.delayed)], ["dead, unwritten", number(queue.dead)],
@@ -212,7 +309,7 @@ function drawQueue(queue) {
     element("h2", {}, "Partitions"),
     queue.states_missing ? element("p", { class: "quiet" }, queue.states_missing) : null,
     element("ul", { class: "legend" }, ...STATES.map((state) => element("li", {}, element("i", { class: state }), `${state}: ${MEANINGS[state]}`))),
-    table([["partition", "name"], ["start", "number"], ["end", "number"], ["lag", "number"], ["in flight", "number"], ["window", ""]], partitions),
+    table([["partition", "name"], ["start", "number"], ["end", "number"], ["lag", "number"], ["in flight", "number"], ["window", ""], ...(acts ? [["", ""]] : [])], partitions),
     element("h2", {}, "Members"),
     queue.members.length ? table([["member", "name"], ["client", ""], ["host", ""], ["partitions", "wide"], ["holds", "number"], ["shortest lock", "number"]],
       queue.members.map((one) => [element("bdi", {}, one.member), element("bdi", {}, one.client), one.host, one.partitions.join(", "), number(one.holds), duration(one.shortest_lock_ms)]))
@@ -229,7 +326,7 @@ function settings(all) {
     some.map((one) => [one.name, one.value || "–", one.source, one.meaning ?? ""]));
   const set = all.filter((one) => one.source !== "default");
   const rest = all.filter((one) => one.source === "default");
-  const more = element("details", { open: defaultsOpen }, element("summary", {}, `${number(rest.length)} settings at their defaults`), drawn(rest));
+  const more = element("details", { open: defaultsOpen }, element("summary", { "data-key": "defaults" }, `${number(rest.length)} settings at their defaults`), drawn(rest));
   more.addEventListener("toggle", () => { defaultsOpen = more.open; });
   return element("div", {}, set.length ? drawn(set) : element("p", {}, "Nothing is set for this group."), more);
 }
@@ -247,6 +344,12 @@ async function showDead(group) {
   live.textContent = "";
   main.lastChild.remove();
   if (found.missing) { main.append(element("p", {}, found.missing)); return; }
+  if (acts) {
+    const where = ["where", "Only letters for which this is true, such as: cause == \"rejected\" and age < 2d", ""];
+    main.append(element("div", { class: "buttons" },
+      button("Redrive …", "redrive", () => askFirst("Redrive", "redrive", { group }, [where, ["to", "To another topic (empty: where they are from)", ""]])),
+      button("Purge letters …", "purge-letters", () => askFirst("Purge letters", "purge-letters", { group }, [where]))));
+  }
   main.append(element("h2", {}, "By cause"));
   main.append(found.causes.length ? table([["cause", "name"], ["message", "wide"], ["letters", "number"]],
     found.causes.map((one) => [one.cause ?? "–", one.message ?? "–", number(one.letters)])) : element("p", {}, "No dead letters."));
@@ -284,6 +387,7 @@ async function showRecord(topic, partition, offset) {
 
 async function about() {
   const found = await ask("about");
+  acts = found.acts;
   document.getElementById("about").textContent = visible(`${found.version} · ${found.servers}`);
 }
 
@@ -292,8 +396,12 @@ function failed(error) {
   main.append(failure(error.message));
 }
 
-about().catch(() => {});
-if (address.has("queue") && address.get("show") === "dead") showDead(address.get("queue")).catch(failed);
-else if (address.has("queue")) showQueue(address.get("queue"));
-else if (address.has("topic")) showRecord(address.get("topic"), address.get("partition") || "0", address.get("offset") || "0").catch(failed);
-else showQueues().catch(failed);
+async function show() {
+  await about().catch(() => {}); // the broker is away: what follows says so
+  if (address.has("queue") && address.get("show") === "dead") await showDead(address.get("queue"));
+  else if (address.has("queue")) showQueue(address.get("queue"));
+  else if (address.has("topic")) await showRecord(address.get("topic"), address.get("partition") || "0", address.get("offset") || "0");
+  else await showQueues();
+}
+
+show().catch(failed);

@@ -1,0 +1,194 @@
+"""What an operator may do from the page. Each act first says what it would change; a second request
+does it. The broker authorises each as the request that it is, and has it in its audit log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from sharegroup.client.admin.admin import Admin
+from sharegroup.client.admin.descriptions import DecidedRecords
+from sharegroup.client.core.dead_letter import LettersHandled
+from sharegroup.client.core.letter_expression import duration_ms
+from sharegroup.model.ids import TopicPartition
+from sharegroup.model.offsets import OFFSET_MAX
+
+TEXT_MAX: Final = 4_096
+"""Characters of a text in a request."""
+
+Given = Mapping[str, Any]
+Act = Callable[[Admin, Given, bool], Awaitable[str]]
+"""Takes the fields of a request, and whether to do it: otherwise it only says what it would do.
+Returns a sentence."""
+
+
+class BadAct(Exception):
+    """A field of a request is missing or wrong; the text says which."""
+
+
+async def pause(admin: Admin, given: Given, do: bool) -> str:
+    """Deliver nothing to the group until it is resumed."""
+    group = text(given, "group")
+    if do:
+        await admin.pause_group(group)
+        return f"{group} is paused."
+    members = (await admin.describe_share_groups([group]))[group].members
+    return (
+        f"Deliver no records to {group} ({_count(len(members), 'member')}), until it is resumed. "
+        "What members hold can still be answered."
+    )
+
+
+async def resume(admin: Admin, given: Given, do: bool) -> str:
+    """Deliver again."""
+    group = text(given, "group")
+    if do:
+        await admin.resume_group(group)
+        return f"{group} gets records again."
+    return f"Deliver records to {group} again."
+
+
+async def purge(admin: Admin, given: Given, do: bool) -> str:
+    """Give up what is not finished."""
+    group, age = text(given, "group"), given.get("older_than") or None
+    older_than_ms = None if age is None else duration_ms(text(given, "older_than"))
+    if age is not None and older_than_ms is None:
+        raise BadAct(f"{age!r} is no duration: write 12h or 2d, for instance")
+    which = "all records" if age is None else f"all records older than {age}"
+    if do:
+        purged = await admin.purge_group(group, older_than_ms=older_than_ms)
+        return f"{_decided(list(purged.values()))} purged from {group}."
+    offsets = await admin.list_share_group_offsets(group)
+    lag = sum(one.lag or 0 for one in offsets.values())
+    return (
+        f"Give up {which} of {group} that are not finished (of {_count(lag, 'record')}), also "
+        "those that members hold. They become no dead letters, and stay in the topic. It cannot "
+        "be undone."
+    )
+
+
+async def fork(admin: Admin, given: Given, do: bool) -> str:
+    """Let another group begin where this one stands."""
+    group, name = text(given, "group"), text(given, "to")
+    if do:
+        copied = await admin.fork_share_group(group, name)
+        return f"{name} has the state of {group} in {_count(len(copied), 'partition')}."
+    return (
+        f"Let the group {name} begin with the state that {group} has of every record. Its own "
+        "state of these topics is dropped."
+    )
+
+
+async def decide(admin: Admin, given: Given, do: bool) -> str:
+    """Decide about single records."""
+    group, how = text(given, "group"), text(given, "how")
+    at = TopicPartition(text(given, "topic"), offset(given, "partition"))
+    first, last = offset(given, "first"), offset(given, "last")
+    if last < first:
+        raise BadAct("last is before first")
+    which = f"{at.topic}:{at.partition}, offsets {first} to {last}"
+    if how not in _DECISIONS:
+        raise BadAct(f"how is none of {', '.join(_DECISIONS)}")
+    if not do:
+        late = "" if how == "extend" else " What their holders answer later is late."
+        return f"{_DECISIONS[how]} {group}: {which}.{late}"
+    if how == "accept":
+        decided = await admin.accept_records(group, at, first, last)
+    elif how == "release":
+        decided = await admin.release_records(group, at, first, last)
+    elif how == "archive":
+        reason = given.get("reason") or None
+        said = None if reason is None else text(given, "reason")
+        decided = await admin.archive_records(group, at, first, last, reason=said)
+    else:
+        extend_ms = duration_ms(text(given, "extend"))
+        if extend_ms is None:
+            raise BadAct("extend is no duration: write 90s or 10m, for instance")
+        decided = await admin.extend_records(group, at, first, last, extend_ms=extend_ms)
+    return f"{_DONE[how]} {_decided([decided])}."
+
+
+_DECISIONS: Final = {
+    "accept": "Finish these records, as if they were accepted, of",
+    "release": "Let these records be delivered again at once, of",
+    "archive": "Give these records up (they become dead letters if there is a topic for them), of",
+    "extend": "Let the members that hold these records keep them longer, of",
+}
+
+
+_DONE: Final = {
+    "accept": "Finished",
+    "release": "Released",
+    "archive": "Gave up",
+    "extend": "Extended the locks of",
+}
+
+
+async def redrive(admin: Admin, given: Given, do: bool) -> str:
+    """Send the records of dead letters again."""
+    group, where = text(given, "group"), _optional(given, "where")
+    to = _optional(given, "to")
+    goal = f"the topic {to}" if to is not None else "where they are from"
+    found = await admin.redrive_dead_letters(group, to=to, where=where, dry_run=not do)
+    if do:
+        return f"{_handled(found)} redriven."
+    return f"Send the records of {_handled(found)} again, each once, to {goal}."
+
+
+async def purge_letters(admin: Admin, given: Given, do: bool) -> str:
+    """Mark dead letters as done."""
+    group, where = text(given, "group"), _optional(given, "where")
+    found = await admin.purge_dead_letters(group, where=where, dry_run=not do)
+    if do:
+        return f"{_count(found.done, 'letter')} purged."
+    return (
+        f"Mark {_count(found.done, 'letter')} of {group} as done: not shown or redriven any more. "
+        "They stay in their topic. It cannot be undone."
+    )
+
+
+ACTS: Final[Mapping[str, Act]] = {
+    "pause": pause,
+    "resume": resume,
+    "purge": purge,
+    "fork": fork,
+    "decide": decide,
+    "redrive": redrive,
+    "purge-letters": purge_letters,
+}
+
+
+def text(given: Given, name: str) -> str:
+    """A field of a request. Raises BadAct."""
+    found = given.get(name)
+    if not isinstance(found, str) or not found or len(found) > TEXT_MAX:
+        raise BadAct(f"{name} is missing, or no text of at most {TEXT_MAX} characters")
+    return found
+
+
+def offset(given: Given, name: str) -> int:
+    """A number of a request. Raises BadAct."""
+    found = given.get(name)
+    if type(found) is not int or not 0 <= found <= OFFSET_MAX:
+        raise BadAct(f"{name} is missing, or no whole number")
+    return found
+
+
+def _optional(given: Given, name: str) -> str | None:
+    return text(given, name) if given.get(name) else None
+
+
+def _decided(decided: list[DecidedRecords]) -> str:
+    records, held = sum(one.records for one in decided), sum(one.held for one in decided)
+    return _count(records, "record") + (f" ({held:,} of them held)" if held else "")
+
+
+def _handled(found: LettersHandled) -> str:
+    left = found.gone + found.homeless
+    without = f" ({left:,} are left out: their record or topic is gone)" if left else ""
+    return _count(found.done, "letter") + without
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"

@@ -1,0 +1,207 @@
+"""What an operator does from the page: first what it would change, then the change."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from sharegroup import Admin, Producer, ShareConsumer
+from sharegroup.client import Record
+from tests.client.dead_letters import said
+from tests.console.running import Console, console
+from tests.servers.sharegroup_server import SharegroupServer
+
+pytestmark = pytest.mark.process
+ACT = {"x-sharegroup-act": "1"}
+numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SharegroupServer, Console]]:
+    folder = tmp_path_factory.mktemp("acts")
+    with (
+        SharegroupServer(folder) as server,
+        console(server.bootstrap, folder, "--acts") as started,
+    ):
+        yield server, started
+
+
+def member(bootstrap: str, topic: str, group: str, most: int = 2) -> ShareConsumer:
+    return ShareConsumer(
+        topic,
+        group_id=group,
+        bootstrap_servers=bootstrap,
+        acknowledgement_mode="explicit",
+        acquire_mode="record_limit",
+        max_poll_records=most,
+    )
+
+
+async def polled(one: ShareConsumer) -> list[Record]:
+    while not (records := await one.poll()):
+        continue
+    return list(records)
+
+
+@pytest.fixture
+def queue(running: tuple[SharegroupServer, Console]) -> tuple[str, str, str]:
+    """The broker, a topic with ten records, and a group that has accepted the first two."""
+    bootstrap, number = running[0].bootstrap, next(numbers)
+    topic, group = f"jobs-{number}", f"workers-{number}"
+
+    async def prepare() -> None:
+        async with Admin(bootstrap) as admin, Producer(bootstrap) as producer:
+            await admin.create_topics(topic)
+            await admin.alter_configs("group", group, {"share.auto.offset.reset": "earliest"})
+            for at in range(10):
+                await producer.send(topic, str(at))
+        async with member(bootstrap, topic, group) as first:
+            first.accept(*await polled(first))
+
+    asyncio.run(prepare())
+    return bootstrap, topic, group
+
+
+def test_a_group_is_paused_and_resumed(
+    running: tuple[SharegroupServer, Console], queue: tuple[str, str, str]
+) -> None:
+    page, group = running[1], queue[2]
+    assert f"Deliver no records to {group}" in page.act("pause", group=group)
+    assert page.json("queue", group=group)["paused"] is False
+    assert page.act("pause", group=group, do=True) == f"{group} is paused."
+    shown = page.json("queue", group=group)
+    assert shown["paused"] is True
+    assert shown["causes"][0].startswith("The group is paused")
+    assert "again" in page.act("resume", group=group)
+    page.act("resume", group=group, do=True)
+    assert page.json("queue", group=group)["paused"] is False
+
+
+def test_single_records_are_decided(
+    running: tuple[SharegroupServer, Console], queue: tuple[str, str, str]
+) -> None:
+    page, (bootstrap, topic, group) = running[1], queue
+    where = {"group": group, "topic": topic, "partition": 0}
+
+    async def hold() -> None:
+        async with member(bootstrap, topic, group) as holder:
+            await polled(holder)
+            said = page.act("decide", **where, first=2, last=2, how="accept")
+            assert "offsets 2 to 2" in said
+            assert page.json("queue", group=group)["in_flight"] == 2
+            done = page.act("decide", **where, first=2, last=2, how="accept", do=True)
+            assert done == "Finished 1 record (1 of them held)."
+            page.act("decide", **where, first=3, last=3, how="release", do=True)
+            page.act("decide", **where, first=4, last=5, how="archive", reason="old", do=True)
+
+    asyncio.run(hold())
+    shown = page.json("queue", group=group)
+    assert (shown["lag"], shown["in_flight"]) == (5, 0)
+
+
+def test_what_is_not_finished_is_purged(
+    running: tuple[SharegroupServer, Console], queue: tuple[str, str, str]
+) -> None:
+    page, group = running[1], queue[2]
+    assert "of 8 records" in page.act("purge", group=group)
+    assert page.act("purge", group=group, older_than="1h", do=True).startswith("0 records")
+    assert page.act("purge", group=group, do=True) == f"8 records purged from {group}."
+    assert page.json("queue", group=group)["lag"] == 0
+
+
+def test_a_second_group_begins_where_the_first_one_stands(
+    running: tuple[SharegroupServer, Console], queue: tuple[str, str, str]
+) -> None:
+    page, group = running[1], queue[2]
+    fork = f"{group}-fork"
+    assert fork in page.act("fork", group=group, to=fork)
+    page.json("queue", group=fork, status=404)
+    assert page.act("fork", group=group, to=fork, do=True).endswith("in 1 partition.")
+    assert page.json("queue", group=fork)["lag"] == 8
+
+
+def test_dead_letters_are_redriven_and_purged(
+    running: tuple[SharegroupServer, Console], queue: tuple[str, str, str]
+) -> None:
+    page, (bootstrap, topic, group) = running[1], queue
+    dead = f"dlq.{topic}"
+
+    async def prepare() -> None:
+        async with Admin(bootstrap) as admin, Producer(bootstrap) as producer:
+            await admin.create_topics(dead)
+            name = "errors.deadletterqueue.topic.name"
+            await admin.alter_configs("group", group, {name: dead})
+            for at in range(4):
+                headers = said(group, topic, 0, at, timestamp=1_000, cause="rejected")
+                await producer.send(dead, f"again {at}", headers=headers)
+
+    asyncio.run(prepare())
+    assert "records of 4 letters" in page.act("redrive", group=group)
+    only = {"group": group, "where": "offset < 1"}
+    assert "records of 1 letter again" in page.act("redrive", **only)
+    assert len(page.json("dead", group=group)["letters"]) == 4
+    assert page.act("redrive", **only, do=True) == "1 letter redriven."
+    assert page.json("record", topic=topic, partition=0, offset=10)["value"]["text"] == "again 0"
+    assert "Mark 3 letters" in page.act("purge-letters", group=group)
+    assert page.act("purge-letters", group=group, do=True) == "3 letters purged."
+    assert page.json("dead", group=group)["letters"] == []
+
+
+@pytest.mark.parametrize(
+    ("act", "given", "status", "text"),
+    [
+        ("pause", {}, 400, "group is missing"),
+        ("pause", {"group": 7}, 400, "group is missing"),
+        ("pause", {"group": "nobody"}, 404, "nobody"),
+        ("purge", {"group": "g", "older_than": "soon"}, 400, "no duration"),
+        ("decide", {"group": "g", "topic": "t", "partition": 0, "first": 2, "last": 1,
+                    "how": "accept"}, 400, "last is before first"),
+        ("decide", {"group": "g", "topic": "t", "partition": 0, "first": 0, "last": True,
+                    "how": "accept"}, 400, "last is missing"),
+        ("decide", {"group": "g", "topic": "t", "partition": 0, "first": 0, "last": 1,
+                    "how": "burn"}, 400, "how is none of"),
+        ("burn", {}, 400, "the acts are pause"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said(
+    running: tuple[SharegroupServer, Console],
+    act: str,
+    given: dict[str, object],
+    status: int,
+    text: str,
+) -> None:
+    assert text in running[1].act(act, status=status, **given)
+
+
+def test_a_where_that_cannot_be_read_is_said(
+    running: tuple[SharegroupServer, Console], queue: tuple[str, str, str]
+) -> None:
+    said = running[1].act("redrive", status=400, group=queue[2], where="cause ==")
+    assert said
+
+
+def test_forged_requests_change_nothing(
+    running: tuple[SharegroupServer, Console], queue: tuple[str, str, str]
+) -> None:
+    page, group = running[1], queue[2]
+    body = json.dumps({"group": group, "do": True}).encode()
+    forged: list[tuple[dict[str, str], int]] = [
+        ({}, 403),
+        ({"content-type": "text/plain"}, 403),
+        ({**ACT, "sec-fetch-site": "cross-site", "sec-fetch-mode": "cors"}, 403),
+        ({**ACT, "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}, 403),
+        ({**ACT, "host": "evil.example"}, 421),
+    ]
+    for headers, status in forged:
+        answered = page.answer("/api/v1/acts/pause", method="POST", headers=headers, body=body)
+        assert answered[0] == status, headers
+    for broken in (b"", b"[]", b"{", b"x" * 70_000, b"[" * 60_000):
+        answered = page.answer("/api/v1/acts/pause", method="POST", headers=ACT, body=broken)
+        assert answered[0] == 400
+    assert page.answer("/api/v1/acts/pause", headers=ACT)[0] == 405
+    assert page.json("queue", group=group)["paused"] is False
+    assert page.json("about")["acts"] is True
