@@ -90,12 +90,21 @@ class HandsRound:
             self._produce()
             for worker in self._workers:
                 worker.start()
+            self._wait_for_state()
             yield
         finally:
             for worker in self._workers:
                 if worker.life >= 0 and worker.ended is None:
                     worker.strike()
             self._server.kill()
+
+    def _wait_for_state(self) -> None:
+        """Until the group has state of each partition: before that there is nothing to fork."""
+        deadline = time.monotonic() + END_S
+        while len(self._call(lambda admin: admin.list_share_group_offsets(GROUP))) < PARTITIONS:
+            if time.monotonic() > deadline:
+                raise Stuck("the members do not begin")
+            pause(0.1)  # of the condition above
 
     def _produce(self) -> None:
         for number in range(RECORDS):
