@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from sharegroup import Admin, Producer, ShareConsumer
-from sharegroup.client import Record
+from sharegroup import Admin, Producer
+from sharegroup.console.limits import BODY_BYTES_MAX, TEXT_MAX
 from tests.client.dead_letters import said
+from tests.console.members import member, polled
 from tests.console.running import Console, console
 from tests.servers.sharegroup_server import SharegroupServer
 
@@ -30,23 +31,6 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sharegro
         yield server, started
 
 
-def member(bootstrap: str, topic: str, group: str, most: int = 2) -> ShareConsumer:
-    return ShareConsumer(
-        topic,
-        group_id=group,
-        bootstrap_servers=bootstrap,
-        acknowledgement_mode="explicit",
-        acquire_mode="record_limit",
-        max_poll_records=most,
-    )
-
-
-async def polled(one: ShareConsumer) -> list[Record]:
-    while not (records := await one.poll()):
-        continue
-    return list(records)
-
-
 @pytest.fixture
 def queue(running: tuple[SharegroupServer, Console]) -> tuple[str, str, str]:
     """The broker, a topic with ten records, and a group that has accepted the first two."""
@@ -59,7 +43,7 @@ def queue(running: tuple[SharegroupServer, Console]) -> tuple[str, str, str]:
             await admin.alter_configs("group", group, {"share.auto.offset.reset": "earliest"})
             for at in range(10):
                 await producer.send(topic, str(at))
-        async with member(bootstrap, topic, group) as first:
+        async with member(bootstrap, topic, group, 2) as first:
             first.accept(*await polled(first))
 
     asyncio.run(prepare())
@@ -88,7 +72,7 @@ def test_single_records_are_decided(
     where = {"group": group, "topic": topic, "partition": 0}
 
     async def hold() -> None:
-        async with member(bootstrap, topic, group) as holder:
+        async with member(bootstrap, topic, group, 2) as holder:
             await polled(holder)
             said = page.act("decide", **where, first=2, last=2, how="accept")
             assert "offsets 2 to 2" in said
@@ -205,3 +189,18 @@ def test_forged_requests_change_nothing(
     assert page.answer("/api/v1/acts/pause", headers=ACT)[0] == 405
     assert page.json("queue", group=group)["paused"] is False
     assert page.json("about")["acts"] is True
+
+
+def test_a_body_and_a_text_may_be_so_long_and_no_longer(
+    running: tuple[SharegroupServer, Console],
+) -> None:
+    page = running[1]
+    assert "not found" in page.act("pause", status=404, group="g" * TEXT_MAX)
+    assert f"at most {TEXT_MAX}" in page.act("pause", status=400, group="g" * (TEXT_MAX + 1))
+    for size, text in [(BODY_BYTES_MAX, b"group is missing"), (BODY_BYTES_MAX + 1, b"more than")]:
+        body = b"{}" + b" " * (size - 2)
+        status, _, answered = page.answer(
+            "/api/v1/acts/pause", method="POST", headers=ACT, body=body
+        )
+        assert status == 400
+        assert text in answered

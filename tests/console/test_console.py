@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from sharegroup import Admin, Producer, ShareConsumer
-from sharegroup.client import Record
 from tests.apache_kafka.broker import KafkaBroker
+from tests.console.members import member, polled
 from tests.console.running import Console, console
 from tests.servers.process import HOST
 from tests.servers.running import RunningServer
@@ -56,26 +56,9 @@ async def prepare(bootstrap: str, topic: str = TOPIC, group: str = GROUP) -> Non
                 headers=[("trace", b"\xff"), ("who", None)],
                 partition=0,
             )
-    async with consumer(bootstrap, topic, group) as first:
+    async with member(bootstrap, topic, group, 4) as first:
         records = await polled(first)
         first.accept(records[0])
-
-
-def consumer(bootstrap: str, topic: str, group: str) -> ShareConsumer:
-    return ShareConsumer(
-        topic,
-        group_id=group,
-        bootstrap_servers=bootstrap,
-        acknowledgement_mode="explicit",
-        acquire_mode="record_limit",
-        max_poll_records=4,
-    )
-
-
-async def polled(one: ShareConsumer) -> list[Record]:
-    while not (records := await one.poll()):
-        continue
-    return list(records)
 
 
 @pytest.mark.process
@@ -102,13 +85,13 @@ class TestOurs:
 
         async def scenario() -> None:
             await prepare(server.bootstrap, "held", "holding")
-            async with consumer(server.bootstrap, "held", "holding") as member:
-                records = await polled(member)
-                member.release(records[0], delay_ms=100_000)
-                member.reject(records[1], reason="no such number")
-                await member.commit()
+            async with member(server.bootstrap, "held", "holding", 4) as holder:
+                records = await polled(holder)
+                holder.release(records[0], delay_ms=100_000)
+                holder.reject(records[1], reason="no such number")
+                await holder.commit()
                 await asyncio.to_thread(check)
-                member.release(*records[2:])
+                holder.release(*records[2:])
 
         def check() -> None:
             lines = {one["group"]: one for one in running.json("queues")["queues"]}
@@ -120,9 +103,9 @@ class TestOurs:
                 assert (each["in_flight"], each["delayed"], each["dead"]) == (2, 1, 0)
                 assert 0 <= shown["at_ms"] - each["oldest_ms"] < 600_000
             assert line["members"] == 1
-            [member] = shown["members"]
-            assert (member["holds"], member["partitions"]) == (2, ["held:0", "held:1"])
-            assert 0 < member["shortest_lock_ms"] <= 30_000
+            [only] = shown["members"]
+            assert (only["holds"], only["partitions"]) == (2, ["held:0", "held:1"])
+            assert 0 < only["shortest_lock_ms"] <= 30_000
             states = {
                 offset: one["state"]
                 for one in shown["partitions"][0]["ranges"]
@@ -134,6 +117,28 @@ class TestOurs:
             ] == "earliest"
 
         asyncio.run(scenario())
+
+    def test_a_queue_that_has_finished_nothing_has_a_lag_and_an_age(
+        self, ours: tuple[SharegroupServer, Console]
+    ) -> None:
+        """Of such a queue `groups describe` tells no lag, as Kafka does."""
+        server, running = ours
+
+        async def hold() -> None:
+            async with Admin(server.bootstrap) as admin:
+                await admin.alter_configs("group", "new", {"share.auto.offset.reset": "earliest"})
+            async with member(server.bootstrap, TOPIC, "new", 4) as holder:
+                await polled(holder)
+                await asyncio.to_thread(check)
+
+        def check() -> None:
+            lines = {one["group"]: one for one in running.json("queues")["queues"]}
+            for each in (lines["new"], running.json("queue", group="new")):
+                assert each["lag"] >= 10
+                assert each["in_flight"] == 4
+                assert each["oldest_ms"] is not None
+
+        asyncio.run(hold())
 
     def test_events_tell_what_has_changed(self, ours: tuple[SharegroupServer, Console]) -> None:
         server, running = ours
@@ -227,16 +232,9 @@ class TestOurs:
                     "errors.deadletterqueue.copy.record.enable": "true",
                 }
                 await admin.alter_configs("group", "late", settings)
-            async with ShareConsumer(
-                TOPIC,
-                group_id="late",
-                bootstrap_servers=server.bootstrap,
-                acknowledgement_mode="explicit",
-                acquire_mode="record_limit",
-                max_poll_records=2,
-            ) as member:
-                for record in await polled(member):
-                    member.reject(record, reason="no such <b>customer</b>")
+            async with member(server.bootstrap, TOPIC, "late", 2) as late:
+                for record in await polled(late):
+                    late.reject(record, reason="no such <b>customer</b>")
 
         asyncio.run(fail())
         found = running.json("dead", group="late")
@@ -298,8 +296,8 @@ def patience(folder: Path) -> str:
 async def prepare_one(bootstrap: str) -> None:
     async with Admin(bootstrap) as admin:
         await admin.create_topics(TOPIC)
-    async with ShareConsumer(TOPIC, group_id=GROUP, bootstrap_servers=bootstrap) as member:
-        await member.poll(100)
+    async with ShareConsumer(TOPIC, group_id=GROUP, bootstrap_servers=bootstrap) as first:
+        await first.poll(100)
 
 
 @pytest.mark.kafka
@@ -314,9 +312,9 @@ def test_apache_kafka_tells_less(tmp_path: Path) -> None:
                 await producer.send(TOPIC, str(number))
         async with ShareConsumer(
             TOPIC, group_id=GROUP, bootstrap_servers=bootstrap, acknowledgement_mode="explicit"
-        ) as member:
-            records = await polled(member)
-            member.accept(records[0])
+        ) as first:
+            records = await polled(first)
+            first.accept(records[0])
 
     server: RunningServer = KafkaBroker(tmp_path)
     server.start()

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -120,6 +120,23 @@ class Worker:
         except subprocess.TimeoutExpired:
             self.strike()
             raise Stuck(f"{self.who} does not stop") from None
+
+
+def strike_all(workers: Iterable[Worker]) -> None:
+    """SIGKILL to those that run."""
+    for worker in workers:
+        if worker.life >= 0 and worker.ended is None:
+            worker.strike()
+
+
+def start_ended(workers: Iterable[Worker]) -> None:
+    """Those that gave up begin another life. Raises Stuck: one has ended otherwise."""
+    for worker in workers:
+        status = worker.ended
+        if status is not None:
+            if status not in (0, GAVE_UP):
+                raise Stuck(f"{worker.who} ended with status {status}")
+            worker.start()
 
 
 class Round:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import sys
 import threading
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from random import Random
 from types import FrameType
 from typing import Any
 
+from confluent_kafka import KafkaException
+
+from sharegroup.model.errors import SharegroupError
 from tests.kills.journal import Journal
 from tests.servers.admin import SILENT
 
@@ -51,6 +56,29 @@ class Work:
             # (confluentinc/librdkafka#5511).
             given["metadata.recovery.strategy"] = "none"
         return {"bootstrap.servers": self.bootstrap, **given, **SILENT}
+
+
+def run_member(
+    confluent: Callable[[Work], None], ours: Callable[[Work], Coroutine[Any, Any, None]]
+) -> None:
+    """One life of a member, with the client that its variant names."""
+    work = Work(*sys.argv[1:])
+    work.journal.note("begins")
+    try:
+        if work.variant == "ours":
+            asyncio.run(ours(work))
+        else:
+            confluent(work)
+    except (SharegroupError, KafkaException) as error:
+        give_up(work, error)
+    work.journal.note("ends")
+
+
+def note_answers(work: Work, errors: Mapping[int, object]) -> None:
+    """Note what became of a member's answers. ``errors``: by partition, None for success."""
+    refused = {partition: str(error) for partition, error in errors.items() if error}
+    done = [partition for partition in errors if partition not in refused]
+    work.journal.note("answered", done=done, refused=refused)
 
 
 def give_up(work: Work, reason: object) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sharegroup.console.serving import ConsoleBeside
 
 
-def check_console(host: str, config: BrokerConfig, listener: Listener, *, insecure: bool) -> None:
+def check_console(host: str, config: BrokerConfig, listener: Listener) -> None:
     """Refuse a console that would show more than the broker does, or to more people.
 
     Args:
@@ -24,10 +24,10 @@ def check_console(host: str, config: BrokerConfig, listener: Listener, *, insecu
     Raises:
         ConfigError: one sentence with the way out.
     """
-    if not is_loopback(host) and not insecure:
+    if not is_loopback(host):
         raise ConfigError(
-            f"the console on {host} would be open to whoever reaches it: it has no login. Use "
-            "127.0.0.1, or add --insecure if the network decides who reaches it"
+            f"--console on {host} would be open to whoever reaches it, since it has no login: use "
+            "127.0.0.1, or run it apart, behind a proxy with a login (sharegroup console --help)"
         )
     if config.protocol(listener.name) != PLAINTEXT or config.text("authorizer.class.name"):
         raise ConfigError(

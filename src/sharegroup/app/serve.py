@@ -51,7 +51,7 @@ class ServeOptions:
     """The options of the command line. ``listen``, ``metrics`` (HOST:PORT), ``data`` and ``users``
     override the configuration, which overrides the defaults. ``console`` is HOST:PORT;
     ``console_acts`` says that its page may change something. ``tls_self_signed`` is a folder.
-    ``insecure`` says that listeners, metrics and console may be open to everybody.
+    ``insecure`` says that listeners and metrics may be open to everybody.
     """
 
     listen: str | None = None
@@ -112,7 +112,7 @@ def _planned(options: ServeOptions) -> Plan:
     check_exposure(config, opened, metrics, insecure=options.insecure)
     console = addresses.address("--console", options.console) if options.console else None
     if console is not None:
-        check_console(console[0], config, opened[0], insecure=options.insecure)
+        check_console(console[0], config, opened[0])
     for warning in listener_warnings(config, opened):
         logger.warning("%s", warning)
     told_host = addresses.name_for_clients(config, opened)

@@ -11,11 +11,9 @@ from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import DecidedRecords
 from sharegroup.client.core.dead_letter import LettersHandled
 from sharegroup.client.core.letter_expression import duration_ms
+from sharegroup.console.limits import TEXT_MAX
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.offsets import OFFSET_MAX
-
-TEXT_MAX: Final = 4_096
-"""Characters of a text in a request."""
 
 Given = Mapping[str, Any]
 Act = Callable[[Admin, Given, bool], Awaitable[str]]

@@ -70,7 +70,10 @@ class Guard:
         if method in ("GET", "HEAD"):
             return None
         if not self._acts:
-            return JSONResponse({"error": "this console only shows: see --acts"}, 405)
+            return JSONResponse(
+                {"error": "this console only shows: start it with --acts (serve: --console-acts)"},
+                405,
+            )
         if method != "POST":
             return JSONResponse({"error": "acts are POST requests"}, 405)
         if headers.get(ACT_HEADER) is None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Any
 
-SHOWN_BYTES_MAX: Final = 65_536
-"""More of a key, a value or a header is not sent to the page."""
+from sharegroup.console.limits import SHOWN_BYTES_MAX
 
 
 def shown(data: bytes | None) -> dict[str, Any]:

@@ -18,12 +18,11 @@ from sharegroup.client.admin.descriptions import (
 )
 from sharegroup.client.admin.hand_requests import PAUSED
 from sharegroup.console.causes import QueueState, likely_causes
+from sharegroup.console.limits import RANGES_MAX
 from sharegroup.console.rates import Counts, Rates
 from sharegroup.model.errors import KafkaError, SharegroupError
 from sharegroup.model.ids import TopicPartition
 
-RANGES_MAX: Final = 2_000
-"""Ranges of records that one partition shows; the page says if there are more."""
 _SOURCES: Final = {1: "topic", 2: "broker", 3: "cluster", 4: "broker", 5: "default", 8: "group"}
 """DescribeConfigs' numbers of where a setting is from."""
 
@@ -89,10 +88,13 @@ class QueueViews:
             KafkaError: there is no such group, or it may not be seen.
         """
         described = (await self._admin.describe_share_groups([group]))[group]
-        offsets = await self._admin.list_share_group_offsets(group, counts=True)
+        summary = (await self._admin.summarize_share_groups([group]))[group]
+        if isinstance(summary, KafkaError):
+            raise summary
+        offsets = summary.offsets
         ends = await self._ends(offsets)
-        states, why_not = await self._states(group)
-        settings = await self._settings(group)
+        states, no_states = await self._states(group)
+        settings, no_settings = await self._settings(group)
         counts = self._counts(group, offsets, ends)
         held = _held_by_member(states)
         assigned = {at for member in described.members for at in member.assignment}
@@ -126,8 +128,9 @@ class QueueViews:
             "partitions": [
                 _partition(at, one, ends.get(at), states.get(at)) for at, one in offsets.items()
             ],
-            "states_missing": why_not,
+            "states_missing": no_states,
             "settings": settings,
+            "settings_missing": no_settings,
         }
 
     async def _states(
@@ -139,12 +142,14 @@ class QueueViews:
         except SharegroupError as error:
             return {}, str(error)
 
-    async def _settings(self, group: str) -> list[Json]:
+    async def _settings(self, group: str) -> tuple[list[Json], str | None]:
+        """The settings, or why they are not known."""
         try:
             found = await self._admin.describe_configs("group", group)
-        except SharegroupError:
-            return []  # not to be seen by everybody; the page shows none
-        return [_setting(found[name]) for name in sorted(found) if not name.startswith(_OTHERS)]
+        except SharegroupError as error:
+            return [], str(error)
+        named = [name for name in sorted(found) if not name.startswith(_OTHERS)]
+        return [_setting(found[name]) for name in named], None
 
     async def _ends(self, wanted: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The ends of these partitions; of topics that are gone, none."""
@@ -178,8 +183,8 @@ class QueueViews:
             "oldest_ms": min(
                 (
                     one.oldest_ms
-                    for one in offsets.values()
-                    if one.oldest_ms is not None and one.lag
+                    for at, one in offsets.items()
+                    if one.oldest_ms is not None and lags[at]
                 ),
                 default=None,
             ),

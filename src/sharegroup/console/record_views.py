@@ -11,12 +11,11 @@ from sharegroup.client.consumer import Consumer
 from sharegroup.client.core.dead_letter import DeadLetter
 from sharegroup.client.core.record import ConsumerRecord
 from sharegroup.client.network.cluster import Cluster
+from sharegroup.console.limits import LETTERS_MAX
 from sharegroup.console.payloads import shown
 from sharegroup.model.errors import ConfigError, OffsetOutOfRange, UnknownTopicOrPartition
 from sharegroup.model.ids import TopicPartition
 
-LETTERS_MAX: Final = 1_000
-"""Letters that one page shows, the oldest ones."""
 READ_MS: Final = 5_000
 """How long a record is waited for."""
 

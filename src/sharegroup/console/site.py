@@ -18,6 +18,7 @@ from sharegroup.client.admin.admin import Admin
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.console.acts import ACTS, BadAct
 from sharegroup.console.guard import Guard
+from sharegroup.console.limits import BODY_BYTES_MAX
 from sharegroup.console.queue_views import QueueViews
 from sharegroup.console.record_views import letters_of, record_at
 from sharegroup.console.watches import TooManyViewers, Watches
@@ -30,7 +31,6 @@ STATIC: Final = {
     "/console.css": ("console.css", "text/css; charset=utf-8"),
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
-BODY_BYTES_MAX: Final = 65_536
 _STATUS: Final = {
     "GROUP_ID_NOT_FOUND": 404,
     "UNKNOWN_TOPIC_OR_PARTITION": 404,

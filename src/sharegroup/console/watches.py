@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
+from sharegroup.console.limits import VIEWERS_MAX
 from sharegroup.model.errors import SharegroupError
 
 log = logging.getLogger("sharegroup.console")
@@ -16,7 +17,6 @@ INTERVAL_S: Final = 2.0
 """Between two looks."""
 SHARE_MAX: Final = 0.2
 """Of the time: a look that takes long is followed by a longer pause."""
-VIEWERS_MAX: Final = 1_000
 
 Ask = Callable[[], Awaitable[Any]]
 

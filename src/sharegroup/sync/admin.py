@@ -176,23 +176,17 @@ class Admin(Front):
         return self._run(self._inner.describe_share_groups(groups))
 
     def list_share_group_offsets(
-        self,
-        group_id: str,
-        partitions: Iterable[TopicPartition] | None = None,
-        *,
-        counts: bool = False,
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, ShareGroupOffset]:
         """The group's offsets in these partitions; by default, in all partitions where it has
         state.
         """
-        return self._run(self._inner.list_share_group_offsets(group_id, partitions, counts=counts))
+        return self._run(self._inner.list_share_group_offsets(group_id, partitions))
 
     def summarize_share_groups(
         self, groups: Iterable[str]
     ) -> dict[str, ShareGroupSummary | KafkaError]:
-        """What a list of queues shows: the members and offsets of share groups, many in a
-        request.
-        """
+        """Members and offsets of share groups, many in a request: what a list of queues shows."""
         return self._run(self._inner.summarize_share_groups(groups))
 
     def describe_record_states(

@@ -20,8 +20,8 @@ from sharegroup.sync import Admin as OurAdmin
 from tests.kills.hands.rules import DRIVER, Place, violations
 from tests.kills.journal import Journal, all_lines
 from tests.kills.ordering.keyed import BROKER_OPTIONS, GROUP, PARTITIONS, TOPIC
-from tests.kills.round import Stuck, Worker
-from tests.kills.working import GAVE_UP, pause
+from tests.kills.round import Stuck, Worker, start_ended, strike_all
+from tests.kills.working import pause
 from tests.servers.admin import SILENT, Admin
 from tests.servers.sharegroup_server import SharegroupServer
 
@@ -72,7 +72,7 @@ class HandsRound:
             for number, act in enumerate(self._acts):
                 self._produce()
                 pause(self._random.uniform(*PEACE_S))  # the members go on for a while
-                self._tidy()
+                start_ended(self._workers)
                 self.moments.append(f"{number}: {act}")
                 getattr(self, f"_{act}")()
             self._finish()
@@ -93,9 +93,7 @@ class HandsRound:
             self._wait_for_state()
             yield
         finally:
-            for worker in self._workers:
-                if worker.life >= 0 and worker.ended is None:
-                    worker.strike()
+            strike_all(self._workers)
             self._server.kill()
 
     def _wait_for_state(self) -> None:
@@ -111,15 +109,6 @@ class HandsRound:
             self._producer.produce(TOPIC, b"v", partition=number % PARTITIONS)
         if self._producer.flush(END_S):
             raise Stuck("records are not acknowledged")
-
-    def _tidy(self) -> None:
-        """Members that gave up begin again."""
-        for worker in self._workers:
-            status = worker.ended
-            if status is not None:
-                if status not in (0, GAVE_UP):
-                    raise Stuck(f"{worker.who} ended with status {status}")
-                worker.start()
 
     def _kill_something(self) -> None:
         """The broker, a member, or nothing."""
@@ -203,7 +192,7 @@ class HandsRound:
                 return
             if time.monotonic() > deadline:
                 raise Stuck(f"{left} records are not finished")
-            self._tidy()
+            start_ended(self._workers)
             pause(0.1)  # of the condition above
 
     async def _drained(self, fork: str) -> set[Place]:

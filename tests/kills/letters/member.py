@@ -6,33 +6,16 @@ Variants: ``confluent`` or ``ours``, which says a reason too.
 
 from __future__ import annotations
 
-import asyncio
-import sys
-
-from confluent_kafka import AcknowledgeType, KafkaException
+from confluent_kafka import AcknowledgeType
 
 from sharegroup import ShareConsumer
-from sharegroup.model.errors import SharegroupError
 from tests.foreign.share_reader import share_consumer
 from tests.kills.letters.jobs import GROUP, TOPIC, is_accepted, number_of, reason_of
-from tests.kills.working import Work, give_up
+from tests.kills.working import Work, note_answers, run_member
 
 MOST = 50
 """Records of a poll."""
 POLL_S = 0.3
-
-
-class Turn:
-    """What is said of the records of one poll: (partition, offset, number)."""
-
-    def __init__(self, work: Work, held: list[tuple[int, int, int]]) -> None:
-        self._note = work.journal.note
-        self._note("answering", records=held)
-
-    def answered(self, errors: dict[int, object]) -> None:
-        """``errors``: by partition, None for success."""
-        refused = {partition: str(error) for partition, error in errors.items() if error}
-        self._note("answered", done=[p for p in errors if p not in refused], refused=refused)
 
 
 def confluent(work: Work) -> None:
@@ -42,14 +25,16 @@ def confluent(work: Work) -> None:
         if not messages:
             continue
         numbers = [number_of(message.value()) for message in messages]
-        turn = Turn(work, [(m.partition(), m.offset(), number)
-                           for m, number in zip(messages, numbers, strict=True)])  # fmt: skip
+        held = zip(messages, numbers, strict=True)
+        work.journal.note(
+            "answering", records=[(m.partition(), m.offset(), number) for m, number in held]
+        )
         for message, number in zip(messages, numbers, strict=True):
             accepts = is_accepted(number)
             kind = AcknowledgeType.ACCEPT if accepts else AcknowledgeType.REJECT
             consumer.acknowledge(message, kind)
         errors = consumer.commit_sync(20)
-        turn.answered({place.partition: error for place, error in errors.items()})
+        note_answers(work, {place.partition: error for place, error in errors.items()})
     consumer.close()
 
 
@@ -66,29 +51,18 @@ async def ours(work: Work) -> None:
             if not records:
                 continue
             numbers = [number_of(record.value) for record in records]
-            turn = Turn(work, [(r.partition, r.offset, number)
-                               for r, number in zip(records, numbers, strict=True)])  # fmt: skip
+            held = zip(records, numbers, strict=True)
+            work.journal.note(
+                "answering", records=[(r.partition, r.offset, number) for r, number in held]
+            )
             for record, number in zip(records, numbers, strict=True):
                 if is_accepted(number):
                     consumer.accept(record)
                 else:
                     consumer.reject(record, reason=reason_of(number))
             errors = await consumer.commit()
-            turn.answered({place.partition: error for place, error in errors.items()})
-
-
-def main() -> None:
-    work = Work(*sys.argv[1:])
-    work.journal.note("begins")
-    try:
-        if work.variant == "ours":
-            asyncio.run(ours(work))
-        else:
-            confluent(work)
-    except (SharegroupError, KafkaException) as error:
-        give_up(work, error)
-    work.journal.note("ends")
+            note_answers(work, {place.partition: error for place, error in errors.items()})
 
 
 if __name__ == "__main__":
-    main()
+    run_member(confluent, ours)

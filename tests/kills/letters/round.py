@@ -28,8 +28,8 @@ from tests.kills.letters.jobs import (
 )
 from tests.kills.letters.rules import Letter, Verdict, judge, numbers_of
 from tests.kills.ordering.states import read_all
-from tests.kills.round import Stuck, Worker
-from tests.kills.working import GAVE_UP, pause
+from tests.kills.round import Stuck, Worker, start_ended, strike_all
+from tests.kills.working import pause
 from tests.servers.admin import ADMIN_SECONDS, SILENT, Admin
 from tests.servers.running import RunningServer
 
@@ -111,9 +111,7 @@ class LettersRound:
                 worker.start()
             yield
         finally:
-            for worker in self._workers:
-                if worker.life >= 0 and worker.ended is None:
-                    worker.strike()
+            strike_all(self._workers)
             self._server.kill()
 
     def _produce(self, up_to: int) -> None:
@@ -142,12 +140,7 @@ class LettersRound:
         if self._takes_again_at is not None and time.monotonic() > self._takes_again_at:
             self._take_letters(True)
             self._takes_again_at = None
-        for worker in self._workers:
-            status = worker.ended
-            if status is not None:
-                if status not in (0, GAVE_UP):
-                    raise Stuck(f"{worker.who} ended with status {status}")
-                worker.start()
+        start_ended(self._workers)
 
     def _take_letters(self, yes: bool) -> None:
         """Switch the dead-letter topic."""
@@ -171,33 +164,36 @@ class LettersRound:
                 return
 
     def _finish(self) -> None:
-        """Let the members finish everything, and the broker write its letters: until no letter has
-        come for a while."""
+        """Let the members finish everything, and the broker write its letters. Only our broker
+        tells how many are still to be written: with another one, no letter must have come for a
+        while."""
         deadline = time.monotonic() + END_S
         written, written_at = 0, time.monotonic()
-        while True:
+        while (left := self._left()) != (0, 0):
             now = time.monotonic()
-            left = self._unfinished()
             letters = self._letters()
-            if letters > written or left or self._takes_again_at is not None:
+            if letters > written or left != (0, None) or self._takes_again_at is not None:
                 written, written_at = letters, now
             elif now > written_at + SILENCE_S:
                 return
             if now > deadline:
-                raise Stuck(f"{left} records are not finished")
+                raise Stuck(f"records that are not finished, and letters to be written: {left}")
             self._tidy()
             pause(0.1)  # of the condition above
 
-    def _unfinished(self) -> int:
-        """How many records are not finished; -1: the broker does not know yet."""
-        wanted = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
+    def _left(self) -> tuple[int | None, int | None]:
+        """How many records are not finished, and how many letters are not written; None: the broker
+        does not tell, or not yet."""
         with OurAdmin(self._server.bootstrap) as admin:
             try:
-                found = admin.list_share_group_offsets(GROUP)
+                found = admin.summarize_share_groups([GROUP])[GROUP]
             except SharegroupError:
-                return -1
-        lags = [found[at].lag if at in found else None for at in wanted]
-        return -1 if None in lags else sum(lag or 0 for lag in lags)
+                return None, None
+        if isinstance(found, SharegroupError) or len(found.offsets) < PARTITIONS:
+            return None, None
+        lags = [one.lag for one in found.offsets.values()]
+        dead = [one.dead for one in found.offsets.values()]
+        return _sum(lags), _sum(dead)
 
     def _letters(self) -> int:
         """How many letters there are; 0: the broker does not know yet."""
@@ -215,6 +211,13 @@ class LettersRound:
         )
         letters = [letter_in(one) for one in read_all(bootstrap, LETTERS, PARTITIONS)]
         return judge(all_lines(self._folder), numbers, letters, keeps_reasons=keeps_reasons)
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    """None: one of them is not known."""
+    every = list(numbers)
+    known = [one for one in every if one is not None]
+    return sum(known) if len(known) == len(every) else None
 
 
 def letter_in(record: Message) -> Letter:

@@ -7,16 +7,14 @@ Variants: ``confluent`` or ``ours``. ``../../foreign/java/OrderedMembers.java`` 
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import NamedTuple
 
-from confluent_kafka import AcknowledgeType, KafkaException
+from confluent_kafka import AcknowledgeType
 
 from sharegroup import ShareConsumer
-from sharegroup.model.errors import SharegroupError
 from tests.foreign.share_reader import share_consumer
 from tests.kills.ordering.keyed import GROUP, TOPIC
-from tests.kills.working import Work, give_up, pause
+from tests.kills.working import Work, note_answers, pause, run_member
 
 MOST = 10
 """Records of a poll."""
@@ -56,11 +54,6 @@ class Turn:
             "accepting", records=[[one.partition, one.offset] for one, yes in accepted if yes]
         )
 
-    def answered(self, errors: dict[int, object]) -> None:
-        """``errors``: by partition, None for success."""
-        refused = {partition: str(error) for partition, error in errors.items() if error}
-        self._note("answered", done=[p for p in errors if p not in refused], refused=refused)
-
 
 def confluent(work: Work) -> None:
     consumer = share_consumer(work.bootstrap, GROUP, TOPIC, explicit=True, max_poll_records=MOST)
@@ -76,7 +69,7 @@ def confluent(work: Work) -> None:
             consumer.acknowledge(message, kind)
         turn.accepting()
         errors = consumer.commit_sync(20)
-        turn.answered({place.partition: error for place, error in errors.items()})
+        note_answers(work, {place.partition: error for place, error in errors.items()})
     consumer.close()
 
 
@@ -99,21 +92,8 @@ async def ours(work: Work) -> None:
                 (consumer.accept if accept else consumer.release)(record)
             turn.accepting()
             errors = await consumer.commit()
-            turn.answered({place.partition: error for place, error in errors.items()})
-
-
-def main() -> None:
-    work = Work(*sys.argv[1:])
-    work.journal.note("begins")
-    try:
-        if work.variant == "ours":
-            asyncio.run(ours(work))
-        else:
-            confluent(work)
-    except (SharegroupError, KafkaException) as error:
-        give_up(work, error)
-    work.journal.note("ends")
+            note_answers(work, {place.partition: error for place, error in errors.items()})
 
 
 if __name__ == "__main__":
-    main()
+    run_member(confluent, ours)

@@ -80,8 +80,6 @@ T = TypeVar("T")
 
 Resource = ResourceType | Literal["topic", "broker", "group"]
 
-SUMMARIES_AT_ONCE: Final = 200
-"""Groups in one request of :meth:`Admin.summarize_share_groups`: others have their turn between."""
 BROKERS_DEFAULT: Final = -1
 """Number of partitions or replicas: the broker's default (KIP-464)."""
 
@@ -301,43 +299,22 @@ class Admin:
         return or_first_error(await self._ask_each(group_requests.describe_share_group, groups))
 
     async def list_share_group_offsets(
-        self,
-        group_id: str,
-        partitions: Iterable[TopicPartition] | None = None,
-        *,
-        counts: bool = False,
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, ShareGroupOffset]:
         """The group's offsets in these partitions; by default, in all partitions where it has
         state. For a group that does not exist, Apache Kafka answers that there is no state.
-
-        Args:
-            counts: also ask for delayed and dead records, and the age of the oldest. It costs the
-                broker a look into the log of each partition.
         """
         wanted = None if partitions is None else list(partitions)
-        return await self._ask(
-            group_requests.list_share_group_offsets, group_id, wanted, counts=counts
-        )
+        return await self._ask(group_requests.list_share_group_offsets, group_id, wanted)
 
     async def summarize_share_groups(
         self, groups: Iterable[str]
     ) -> dict[str, ShareGroupSummary | KafkaError]:
-        """What a list of queues shows: the members and offsets of share groups, many in a request.
-        Each group with its error (GroupAuthorizationFailed …); a group that does not exist has no
-        members and no offsets."""
+        """Members and offsets of share groups, many in a request: what a list of queues shows. It
+        costs the broker a look into the log of each partition. Each group with its error
+        (GroupAuthorizationFailed …); a group that does not exist has no members and no offsets."""
         wanted = list(dict.fromkeys(groups))
-        await self.start()
-        by_node: dict[int, list[str]] = {}
-        nodes = list(self._cluster.metadata.nodes)
-        for name in wanted:  # one node coordinates all groups: its coordinators need no look-up
-            node = nodes[0] if len(nodes) == 1 else await self._cluster.coordinator(name)
-            by_node.setdefault(node, []).append(name)
-        found: dict[str, ShareGroupSummary | KafkaError] = {}
-        for own in by_node.values():
-            for at in range(0, len(own), SUMMARIES_AT_ONCE):
-                some = own[at : at + SUMMARIES_AT_ONCE]
-                found |= await self._ask(group_requests.summarize_share_groups, some)
-        return found
+        return await self._ask(group_requests.summarize_share_groups, wanted)
 
     async def describe_record_states(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None

@@ -183,8 +183,8 @@ class ShareGroupOffset:
         delayed: records that are available and not due yet.
         dead: records whose dead letters are still to be written.
         oldest_ms: when the oldest unfinished record was written, in milliseconds since 1970; None:
-            there is none. Of ``delayed``, ``dead`` and ``oldest_ms`` the broker tells only if it is
-            ours, and asked for counts.
+            there is none. ``delayed``, ``dead`` and ``oldest_ms`` are known only in a
+            :class:`ShareGroupSummary` from our broker.
     """
 
     start_offset: int | None

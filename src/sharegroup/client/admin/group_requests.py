@@ -44,6 +44,8 @@ from sharegroup.wire.messages.share_group_describe import (
     ShareGroupDescribeRequest,
 )
 
+SUMMARIES_AT_ONCE: Final = 200
+"""Groups in one request: the broker serves others between two requests."""
 FORK_FEATURE: Final = "share.group.fork"
 
 
@@ -111,11 +113,7 @@ def _member(member: Member) -> MemberDescription:
 
 
 async def list_share_group_offsets(
-    cluster: Cluster,
-    group_id: str,
-    partitions: Sequence[TopicPartition] | None,
-    *,
-    counts: bool = False,
+    cluster: Cluster, group_id: str, partitions: Sequence[TopicPartition] | None
 ) -> dict[TopicPartition, ShareGroupOffset]:
     """DescribeShareGroupOffsets of these partitions; None: of all partitions that the group has."""
     topics = None
@@ -125,7 +123,7 @@ async def list_share_group_offsets(
             for name, indexes in by_topic(partitions).items()
         ]
     request = DescribeShareGroupOffsetsRequest(
-        groups=[DescribeShareGroupOffsetsRequestGroup(group_id, topics, counts=counts)]
+        groups=[DescribeShareGroupOffsetsRequestGroup(group_id, topics)]
     )
     response = await cluster.send_to_coordinator(
         group_id, apis.DESCRIBE_SHARE_GROUP_OFFSETS, request
@@ -148,10 +146,25 @@ def _offsets(
 async def summarize_share_groups(
     cluster: Cluster, groups: Sequence[str]
 ) -> dict[str, ShareGroupSummary | errors.KafkaError]:
-    """DescribeShareGroupOffsets of several groups with one coordinator, and, from a broker that
-    does not tell the number of members, ShareGroupDescribe. Each group with its error."""
-    if not groups:
-        return {}
+    """DescribeShareGroupOffsets of many groups, SUMMARIES_AT_ONCE in a request. Each group with its
+    error."""
+    nodes = list(cluster.metadata.nodes)
+    by_node: dict[int, list[str]] = {}
+    for name in groups:  # a single node coordinates all groups, so nobody is asked which one does
+        node = nodes[0] if len(nodes) == 1 else await cluster.coordinator(name)
+        by_node.setdefault(node, []).append(name)
+    found: dict[str, ShareGroupSummary | errors.KafkaError] = {}
+    for own in by_node.values():
+        for at in range(0, len(own), SUMMARIES_AT_ONCE):
+            found |= await _summaries(cluster, own[at : at + SUMMARIES_AT_ONCE])
+    return found
+
+
+async def _summaries(
+    cluster: Cluster, groups: Sequence[str]
+) -> dict[str, ShareGroupSummary | errors.KafkaError]:
+    """Of groups with one coordinator. A broker that does not tell the number of members is asked
+    for it by ShareGroupDescribe."""
     request = DescribeShareGroupOffsetsRequest(
         groups=[DescribeShareGroupOffsetsRequestGroup(one, None, counts=True) for one in groups]
     )

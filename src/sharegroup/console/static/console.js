@@ -315,7 +315,7 @@ function drawQueue(queue) {
       queue.members.map((one) => [element("bdi", {}, one.member), element("bdi", {}, one.client), one.host, one.partitions.join(", "), number(one.holds), duration(one.shortest_lock_ms)]))
       : element("p", {}, "No member."),
     element("h2", {}, "Settings"),
-    settings(queue.settings),
+    queue.settings_missing ? element("p", { class: "quiet" }, queue.settings_missing) : settings(queue.settings),
   ].filter((part) => part !== null));
 }
 

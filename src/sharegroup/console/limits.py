@@ -1,0 +1,19 @@
+"""How much the console takes and shows."""
+
+from __future__ import annotations
+
+from typing import Final
+
+VIEWERS_MAX: Final = 1_000
+"""Event streams at a time."""
+BODY_BYTES_MAX: Final = 65_536
+"""Bytes of the JSON that an act carries."""
+TEXT_MAX: Final = 4_096
+"""Characters of a text in it."""
+
+SHOWN_BYTES_MAX: Final = 65_536
+"""More of a key, a value or a header is not sent to the page, which says so."""
+RANGES_MAX: Final = 2_000
+"""Ranges of records that one partition shows; the page says if there are more."""
+LETTERS_MAX: Final = 1_000
+"""Dead letters that one page shows, the oldest ones; the page says if there are more."""
