@@ -141,9 +141,10 @@ EXPORT int32_t sharegroup_syncs_submit(void *of, int32_t fd, int64_t id)
     job->fd = fd;
     pthread_mutex_lock(&syncs->lock);
     put(&syncs->waiting, job);
-    if (syncs->idle) /* a busy thread looks at the queue before it waits */
-        pthread_cond_signal(&syncs->work);
+    const int idle = syncs->idle; /* a busy thread looks at the queue before it waits */
     pthread_mutex_unlock(&syncs->lock);
+    if (idle) /* without the lock, or the thread would wake only to wait for it */
+        pthread_cond_signal(&syncs->work);
     return 0;
 }
 

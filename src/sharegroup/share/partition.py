@@ -63,8 +63,7 @@ class Statistics:
     start_offset: int
     end_offset: int
     available: int
-    delayed: int
-    """Not to be delivered again before they are due."""
+    delayed: int  # not to be delivered again before they are due
     acquired: int
     acknowledged: int
     archived: int
@@ -149,8 +148,10 @@ class SharePartition:
 
     def next_deadline_ms(self) -> int | None:
         """When :meth:`tick` has something to do, or None."""
-        times = (self._window.locks.next_deadline_ms(), self.order.next_ms)
-        return min((each for each in times if each is not None), default=None)
+        of_locks, of_order = self._window.locks.next_deadline_ms(), self.order.next_ms
+        if of_locks is None:
+            return of_order
+        return of_locks if of_order is None else min(of_locks, of_order)
 
     # -- acquire ----------------------------------------------------------------------------
 
@@ -486,8 +487,7 @@ class SharePartition:
 
     def spans(self, first: int = 0) -> Iterator[Span]:
         """The spans of the window, beginning with the span that holds ``first``; for a console or a
-        checker. Consume them before the window changes.
-        """
+        checker. Consume them before the window changes."""
         window = self._window
         if first <= window.start:
             return iter(window)

@@ -10,7 +10,7 @@ member holds (:meth:`SharePartition.release_member`) on every partition of that 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from typing import Final
 
 from sharegroup.model import errors
@@ -27,7 +27,8 @@ def next_epoch(epoch: int) -> int:
 
 
 class BrokerShareSession:
-    """One member's session on this broker; ``epoch`` is the epoch of its last accepted request."""
+    """One member's session on this broker; ``epoch`` is the epoch of its last accepted request,
+    and ``topic_ids`` are the topics of its partitions."""
 
     __slots__ = (
         "_in_error",
@@ -37,6 +38,7 @@ class BrokerShareSession:
         "group_id",
         "member_id",
         "partitions",
+        "topic_ids",
     )
 
     def __init__(
@@ -54,6 +56,7 @@ class BrokerShareSession:
         self.partitions: dict[TopicIdPartition, None] = dict.fromkeys(partitions)
         self._unlisted: set[TopicIdPartition] = set(self.partitions)
         self._in_error: set[TopicIdPartition] = set()
+        self.topic_ids = {topic_id for topic_id, _ in self.partitions}
 
     def rotated(self) -> list[TopicIdPartition]:
         """The partitions, rotated by the epoch: each request begins with another partition.
@@ -95,7 +98,9 @@ class BrokerShareSession:
         reason to end a wait early."""
         return partition in self._in_error
 
-    def _change(self, add: Iterable[TopicIdPartition], forget: Iterable[TopicIdPartition]) -> None:
+    def _change(
+        self, add: Collection[TopicIdPartition], forget: Collection[TopicIdPartition]
+    ) -> None:
         for partition in add:
             if partition not in self.partitions:
                 self.partitions[partition] = None
@@ -104,6 +109,8 @@ class BrokerShareSession:
             self.partitions.pop(partition, None)
             self._unlisted.discard(partition)
             self._in_error.discard(partition)
+        if add or forget:
+            self.topic_ids = {topic_id for topic_id, _ in self.partitions}
 
 
 class ShareSessions:
@@ -163,8 +170,8 @@ class ShareSessions:
         member_id: str,
         epoch: int,
         *,
-        add: Iterable[TopicIdPartition] = (),
-        forget: Iterable[TopicIdPartition] = (),
+        add: Collection[TopicIdPartition] = (),
+        forget: Collection[TopicIdPartition] = (),
     ) -> BrokerShareSession:
         """A further request in a session (either API, epoch > 0), with changes to its partitions.
 

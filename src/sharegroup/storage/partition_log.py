@@ -313,11 +313,13 @@ class LocalPartitionLog:
         visible = self._visible.offset
         end = visible if end_offset is None else min(end_offset, visible)
         data, found = b"", None
-        with self._disk_answers():
-            if offset < end:
-                span = self._segments, offset, max_bytes, end, self._visible
+        if offset < end:
+            span = self._segments, offset, max_bytes, end, self._visible
+            try:  # each fetch comes by here, so no context manager
                 found = segments.stored(*span) if stored else None
                 data = b"" if found is not None else segments.read(*span)
+            except OSError as error:
+                raise self._disk_failed(error) from error
         return ReadBatches(data, visible, self._log_start, found)
 
     def after_damage(self, offset: int) -> int:
@@ -344,8 +346,7 @@ class LocalPartitionLog:
 
     async def offset_of_max_timestamp(self) -> tuple[int, int] | None:
         """(offset, timestamp) of the first visible record with the largest timestamp, or None
-        (ListOffsets -3).
-        """
+        (ListOffsets -3)."""
         self._check_in_service()
         with self._disk_answers():
             return timestamp_lookup.latest(self._segments, self._log_start, self._visible.offset)

@@ -55,6 +55,8 @@ class _Span(NamedTuple):
 
     place: _Place
     end: int
+    end_offset: int | None
+    """The next offset at ``end``, if it became known on the way."""
     limit: int
     limit_offset: int
 
@@ -260,7 +262,7 @@ class Segment:
             CorruptMessage: ``offset`` lies in a damaged range.
         """
         while True:
-            place, end, limit, limit_offset = self._span(offset, max_bytes, limit, limit_offset)
+            place, end, _, limit, limit_offset = self._span(offset, max_bytes, limit, limit_offset)
             data = self.file.pread(end - place.position, place.position)
             try:
                 self._check(data, place)
@@ -280,10 +282,15 @@ class Segment:
         Raises:
             CorruptMessage: ``offset`` lies in a damaged range.
         """
-        (position, _), end, limit, limit_offset = self._span(offset, max_bytes, limit, limit_offset)
+        (position, _), end, end_offset, limit, limit_offset = self._span(
+            offset, max_bytes, limit, limit_offset
+        )
         if end - position < STORED_BYTES_MIN or not self._is_checked(position, end):
             return None
-        end_offset = limit_offset if end == limit else self._offset_at(end)
+        if end == limit:
+            end_offset = limit_offset
+        elif end_offset is None:
+            end_offset = self._offset_at(end)
         found = self.file.range(end - position, position)
         if end_offset is None or found is None:
             return None
@@ -299,28 +306,28 @@ class Segment:
                 if damage.first_offset > offset and place.position <= damage.position < limit:
                     limit, limit_offset = damage.position, damage.first_offset
                     break
-            end = limit
+            end, end_offset = limit, None
             if limit - place.position > max_bytes:
-                end = self._end_of_read(place.position, max_bytes, limit)
+                end, end_offset = self._end_of_read(place.position, max_bytes, limit)
             if self.quarantine.damages is known:  # no new damage was found on the way
-                return _Span(place, end, limit, limit_offset)
+                return _Span(place, end, end_offset, limit, limit_offset)
 
     def _is_checked(self, position: int, end: int) -> bool:
         """Whether all batches between two batch boundaries were checked before."""
         reach = self._checked.reach(position)
         return max(position, reach.end if reach else 0) >= min(end, self._written_from)
 
-    def _end_of_read(self, position: int, max_bytes: int, limit: int) -> int:
+    def _end_of_read(self, position: int, max_bytes: int, limit: int) -> tuple[int, int | None]:
         # An index entry is a batch boundary found without a walk. Only short reads contain none.
         boundary = self.indexes.boundary_before(position + max_bytes)
-        if boundary > position:
+        if boundary is not None and boundary[0] > position:
             return boundary
         end = position
         for start, header in self.headers(position, limit):
             if end > position and start + header.length > position + max_bytes:
                 break
             end = start + header.length
-        return end
+        return end, None
 
     def _remember_end(self, end: int, limit: int, limit_offset: int) -> None:
         """Remember ``end`` for the next read, if the offset there is known for certain."""

@@ -175,7 +175,7 @@ class ShareFetching:
     def _count(self, wish: FetchWish, fetched: Fetched, seconds: float) -> None:
         """Count a finished fetch, for metrics."""
         meters, counters = self._parts.meters, self._parts.counters
-        for topic_id in {key.topic_id for key in wish.partitions}:
+        for topic_id in wish.session.topic_ids:
             if self._parts.topics.name_of(topic_id) is not None:
                 meters.topic(topic_id).share_fetch_requests += 1
         acquired = 0

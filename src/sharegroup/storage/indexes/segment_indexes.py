@@ -112,24 +112,26 @@ class SegmentIndexes:
         the log.
         """
         while (entry := self.both[0].before(offset - self._log.base_offset)) is not None:
-            if self._bears_out(entry):
+            if self._header_at(entry) is not None:
                 return entry.position
             self._drop(entry)
         return 0
 
-    def boundary_before(self, position: int) -> int:
-        """The last indexed boundary at or before ``position``; 0 if the index has none there."""
+    def boundary_before(self, position: int) -> tuple[int, int] | None:
+        """The last indexed boundary at or before ``position``, and the offset of the batch there;
+        None if the index has none."""
         while (entry := self.both[0].boundary_before(position)) is not None:
-            if self._bears_out(entry):
-                return entry.position
+            header = self._header_at(entry)
+            if header is not None:
+                return entry.position, header.base_offset
             self._drop(entry)
-        return 0
+        return None
 
     def last_boundary(self) -> int:
         """The last indexed boundary; does not load the index."""
         if self._loaded is None and self._disk.exists(self._log.path + ".index"):
             entry = OffsetIndex.last_entry(self._disk.read_file(self._log.path + ".index"))
-            if entry is not None and self._bears_out(entry):
+            if entry is not None and self._header_at(entry) is not None:
                 return entry.position
         return self.boundary(OFFSET_MAX)
 
@@ -143,15 +145,17 @@ class SegmentIndexes:
             entry = self.both[1].before(timestamp)
         return self._log.base_offset + (0 if entry is None else entry.relative_offset)
 
-    def _bears_out(self, entry: OffsetEntry) -> bool:
-        """Whether an offset index entry matches the log."""
+    def _header_at(self, entry: OffsetEntry) -> BatchHeader | None:
+        """The batch header where an offset index entry points; None if the log has another batch
+        there."""
         if not 0 <= entry.position < self._log.size:
-            return False
+            return None
         try:
             header = parse_header(self._log.file.pread(HEADER_BYTES, entry.position))
         except CorruptMessage:
-            return False
-        return header.last_offset == self._log.base_offset + entry.relative_offset
+            return None
+        matches = header.last_offset == self._log.base_offset + entry.relative_offset
+        return header if matches else None
 
     def _has(self, entry: TimeEntry) -> bool:
         """Whether a time index entry matches the log."""
