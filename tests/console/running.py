@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import ssl
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from urllib.parse import urlencode
 from tests.servers.process import HOST, ServerProcess, free_port
 from tests.servers.sharegroup_server import SOURCE
 
+ACT = "x-sharegroup-act"
 START_S = 60
 ANSWER_S = 60
 
@@ -21,8 +23,30 @@ ANSWER_S = 60
 class Console:
     """A console that runs."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, tls: ssl.SSLContext | None = None) -> None:
         self.port = port
+        self.tls = tls
+        self.cookie = ""
+        self.token = "1"
+
+    def log_in(self, user: str, password: str, *, status: int = 200) -> Mapping[str, str]:
+        """Log in. Returns the headers of the answer."""
+        found, headers, body = self.answer(
+            "/api/v1/login",
+            method="POST",
+            headers={ACT: "1"},
+            body=json.dumps({"user": user, "password": password}).encode(),
+        )
+        assert found == status, body
+        if status == 200:
+            self.cookie = headers["set-cookie"].partition(";")[0]
+            self.token = self.json("about")["token"]
+        return headers
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if self.tls is None:
+            return http.client.HTTPConnection(HOST, self.port, timeout=ANSWER_S)
+        return http.client.HTTPSConnection(HOST, self.port, timeout=ANSWER_S, context=self.tls)
 
     def answer(
         self,
@@ -33,9 +57,9 @@ class Console:
         body: bytes | None = None,
     ) -> tuple[int, Mapping[str, str], bytes]:
         """Status, headers and body of the answer."""
-        connection = http.client.HTTPConnection(HOST, self.port, timeout=ANSWER_S)
+        connection = self._connection()
         try:
-            connection.request(method, path, body, dict(headers or {}))
+            connection.request(method, path, body, {"cookie": self.cookie, **(headers or {})})
             answered = connection.getresponse()
             return answered.status, dict(answered.getheaders()), answered.read()
         finally:
@@ -53,7 +77,7 @@ class Console:
         found, _, body = self.answer(
             f"/api/v1/acts/{name}",
             method="POST",
-            headers={"x-sharegroup-act": "1", "content-type": "application/json"},
+            headers={ACT: self.token, "content-type": "application/json"},
             body=json.dumps(given).encode(),
         )
         assert found == status, body
@@ -62,8 +86,9 @@ class Console:
     @contextmanager
     def events(self, **query: object) -> Iterator[Iterator[Any]]:
         """The events of a stream, as they come."""
-        connection = http.client.HTTPConnection(HOST, self.port, timeout=ANSWER_S)
-        connection.request("GET", f"/api/v1/events?{urlencode(query)}")
+        connection = self._connection()
+        headers = {"cookie": self.cookie}
+        connection.request("GET", f"/api/v1/events?{urlencode(query)}", headers=headers)
         answered = connection.getresponse()
         assert answered.status == 200, answered.read()
         try:

@@ -6,12 +6,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from sharegroup import Admin, Producer, ShareConsumer
 from tests.console.browser import Browser, browser, there_is_one
 from tests.console.running import Console, console
+from tests.console.secured import PASSWORDS, SecuredServer
 from tests.servers.sharegroup_server import SharegroupServer
 
 pytestmark = [
@@ -21,6 +23,11 @@ pytestmark = [
 
 HOSTILE = '<img src=x onerror="document.title=1">\u202e'
 TOPIC = "jobs"
+FILL = """
+document.querySelector('[name=user]').value = '{user}'
+document.querySelector('[name=password]').value = '{password}'
+document.querySelector('form.login button').click()
+"""
 WAIT_S = 60
 
 
@@ -154,3 +161,26 @@ def test_a_narrow_window_shows_everything(running: tuple[SharegroupServer, Conso
             wait_for(window, "return document.querySelector('table') !== null")
             window.run("document.documentElement.style.width = '360px'")
             assert window.run("return document.body.scrollWidth") <= 360, path
+
+
+def test_a_login_leads_to_what_was_asked_for(tmp_path: Path) -> None:
+    with (
+        SecuredServer(tmp_path) as server,
+        console(server.secured, tmp_path, "--login") as started,
+        browser(1000, 800) as window,
+    ):
+        asyncio.run(prepare(server.bootstrap))
+        window.get(f"http://127.0.0.1:{started.port}/?queue=workers")
+        wait_for(window, "return document.querySelector('form.login') !== null")
+        window.run(FILL.format(user="alice", password="wrong"))
+        wait_for(window, "return document.body.innerText.includes('refuses this login')")
+        window.run(FILL.format(user="alice", password=PASSWORDS["alice"]))
+        wait_for(window, "return document.body.innerText.includes('No member consumes')")
+        assert "alice" in window.run("return document.querySelector('#about').innerText")
+        window.run("document.querySelector('[data-key=pause]').click()")
+        said = "return document.querySelector('dialog p').innerText"
+        wait_for(window, f"{said}.startsWith('Deliver no records to workers')")
+        window.run("document.querySelector('[data-key=logout]').click()")
+        wait_for(window, "return document.querySelector('form.login') !== null")
+        breaches = [one for one in window.said() if "401" not in one["message"]]
+        assert breaches == []

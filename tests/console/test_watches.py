@@ -8,7 +8,7 @@ from contextlib import aclosing
 import pytest
 
 from sharegroup.console import watches as module
-from sharegroup.console.watches import TooManyViewers, Watches
+from sharegroup.console.watches import Seats, TooManyViewers, Watches
 from sharegroup.model.errors import SharegroupError
 
 
@@ -21,7 +21,7 @@ def test_all_viewers_share_a_look_and_none_is_taken_without_them() -> None:
             looks += 1
             return {"looks": looks}
 
-        watches = Watches()
+        watches = Watches(Seats())
         async with (
             aclosing(watches.views("a", ask)) as one,
             aclosing(watches.views("a", ask)) as two,
@@ -43,7 +43,7 @@ def test_a_look_that_fails_is_told(caplog: pytest.LogCaptureFixture) -> None:
         async def wrong() -> None:
             raise ZeroDivisionError
 
-        watches = Watches()
+        watches = Watches(Seats())
         async with aclosing(watches.views("a", refused)) as views:
             assert await anext(views) == b'{"error": "the broker is away"}'
         async with aclosing(watches.views("b", wrong)) as views:
@@ -60,7 +60,7 @@ def test_so_many_may_watch_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
         async def ask() -> int:
             return 1
 
-        watches = Watches()
+        watches = Watches(Seats())
         async with (
             aclosing(watches.views("a", ask)) as one,
             aclosing(watches.views("b", ask)) as two,
@@ -80,7 +80,7 @@ def test_the_end_of_the_console_ends_all_views() -> None:
         async def ask() -> int:
             return 1
 
-        watches = Watches()
+        watches = Watches(Seats())
         async with aclosing(watches.views("a", ask)) as views:
             await anext(views)
             ending = asyncio.create_task(watches.close())

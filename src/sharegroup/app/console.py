@@ -4,65 +4,160 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import TYPE_CHECKING
+import ssl
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
+from sharegroup.broker.authentication.listener_security import key_store
 from sharegroup.broker.configs.broker import BrokerConfig
-from sharegroup.broker.configs.listeners import PLAINTEXT, Listener, is_loopback
+from sharegroup.broker.configs.listeners import (
+    PLAINTEXT,
+    SASL_PROTOCOLS,
+    TLS_PROTOCOLS,
+    Listener,
+    is_loopback,
+)
 from sharegroup.model.errors import ConfigError
+from sharegroup.sasl.mechanisms import PASSWORDS
+from sharegroup.tls.contexts import server_context
+from sharegroup.tls.stores import TrustStore
 
 if TYPE_CHECKING:
+    from sharegroup.client.security.settings import Security
     from sharegroup.console.serving import ConsoleBeside
+    from sharegroup.console.sessions import Entrance
 
 
-def check_console(host: str, config: BrokerConfig, listener: Listener) -> None:
-    """Refuse a console that would show more than the broker does, or to more people.
+class ConsolePlan(NamedTuple):
+    """Where the console listens, and how it reaches the broker.
 
-    Args:
-        host: where the console would listen.
-        listener: the one by which it would reach the broker.
+    Attributes:
+        listener: the listener of the broker that it goes by.
+        login: whether viewers log in, with users of this listener.
+        acts: whether the page may change something. With a login, that is for the broker to say.
+    """
+
+    host: str
+    port: int
+    listener: Listener
+    login: bool
+    acts: bool
+
+
+def planned(
+    address: tuple[str, int], config: BrokerConfig, listeners: Sequence[Listener], *, acts: bool
+) -> ConsolePlan:
+    """The plan of a console that shows nobody more than the broker would.
 
     Raises:
-        ConfigError: one sentence with the way out.
+        ConfigError: there is none; one sentence with the way out.
     """
-    if not is_loopback(host):
+    host, port = address
+    first = listeners[0]
+    if config.protocol(first.name) == PLAINTEXT and not config.text("authorizer.class.name"):
+        if not is_loopback(host):
+            raise ConfigError(
+                f"--console on {host} would be open to whoever reaches it, since this broker knows "
+                "no users: use 127.0.0.1, or run it apart (sharegroup console --help)"
+            )
+        return ConsolePlan(host, port, first, login=False, acts=acts)
+    listener = next((one for one in listeners if _password_mechanism(config, one)), None)
+    if listener is None:
         raise ConfigError(
-            f"--console on {host} would be open to whoever reaches it, since it has no login: use "
-            "127.0.0.1, or run it apart, behind a proxy with a login (sharegroup console --help)"
+            "--console lets viewers log in by a password, and this broker has no listener for "
+            "that: add one with SASL and SCRAM, or run the console apart, as a user that may see "
+            "what it shows (sharegroup console --bootstrap-server HOST:PORT --command-config FILE)"
         )
-    if config.protocol(listener.name) != PLAINTEXT or config.text("authorizer.class.name"):
+    if not is_loopback(host) and config.protocol(listener.name) not in TLS_PROTOCOLS:
         raise ConfigError(
-            "--console has no login, and this broker asks for one, or has ACLs: run the console "
-            "apart, as a user that may see what it shows (sharegroup console --bootstrap-server "
-            "HOST:PORT --command-config FILE)"
+            f"--console on {host} would have passwords sent in the clear: use 127.0.0.1, or make "
+            f"{listener.name} a SASL_SSL listener, whose certificate the console uses"
         )
+    return ConsolePlan(host, port, listener, login=True, acts=True)
+
+
+def _password_mechanism(config: BrokerConfig, listener: Listener) -> str | None:
+    """A mechanism by which people can log in with a password."""
+    if config.protocol(listener.name) not in SASL_PROTOCOLS:
+        return None
+    offered = config.listener(listener.name).names("sasl.enabled.mechanisms")
+    return next((one for one in PASSWORDS if one in offered), None)
 
 
 async def open_console(
-    host: str, port: int, bootstrap: str, *, acts: bool
-) -> tuple[ConsoleBeside, int]:
-    """Serve the console. Returns it, and its port.
+    plan: ConsolePlan, bootstrap: str, config: BrokerConfig
+) -> tuple[ConsoleBeside, str]:
+    """Serve the console. Returns it, and its address.
 
     Args:
-        bootstrap: the broker, which is up.
-        acts: whether the page may change something.
+        bootstrap: where clients of the plan's listener reach the broker, which is up.
 
     Raises:
         ConfigError: a package is missing, or the address cannot be used.
     """
     try:
         from sharegroup.console.serving import ConsoleBeside, Serving
-        from sharegroup.console.site import Watched
     except ImportError as error:
         raise ConfigError(missing(error)) from None
+    host, tls = plan.host, None
+    if plan.login and not is_loopback(host):
+        tls = _https(config, plan.listener)
+    entrance = _entrance(plan, bootstrap, config)
+    listening = listening_on(host, plan.port)
+    opened = await ConsoleBeside.open(Serving(entrance, listening, [host], plan.acts, tls))
+    shown = "{}://[{}]:{}/" if ":" in host else "{}://{}:{}/"
+    port = listening.getsockname()[1]
+    return opened, shown.format("http" if tls is None else "https", host, port)
+
+
+def _entrance(plan: ConsolePlan, bootstrap: str, config: BrokerConfig) -> Entrance:
     from sharegroup.client.network.cluster import Cluster
+    from sharegroup.console.desk import Watched
+    from sharegroup.console.logins import Logins
+    from sharegroup.console.sessions import OpenToAll
 
-    def connections() -> Cluster:
-        return Cluster(bootstrap, client_id="sharegroup-console", allow_auto_create_topics=False)
+    def connections(security: Security | None = None) -> Watched:
+        asking, reading = (
+            Cluster(
+                bootstrap,
+                client_id="sharegroup-console",
+                allow_auto_create_topics=False,
+                security=security,
+            )
+            for _ in range(2)
+        )
+        return Watched(asking, reading, bootstrap)
 
-    listening = listening_on(host, port)
-    broker = Watched(connections(), connections(), bootstrap)
-    opened = await ConsoleBeside.open(Serving(broker, listening, [host], acts))
-    return opened, listening.getsockname()[1]
+    if not plan.login:
+        return OpenToAll(connections())
+    return Logins(
+        lambda user, password: connections(_security(plan.listener, config, user, password))
+    )
+
+
+def _security(listener: Listener, config: BrokerConfig, user: str, password: str) -> Security:
+    """How the console logs in at the broker that it is part of: of all certificates it trusts this
+    listener's own, so it does not matter by which name it connects."""
+    from sharegroup.client.security.settings import Security
+
+    trust = None
+    if config.protocol(listener.name) in TLS_PROTOCOLS:
+        own = key_store(config.listener(listener.name))
+        trust = TrustStore(
+            type=own.type, location=own.location, text=own.certificate_text, password=own.password
+        )
+    return Security(
+        protocol=config.protocol(listener.name),
+        mechanism=_password_mechanism(config, listener),
+        username=user,
+        password=password,
+        truststore=trust,
+        check_host=False,
+    )
+
+
+def _https(config: BrokerConfig, listener: Listener) -> ssl.SSLContext:
+    return server_context(key_store(config.listener(listener.name)), TrustStore())
 
 
 def missing(error: ImportError) -> str:

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sharegroup import __version__
-from sharegroup.app import addresses, log_lines, signals
+from sharegroup.app import addresses, console, log_lines, signals
 from sharegroup.app.allocator import keep_freed_memory
-from sharegroup.app.console import check_console
 from sharegroup.app.descriptors import QuietAccepting, raise_descriptor_limit
 from sharegroup.app.environment import local_environment
 from sharegroup.app.idle_memory import give_back_idle_memory
@@ -110,9 +109,10 @@ def _planned(options: ServeOptions) -> Plan:
     metrics_at = options.metrics or config.text("metrics.address")
     metrics = addresses.address("--metrics", metrics_at) if metrics_at else None
     check_exposure(config, opened, metrics, insecure=options.insecure)
-    console = addresses.address("--console", options.console) if options.console else None
-    if console is not None:
-        check_console(console[0], config, opened[0])
+    page = None
+    if options.console:
+        at = addresses.address("--console", options.console)
+        page = console.planned(at, config, opened, acts=options.console_acts)
     for warning in listener_warnings(config, opened):
         logger.warning("%s", warning)
     told_host = addresses.name_for_clients(config, opened)
@@ -128,8 +128,7 @@ def _planned(options: ServeOptions) -> Plan:
         told_host=told_host,
         folder=options.data or _folder(config),
         metrics=metrics,
-        console=console,
-        console_acts=options.console_acts,
+        console=page,
         say_ready=say,
     )
 
@@ -147,10 +146,8 @@ class Plan:
     folder: str
     metrics: tuple[str, int] | None
     """Address of the endpoint for metrics and health probes."""
-    console: tuple[str, int] | None
-    """Address of the console; None: there is none."""
-    console_acts: bool
-    """Whether its page may change something."""
+    console: console.ConsolePlan | None
+    """None: there is no console."""
     say_ready: Callable[[str], None]
 
 
@@ -191,7 +188,7 @@ async def _serve(plan: Plan, endpoint: MetricsEndpoint | None) -> None:
             logger.info("listener %s on %s:%d", listener.name, *address)
         if endpoint is not None:
             endpoint.show(broker.parts)
-        async with _console(plan, told[0]):
+        async with _console(plan, told):
             plan.say_ready(ready_line(broker, *told[0], plan.folder))
             broker.spawn(load_all())
             idle_memory = asyncio.create_task(
@@ -205,17 +202,15 @@ async def _serve(plan: Plan, endpoint: MetricsEndpoint | None) -> None:
 
 
 @asynccontextmanager
-async def _console(plan: Plan, broker: tuple[str, int]) -> AsyncIterator[None]:
-    """With the console, if the plan has one. ``broker``: what clients are told."""
+async def _console(plan: Plan, told: Sequence[tuple[str, int]]) -> AsyncIterator[None]:
+    """With the console, if the plan has one. ``told``: what clients of each listener are told."""
     if plan.console is None:
         yield
         return
-    from sharegroup.app.console import open_console
-
-    shown = "[{}]:{}" if ":" in broker[0] else "{}:{}"
-    host, port = plan.console
-    opened, bound = await open_console(host, port, shown.format(*broker), acts=plan.console_acts)
-    plan.say_ready(f"console on http://{host}:{bound}/")
+    host, port = told[[*plan.listeners].index(plan.console.listener)]
+    bootstrap = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    opened, address = await console.open_console(plan.console, bootstrap, plan.config)
+    plan.say_ready(f"console on {address}")
     try:
         yield
     finally:

@@ -16,11 +16,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from sharegroup.client.security.properties import is_security_property, parse_security
-from sharegroup.client.security.settings import NO_SECURITY, Security
+from sharegroup.client.security.settings import NO_SECURITY, SASL_PLAINTEXT, Security
 from sharegroup.model.errors import ConfigError
+from sharegroup.sasl.mechanisms import PASSWORDS, SCRAM_SHA_512
 
 PREFIX: Final = "SHAREGROUP_"
 SERVERS: Final = "bootstrap.servers"
+PROTOCOL: Final = "security.protocol"
+MECHANISM: Final = "sasl.mechanism"
+_OF_SOMEBODY: Final = ("sasl.jaas.config", "sasl.username", "sasl.password")
 _HARMLESS: Final = {
     "client.dns.lookup": ("use_all_dns_ips",),
     "acks": ("all", "-1"),
@@ -50,8 +54,14 @@ class BrokerAddress:
         return found
 
 
-def broker_of(bootstrap_server: str, command_config: str | None = None) -> BrokerAddress:
+def broker_of(
+    bootstrap_server: str, command_config: str | None = None, *, anybody: bool = False
+) -> BrokerAddress:
     """The broker of a command's options.
+
+    Args:
+        anybody: who connects is not known yet: the settings are for a login by password, with a
+            name and a password to be replaced.
 
     Raises:
         ConfigError: the file cannot be read, or a property is wrong.
@@ -67,12 +77,26 @@ def broker_of(bootstrap_server: str, command_config: str | None = None) -> Broke
             raise ConfigError(
                 f"{name} in {command_config} means nothing to this command: take it out"
             )
+    security = {**properties_of(os.environ), **security}
     return BrokerAddress(
         servers=bootstrap_server,
-        security=parse_security({**properties_of(os.environ), **security}),
+        security=_of_anybody(security) if anybody else parse_security(security),
         client_id=client_id or None,
         request_timeout_ms=None if timeout is None else _milliseconds(timeout),
     )
+
+
+def _of_anybody(properties: Mapping[str, str]) -> Security:
+    named = [name for name in properties if name in _OF_SOMEBODY]
+    if named:
+        raise ConfigError(f"each viewer logs in: take {named[0]} out")
+    given = {PROTOCOL: SASL_PLAINTEXT, MECHANISM: SCRAM_SHA_512, **properties}
+    if given[MECHANISM] not in PASSWORDS:
+        raise ConfigError(
+            f"viewers log in by a password, and {MECHANISM}={given[MECHANISM]} knows none: set "
+            f"{', '.join(PASSWORDS)}"
+        )
+    return parse_security({**given, "sasl.username": "-", "sasl.password": "-"})
 
 
 @cache

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ssl
 import sys
-from typing import Annotated, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -17,15 +19,26 @@ from sharegroup.cli.outcome import UsageError, run
 from sharegroup.cli.serve import CONSOLE_DEFAULT
 from sharegroup.cli.tables import print_line
 from sharegroup.client.network.cluster import Cluster
+from sharegroup.tls.contexts import server_context
+from sharegroup.tls.stores import KeyStore, TrustStore
+
+if TYPE_CHECKING:
+    from sharegroup.console.desk import Watched
+    from sharegroup.console.sessions import Entrance
 
 HELP: Final = """\
 Show the queues of a broker in the browser: what waits, who holds what, and what failed.
 
-The page is served on HOST:PORT until Ctrl-C. It only shows, unless --acts is given: then it can
-also pause and resume groups, decide about records, purge, fork and redrive, and asks first. It has
-no login: who reaches it may see what the user of --command-config may see at the broker, the values
-of records too, and with --acts do what that user may do. So it listens on this machine only, unless
---without-login is given.
+The page is served on HOST:PORT until Ctrl-C.
+
+With --login each viewer logs in with a name and a password of the broker's, and may see and do what
+this user may see and do there. --command-config then says how to connect and which sasl.mechanism
+to use, and needs no password. On an address that others reach it also needs --tls-certificate.
+
+Without --login, who reaches the page may see what the user of --command-config may see at the
+broker, the values of records too. So it listens on this machine only, unless --without-login is
+given. It only shows, unless --acts is given: then it can also pause and resume groups, decide about
+records, purge, fork and redrive, and asks first.
 
 It works over any broker. Apache Kafka does not tell which records are in flight, delayed or dead,
 nor the age of the oldest; the page leaves these out. Needs the extra: pip install
@@ -37,6 +50,8 @@ Examples:
 \b
 sharegroup console
 sharegroup console 127.0.0.1:9000 --bootstrap-server kafka-1:9092 --command-config admin.properties
+sharegroup console 0.0.0.0:443 --allow-host queues.example.com --login --tls-certificate queues.pem
+    --bootstrap-server kafka-1:9093 --command-config tls.properties
 """
 Address = Annotated[
     str, typer.Argument(metavar="HOST:PORT", help="Where to listen; port 0: any free one.")
@@ -51,8 +66,34 @@ AllowHost = Annotated[
     ),
 ]
 Acts = Annotated[bool, typer.Option("--acts", help="Let the page change something.")]
+Login = Annotated[bool, typer.Option("--login", help="Viewers log in with a user of the broker's.")]
 WithoutLogin = Annotated[
-    bool, typer.Option("--without-login", help="Listen on an address that others reach.")
+    bool,
+    typer.Option("--without-login", help="Listen on an address that others reach, without login."),
+]
+Certificate = Annotated[
+    str | None,
+    typer.Option(
+        "--tls-certificate",
+        metavar="FILE",
+        help="Serve https with this certificate and its chain (PEM).",
+        show_default=False,
+    ),
+]
+Key = Annotated[
+    str | None,
+    typer.Option(
+        "--tls-key",
+        metavar="FILE",
+        help="The private key, if the file of the certificate does not have it.",
+        show_default=False,
+    ),
+]
+BehindTls = Annotated[
+    bool,
+    typer.Option(
+        "--behind-tls", help="With --login: a proxy before the console takes care of https."
+    ),
 ]
 
 
@@ -65,7 +106,11 @@ def console(
     address: Address = CONSOLE_DEFAULT,
     acts: Acts = False,
     allow_host: AllowHost = None,
+    login: Login = False,
     without_login: WithoutLogin = False,
+    tls_certificate: Certificate = None,
+    tls_key: Key = None,
+    behind_tls: BehindTls = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
 ) -> None:
@@ -73,40 +118,83 @@ def console(
 
     async def command() -> None:
         host, port = parsed_address("HOST:PORT", address)
-        if not is_loopback(host) and not without_login:
+        if login and without_login:
+            raise UsageError("--login and --without-login contradict each other")
+        if not is_loopback(host) and not login and not without_login:
             raise UsageError(
-                f"{host} can be reached by others, and the console has no login: listen on "
-                "127.0.0.1, or say --without-login"
+                f"{host} can be reached by others, and the console has no login: say --login, "
+                "listen on 127.0.0.1, or say --without-login"
             )
+        if login and not is_loopback(host) and tls_certificate is None and not behind_tls:
+            raise UsageError(
+                f"{host} can be reached by others, who would send their passwords in the clear: "
+                "give --tls-certificate, or say --behind-tls if a proxy takes care of https"
+            )
+        if tls_key is not None and tls_certificate is None:
+            raise UsageError("--tls-key needs --tls-certificate")
         try:
             from sharegroup.console.serving import Serving, serve
-            from sharegroup.console.site import Watched
         except ImportError as error:
             raise UsageError(missing(error)) from None
         set_up("warning", "text")
-        address_of_broker = broker_of(bootstrap_server, command_config)
-        broker = Watched(
-            _connections(address_of_broker),
-            _connections(address_of_broker),
-            address_of_broker.servers,
-        )
+        tls = None if tls_certificate is None else _https(tls_certificate, tls_key)
+        if login:
+            entrance: Entrance = _logins(bootstrap_server, command_config)
+        else:
+            entrance = await _open_to_all(broker_of(bootstrap_server, command_config))
         try:
-            await broker.asking.start()  # what is wrong is told here, not in the browser
             with listening_on(host, port) as listening:
-                shown = "[{}]:{}" if ":" in host else "{}:{}"
-                where = shown.format(host, listening.getsockname()[1])
+                shown = "{}://[{}]:{}/" if ":" in host else "{}://{}:{}/"
+                scheme = "http" if tls is None else "https"
+                where = shown.format(scheme, host, listening.getsockname()[1])
+                hosts = [host, *(allow_host or ())]
                 await serve(
-                    Serving(broker, listening, [host, *(allow_host or ())], acts),
+                    Serving(entrance, listening, hosts, acts or login, tls),
                     lambda: _say_ready(where),
                 )
         finally:
-            await broker.close()
+            await entrance.close()
 
     run(command())
 
 
+async def _open_to_all(broker: BrokerAddress) -> Entrance:
+    from sharegroup.console.sessions import OpenToAll
+
+    watched = _watched(broker)
+    try:
+        await watched.asking.start()  # what is wrong is told here, not in the browser
+    except BaseException:
+        await watched.close()
+        raise
+    return OpenToAll(watched)
+
+
+def _logins(bootstrap_server: str, command_config: str | None) -> Entrance:
+    from sharegroup.console.logins import Logins
+
+    broker = broker_of(bootstrap_server, command_config, anybody=True)
+
+    def connections(user: str, password: str) -> Watched:
+        security = replace(broker.security, username=user, password=password)
+        return _watched(replace(broker, security=security))
+
+    return Logins(connections)
+
+
+def _https(certificate: str, key: str | None) -> ssl.SSLContext:
+    pem = KeyStore(certificate_location=certificate, key_location=key)
+    return server_context(pem, TrustStore())
+
+
+def _watched(broker: BrokerAddress) -> Watched:
+    from sharegroup.console.desk import Watched
+
+    return Watched(_connections(broker), _connections(broker), broker.servers)
+
+
 def _say_ready(where: str) -> None:
-    print_line(f"console on http://{where}/, Ctrl-C ends it")
+    print_line(f"console on {where}, Ctrl-C ends it")
     sys.stdout.flush()  # it may be a pipe, whose reader waits for this line
 
 

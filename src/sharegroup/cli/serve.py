@@ -151,10 +151,11 @@ def _add_access(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const=CONSOLE_DEFAULT,
         help="show the queues in the browser, on HOST:PORT (127.0.0.1:8088 if the option has no "
-        "value); for a broker without login and ACLs",
+        "value). If the broker has users, viewers log in, and may do what their user may",
     )
     parser.add_argument(
         "--console-acts",
         action="store_true",
-        help="the page may also pause, purge, decide about records, redrive; it asks first",
+        help="without a login the page only shows, unless this is given: then it may also pause, "
+        "purge, decide about records, redrive; it asks first",
     )

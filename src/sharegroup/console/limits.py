@@ -6,6 +6,15 @@ from typing import Final
 
 VIEWERS_MAX: Final = 1_000
 """Event streams at a time."""
+SESSIONS_MAX: Final = 500
+"""People who are logged in at a time."""
+SESSION_S: Final = 12 * 3600
+"""After so long one must log in again."""
+SESSION_IDLE_S: Final = 30 * 60
+"""After so long without a request or an open page, too."""
+GUESSES_MAX: Final = 5
+GUESSES_S: Final = 60
+"""So many wrong passwords may come from one host in so many seconds."""
 BODY_BYTES_MAX: Final = 65_536
 """Bytes of the JSON that an act carries."""
 TEXT_MAX: Final = 4_096

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 import uvicorn
 
-from sharegroup.console.site import Watched, site
-from sharegroup.console.watches import Watches
+from sharegroup.console.sessions import Entrance
+from sharegroup.console.site import site
 
 GOODBYE_S: Final = 5
 """How long open requests may take to end."""
@@ -27,13 +28,13 @@ class _Server(uvicorn.Server):
     def __init__(
         self,
         config: uvicorn.Config,
-        watches: Watches,
+        entrance: Entrance,
         ready: Callable[[], None],
         *,
         signals: bool,
     ) -> None:
         super().__init__(config)
-        self._watches = watches
+        self._entrance = entrance
         self._ready = ready
         self._signals = signals
 
@@ -42,7 +43,7 @@ class _Server(uvicorn.Server):
         self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await self._watches.close()
+        await self._entrance.end_streams()
         await super().shutdown(sockets)
 
     @contextmanager
@@ -58,29 +59,33 @@ class Serving(NamedTuple):
     """What is served, and where.
 
     Attributes:
-        broker: the broker that the page is about.
+        entrance: how viewers come in.
         listening: the socket; it is closed at the end.
         hosts: the names by which browsers know this console, besides those of loopback.
         acts: whether the page may change something.
+        tls: None: plain HTTP.
     """
 
-    broker: Watched
+    entrance: Entrance
     listening: socket.socket
     hosts: Collection[str]
     acts: bool
+    tls: ssl.SSLContext | None = None
 
     def server(self, ready: Callable[[], None], *, signals: bool) -> _Server:
         """The server; ``ready`` is called when it answers requests."""
-        watches = Watches()
+        tls = self.tls
         config = uvicorn.Config(
-            site(self.broker, watches, self.hosts, acts=self.acts),
+            site(self.entrance, self.hosts, acts=self.acts),
+            ssl_context_factory=None if tls is None else lambda _config, _default: tls,
+            proxy_headers=False,
             log_config=None,
             access_log=False,
             log_level="warning",
             server_header=False,
             timeout_graceful_shutdown=GOODBYE_S,
         )
-        return _Server(config, watches, ready, signals=signals)
+        return _Server(config, self.entrance, ready, signals=signals)
 
 
 async def serve(serving: Serving, ready: Callable[[], None]) -> None:
@@ -91,10 +96,10 @@ async def serve(serving: Serving, ready: Callable[[], None]) -> None:
 class ConsoleBeside:
     """A console in the process of a broker."""
 
-    def __init__(self, server: _Server, task: asyncio.Task[None], broker: Watched) -> None:
+    def __init__(self, server: _Server, task: asyncio.Task[None], entrance: Entrance) -> None:
         self._server = server
         self._task = task
-        self._broker = broker
+        self._entrance = entrance
 
     @classmethod
     async def open(cls, serving: Serving) -> ConsoleBeside:
@@ -103,10 +108,10 @@ class ConsoleBeside:
         server = serving.server(ready.set, signals=False)
         task = asyncio.create_task(server.serve([serving.listening]), name="console")
         await ready.wait()
-        return cls(server, task, serving.broker)
+        return cls(server, task, serving.entrance)
 
     async def close(self) -> None:
         """End all requests and connections."""
         self._server.should_exit = True
         await self._task
-        await self._broker.close()
+        await self._entrance.close()

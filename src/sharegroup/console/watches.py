@@ -25,12 +25,24 @@ class TooManyViewers(Exception):
     """No more event streams are served."""
 
 
-class Watches:
-    """All that is watched, by name."""
+class Seats:
+    """How many event streams are open."""
 
     def __init__(self) -> None:
+        self.taken = 0
+
+
+class Watches:
+    """What one user watches, by name. ``viewers``: how many event streams of it are open.
+
+    Args:
+        seats: the open event streams of all users.
+    """
+
+    def __init__(self, seats: Seats) -> None:
+        self.viewers = 0
+        self._seats = seats
         self._watches: dict[str, _Watch] = {}
-        self._viewers = 0
         self._closed = False
 
     async def close(self) -> None:
@@ -46,9 +58,10 @@ class Watches:
         Raises:
             TooManyViewers: at once.
         """
-        if self._viewers >= VIEWERS_MAX:
+        if self._seats.taken >= VIEWERS_MAX:
             raise TooManyViewers
-        self._viewers += 1
+        self._seats.taken += 1
+        self.viewers += 1
         watch = self._watches.get(name)
         if watch is None:
             watch = self._watches[name] = _Watch(ask)
@@ -60,7 +73,8 @@ class Watches:
                 if not self._closed:
                     yield newest
         finally:
-            self._viewers -= 1
+            self._seats.taken -= 1
+            self.viewers -= 1
             watch.viewers -= 1
             if not watch.viewers:
                 self._watches.pop(name, None)

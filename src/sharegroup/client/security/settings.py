@@ -11,9 +11,7 @@ from sharegroup.model.errors import ConfigError
 from sharegroup.sasl.mechanisms import (
     MECHANISMS,
     OAUTHBEARER,
-    PLAIN,
-    SCRAM_SHA_256,
-    SCRAM_SHA_512,
+    PASSWORDS,
 )
 from sharegroup.tls.stores import KeyStore, TrustStore
 
@@ -23,7 +21,6 @@ SASL_PLAINTEXT: Final = "SASL_PLAINTEXT"
 SASL_SSL: Final = "SASL_SSL"
 PROTOCOLS: Final = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
 
-_PASSWORDS: Final = frozenset((PLAIN, SCRAM_SHA_256, SCRAM_SHA_512))
 _TLS_FIELDS: Final = (
     "ca_location",
     "ca_text",
@@ -224,7 +221,7 @@ class Security:
                 f"{', '.join(MECHANISMS)}"
             )
         check_mechanism(self.mechanism)
-        if self.mechanism in _PASSWORDS:
+        if self.mechanism in PASSWORDS:
             if self.username is None or self.password is None:
                 raise ConfigError(f"SASL mechanism {self.mechanism} needs username and password")
             extra = self._first_of(_OAUTH_FIELDS)

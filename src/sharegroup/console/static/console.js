@@ -6,6 +6,7 @@ const main = document.getElementById("main");
 const live = document.getElementById("live");
 const address = new URLSearchParams(location.search);
 let acts = false; // whether the page may change something
+let token = "1"; // shows that a request is this page's; with a login, the session's
 
 // --- small parts ---------------------------------------------------------------------------------
 
@@ -109,11 +110,19 @@ function failure(text) {
   return element("p", { class: "causes", role: "alert" }, text);
 }
 
+async function found(answer) {
+  const json = await answer.json();
+  if (!answer.ok) throw Object.assign(new Error(json.error || answer.statusText), { login: json.login });
+  return json;
+}
+
 async function ask(path) {
-  const answer = await fetch("/api/v1/" + path);
-  const found = await answer.json();
-  if (!answer.ok) throw new Error(found.error || answer.statusText);
-  return found;
+  return found(await fetch("/api/v1/" + path));
+}
+
+async function send(path, given) {
+  return found(await fetch("/api/v1/" + path, { method: "POST", body: JSON.stringify(given),
+    headers: { "content-type": "application/json", "x-sharegroup-act": token } }));
 }
 
 // Draw with each view that the broker's events bring. The browser connects again by itself.
@@ -129,17 +138,16 @@ function watch(path, draw) {
   events.onerror = () => {
     live.className = "lost";
     live.textContent = "connection lost, trying again …";
+    if (events.readyState !== EventSource.CLOSED) return;
+    const again = () => setTimeout(() => watch(path, draw), 5000); // refused: there are too many viewers, or …
+    ask("about").then(again, (error) => (error.login ? showLogin() : again())); // … the session has ended
   };
 }
 
 // --- acts ----------------------------------------------------------------------------------------
 
 async function act(name, given) {
-  const answer = await fetch("/api/v1/acts/" + name, { method: "POST", body: JSON.stringify(given),
-    headers: { "content-type": "application/json", "x-sharegroup-act": "1" } });
-  const found = await answer.json();
-  if (!answer.ok) throw new Error(found.error || answer.statusText);
-  return found.said;
+  return (await send("acts/" + name, given)).said;
 }
 
 // Ask before an act: a dialog with fields, and what the act would change. `fields` are [name, label,
@@ -385,19 +393,55 @@ async function showRecord(topic, partition, offset) {
 
 // --- the address ---------------------------------------------------------------------------------
 
+function showLogin() {
+  document.title = "Log in – sharegroup";
+  live.textContent = "";
+  live.className = "";
+  const user = element("input", { name: "user", autocomplete: "username", required: true });
+  const password = element("input", { name: "password", type: "password", autocomplete: "current-password", required: true });
+  const said = element("p", { role: "alert" });
+  const form = element("form", { class: "login", method: "post" }, element("h1", {}, "Log in"),
+    element("p", {}, "With a name and a password of the broker's. You see what this user may see there."),
+    element("label", {}, element("span", {}, "User"), user), element("label", {}, element("span", {}, "Password"), password),
+    said, element("button", { type: "submit" }, "Log in"));
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    said.textContent = "…";
+    try {
+      await send("login", { user: user.value, password: password.value });
+      location.reload(); // what the address asks for
+    } catch (error) {
+      said.className = "causes";
+      said.textContent = visible(error.message);
+      password.value = "";
+      password.focus();
+    }
+  });
+  main.replaceChildren(form);
+  user.focus();
+}
+
 async function about() {
   const found = await ask("about");
   acts = found.acts;
-  document.getElementById("about").textContent = visible(`${found.version} · ${found.servers}`);
+  const where = document.getElementById("about");
+  where.textContent = visible(`${found.version} · ${found.servers}`);
+  if (found.user === null) return;
+  token = found.token;
+  where.append(" · ", element("bdi", {}, found.user), " ", button("Log out", "logout", async () => {
+    await send("logout", {});
+    location.reload();
+  }));
 }
 
 function failed(error) {
+  if (error.login) { showLogin(); return; }
   live.textContent = "";
   main.append(failure(error.message));
 }
 
 async function show() {
-  await about().catch(() => {}); // the broker is away: what follows says so
+  await about().catch((error) => { if (error.login) throw error; }); // the broker is away: what follows says so
   if (address.has("queue") && address.get("show") === "dead") await showDead(address.get("queue"));
   else if (address.has("queue")) showQueue(address.get("queue"));
   else if (address.has("topic")) await showRecord(address.get("topic"), address.get("partition") || "0", address.get("offset") || "0");

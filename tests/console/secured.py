@@ -1,0 +1,40 @@
+"""A broker with users and ACLs: alice may do everything, bob nothing that no ACL allows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from sharegroup.sasl.users_file import user_lines
+from tests.servers.process import HOST, free_port
+from tests.servers.sharegroup_server import SharegroupServer
+
+PASSWORDS: Final = {"alice": "canary of alice", "bob": "canary of bob"}
+SALT: Final = bytes(range(48))
+
+
+class SecuredServer(SharegroupServer):
+    """Whoever does not log in, at ``bootstrap``, may do everything too: the tests prepare there.
+    ``secured`` is the address for alice and bob."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        users = folder / "users"
+        lines = [
+            line for name, word in PASSWORDS.items() for line in user_lines(name, word, SALT, 4096)
+        ]
+        users.write_text("\n".join([*lines, ""]))
+        port, secured = free_port(), free_port()
+        self.secured = f"{HOST}:{secured}"
+        super().__init__(
+            folder,
+            f"listeners=PLAINTEXT://{HOST}:{port},SASL_PLAINTEXT://{self.secured}",
+            "sasl.enabled.mechanisms=SCRAM-SHA-512,PLAIN",
+            f"sasl.users.file={users}",
+            "authorizer.class.name=StandardAuthorizer",
+            "super.users=User:ANONYMOUS;User:alice",
+            *options,
+            port=port,
+        )
+        self.process.command = [
+            part for part in self.process.command if part not in ("--listen", self.bootstrap)
+        ]
