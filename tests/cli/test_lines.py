@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sharegroup.cli.input_records import LineSplitter, NewRecord, parser
 from sharegroup.cli.outcome import UsageError
-from sharegroup.cli.record_json import record_json
+from sharegroup.client.core.json_record import record_json
 from sharegroup.client.core.record import HeldDelivery, Record
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.limits import INPUT_LINE_BYTES_MAX

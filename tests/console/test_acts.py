@@ -135,6 +135,97 @@ def test_dead_letters_are_redriven_and_purged(
     assert page.json("dead", group=group)["letters"] == []
 
 
+def test_a_group_begins_elsewhere(
+    running: tuple[SharegroupServer, Console], queue: tuple[str, str, str]
+) -> None:
+    page, (_, topic, group) = running[1], queue
+    where = {"group": group, "topic": topic}
+    told = page.act("reset", **where, to="earliest")
+    assert told.startswith(f"Let {group} begin at {topic}:0@0: 10 records from there on.")
+    assert page.json("queue", group=group)["lag"] == 8
+    assert page.act("reset", **where, to="latest", do=True) == f"{group} begins at {topic}:0@10."
+    assert page.json("queue", group=group)["lag"] == 0
+    page.act("reset", **where, to="time", time="2001-01-01T00:00Z", do=True)
+    assert page.json("queue", group=group)["lag"] == 10
+    assert "0 records" in page.act("reset", **where, to="time", time="2100-01-01")
+
+
+def test_a_group_with_members_is_not_moved(
+    running: tuple[SharegroupServer, Console], queue: tuple[str, str, str]
+) -> None:
+    page, (bootstrap, topic, group) = running[1], queue
+
+    async def try_it() -> None:
+        async with member(bootstrap, topic, group, 1) as holder:
+            await polled(holder)
+            said = page.act("reset", status=502, group=group, topic=topic, to="latest", do=True)
+            assert "not empty" in said
+
+    asyncio.run(try_it())
+
+
+def test_a_setting_is_set_and_its_default_holds_again(
+    running: tuple[SharegroupServer, Console], queue: tuple[str, str, str]
+) -> None:
+    page, (_, topic, group) = running[1], queue
+    lock = {"kind": "group", "of": group, "setting": "share.record.lock.duration.ms"}
+    told = page.act("configure", **lock, value="60000")
+    assert told == f"Set {lock['setting']} of the group {group} from 30000 to 60000."
+    assert page.act("configure", **lock, value="60000", do=True).endswith("is 60000.")
+    [shown] = [
+        one for one in page.json("queue", group=group)["settings"] if one["name"] == lock["setting"]
+    ]
+    assert (shown["value"], shown["source"]) == ("60000", "group")
+    assert page.act("configure", **lock, value="", do=True).endswith("is 30000.")
+    retention = {"kind": "topic", "of": topic, "setting": "retention.ms"}
+    assert page.act("configure", **retention, value="1000", do=True).endswith("is 1000.")
+    page.act("configure", status=502, **retention, value="soon", do=True)
+
+
+def test_a_topic_is_made_and_deleted(running: tuple[SharegroupServer, Console]) -> None:
+    page = running[1]
+    made = {"topic": "made.here", "partitions": 3}
+    page.act("create-topic", status=404, topic="made <b>", partitions=1, do=True)
+    assert page.act("create-topic", **made) == "Make the topic made.here with 3 partitions."
+    assert page.act("create-topic", **made, do=True) == "The topic made.here is there."
+    assert "already" in page.act("create-topic", status=400, **made)
+    shown = page.json("topic", topic="made.here")
+    assert [(one["start"], one["end"]) for one in shown["partitions"]] == [(0, 0)] * 3
+    assert any(one["name"] == "retention.ms" for one in shown["settings"])
+    told = page.act("delete-topic", topic="made.here")
+    assert told.startswith("Delete the topic made.here: 3 partitions with 0 records")
+    page.act("delete-topic", topic="made.here", do=True)
+    page.json("topic", status=404, topic="made.here")
+
+
+def test_letters_are_chosen_and_exported(
+    running: tuple[SharegroupServer, Console], queue: tuple[str, str, str]
+) -> None:
+    """The export can be produced again."""
+    page, (bootstrap, topic, group) = running[1], queue
+    dead = f"dlq.{topic}"
+
+    async def prepare() -> None:
+        async with Admin(bootstrap) as admin, Producer(bootstrap) as producer:
+            await admin.create_topics(dead)
+            name = "errors.deadletterqueue.topic.name"
+            await admin.alter_configs("group", group, {name: dead})
+            for at in range(3):
+                headers = said(group, topic, 0, at, timestamp=1_000, cause="rejected")
+                await producer.send(dead, b"\xff" if at else "again", headers=headers)
+
+    asyncio.run(prepare())
+    chosen = page.json("dead", group=group, where="offset < 1")
+    assert [one["offset"] for one in chosen["letters"]] == [0]
+    assert "error" in page.json("dead", status=400, group=group, where="offset <")
+    status, headers, body = page.answer(f"/api/v1/letters?group={group}")
+    assert (status, headers["content-disposition"][:10]) == (200, "attachment")
+    lines = [json.loads(line) for line in body.splitlines()]
+    assert [one["value"] for one in lines] == ["again", {"base64": "/w=="}, {"base64": "/w=="}]
+    assert page.answer(f"/api/v1/letters?group={group}&where=x")[0] == 400
+    assert page.json("progress", group=group) == {"said": None}
+
+
 @pytest.mark.parametrize(
     ("act", "given", "status", "text"),
     [
@@ -149,6 +240,13 @@ def test_dead_letters_are_redriven_and_purged(
         ("decide", {"group": "g", "topic": "t", "partition": 0, "first": 0, "last": 1,
                     "how": "burn"}, 400, "how is none of"),
         ("burn", {}, 400, "the acts are pause"),
+        ("reset", {"group": "g", "topic": "none", "to": "latest"}, 404, "none"),
+        ("reset", {"group": "g", "topic": "none", "to": "there"}, 404, "none"),
+        ("configure", {"kind": "broker", "of": "0", "setting": "x"}, 400, "kind is neither"),
+        ("configure", {"kind": "group", "of": "g", "setting": "x"}, 400, "has no setting x"),
+        ("create-topic", {"topic": "t", "partitions": 0}, 400, "1 to 10,000 partitions"),
+        ("create-topic", {"topic": "t", "partitions": 10_001}, 400, "1 to 10,000 partitions"),
+        ("delete-topic", {"topic": "none"}, 404, "none"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said(

@@ -15,6 +15,7 @@ from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.security.settings import Security
 from sharegroup.console import logins as module
 from sharegroup.console.desk import Watched
+from sharegroup.console.limits import GUESSES_MAX
 from sharegroup.console.logins import LoginRefused, Logins
 from sharegroup.console.sessions import NotLoggedIn
 from tests.console.running import ACT, Console, console
@@ -112,7 +113,7 @@ class TestLogin:
         assert page.answer("/api/v1/login", method="POST", headers=headers, body=given)[0] == 400
 
     def test_wrong_passwords_are_refused_and_soon_not_tried(self, page: Console) -> None:
-        for _ in range(module.GUESSES_MAX):
+        for _ in range(GUESSES_MAX):
             page.log_in("alice", "guess", status=401)
         page.log_in("alice", "guess", status=429)
         page.log_in("alice", PASSWORDS["alice"], status=429)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from tests.servers.process import HOST, ServerProcess, Usage, answers_api_versions, free_port
 
@@ -63,7 +64,7 @@ class SharegroupServer:
     def output(self) -> str:
         return self.process.output()
 
-    def __enter__(self) -> SharegroupServer:
+    def __enter__(self) -> Self:
         self.start()
         return self
 

@@ -34,11 +34,11 @@ from sharegroup.cli.options import (
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, run
 from sharegroup.cli.output import Output
 from sharegroup.cli.record_format import JSON, renderer
-from sharegroup.cli.record_json import record_json
 from sharegroup.cli.redrive import handled
 from sharegroup.cli.stopping import Stopping
 from sharegroup.cli.tables import count, print_json, print_line, print_rows
 from sharegroup.client.core.dead_letter import DeadLetter
+from sharegroup.client.core.json_record import record_json
 from sharegroup.client.dead_letters.handling import Handling
 from sharegroup.client.dead_letters.queue import DeadLetterQueue
 from sharegroup.client.log_reading import LogRecord, as_log_record

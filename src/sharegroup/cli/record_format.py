@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from sharegroup.cli.outcome import UsageError
-from sharegroup.cli.record_json import ShownRecord, record_json
+from sharegroup.client.core.json_record import ShownRecord, record_json
 from sharegroup.model.printable import printable, printable_json
 
 Render = Callable[[ShownRecord], bytes]

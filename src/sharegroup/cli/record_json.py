@@ -1,18 +1,11 @@
-"""A record as one line of JSON, and back: ``consume --format json | produce --format json``.
-
-::
-
-    {"topic": "t", "partition": 0, "offset": 7, "timestamp": 1234, "delivery_count": 1,
-     "key": "k", "value": {"base64": "/wA="}, "headers": [["name", "text"]]}
-
-Key, value and the values of headers are text, null, or {"base64": …} if they are not UTF-8.
-"""
+"""Lines of JSON as new records: ``consume --format json | produce --format json``. The form is
+that of :mod:`sharegroup.client.core.json_record`."""
 
 from __future__ import annotations
 
 import base64
 import json
-from typing import Any, Final, Protocol
+from typing import Final
 
 from sharegroup.cli.input_records import NewRecord
 from sharegroup.cli.outcome import UsageError
@@ -25,41 +18,6 @@ PASSED_OVER: Final = ("topic", "offset", "delivery_count")
 BYTES: Final = 'text, null, or {"base64": "…"}'
 _TIMESTAMP_MAX: Final = 2**63 - 1
 _PARTITION_MAX: Final = 2**31 - 1
-
-
-class ShownRecord(Protocol):
-    """A record of a share group; or a record read with ``--peek``, which has no delivery count."""
-
-    @property
-    def topic(self) -> str: ...
-    @property
-    def partition(self) -> int: ...
-    @property
-    def offset(self) -> int: ...
-    @property
-    def timestamp(self) -> int: ...
-    @property
-    def delivery_count(self) -> int | None: ...
-    @property
-    def key(self) -> Any: ...
-    @property
-    def value(self) -> Any: ...
-    @property
-    def headers(self) -> Headers: ...
-
-
-def record_json(record: ShownRecord) -> dict[str, object]:
-    """A record as ``consume --format json`` prints it."""
-    return {
-        "topic": record.topic,
-        "partition": record.partition,
-        "offset": record.offset,
-        "timestamp": record.timestamp,
-        "delivery_count": record.delivery_count,
-        "key": _text(record.key),
-        "value": _text(record.value),
-        "headers": [[name, _text(value)] for name, value in record.headers],
-    }
 
 
 def parse_record_json(number: int, line: bytes) -> NewRecord | None:
@@ -129,12 +87,3 @@ class _Line:
 
 def _is_header(value: object) -> bool:
     return isinstance(value, list) and len(value) == 2 and isinstance(value[0], str)
-
-
-def _text(value: bytes | None) -> str | dict[str, str] | None:
-    if value is None:
-        return None
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(value).decode()}

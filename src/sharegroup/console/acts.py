@@ -5,18 +5,19 @@ does it. The broker authorises each as the request that it is, and has it in its
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
 
-from sharegroup.client.admin.admin import Admin
-from sharegroup.client.admin.descriptions import DecidedRecords
-from sharegroup.client.core.dead_letter import LettersHandled
+from sharegroup.client.admin.descriptions import DecidedRecords, OffsetSpec
+from sharegroup.client.core.dead_letter import LettersHandled, LettersProgress
 from sharegroup.client.core.letter_expression import duration_ms
-from sharegroup.console.limits import TEXT_MAX
+from sharegroup.console.desk import Desk
+from sharegroup.console.limits import PARTITIONS_MAX, PLACES_MAX, TEXT_MAX
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.offsets import OFFSET_MAX
 
 Given = Mapping[str, Any]
-Act = Callable[[Admin, Given, bool], Awaitable[str]]
+Act = Callable[[Desk, Given, bool], Awaitable[str]]
 """Takes the fields of a request, and whether to do it: otherwise it only says what it would do.
 Returns a sentence."""
 
@@ -25,29 +26,29 @@ class BadAct(Exception):
     """A field of a request is missing or wrong; the text says which."""
 
 
-async def pause(admin: Admin, given: Given, do: bool) -> str:
+async def pause(desk: Desk, given: Given, do: bool) -> str:
     """Deliver nothing to the group until it is resumed."""
     group = text(given, "group")
     if do:
-        await admin.pause_group(group)
+        await desk.admin.pause_group(group)
         return f"{group} is paused."
-    members = (await admin.describe_share_groups([group]))[group].members
+    members = (await desk.admin.describe_share_groups([group]))[group].members
     return (
         f"Deliver no records to {group} ({_count(len(members), 'member')}), until it is resumed. "
         "What members hold can still be answered."
     )
 
 
-async def resume(admin: Admin, given: Given, do: bool) -> str:
+async def resume(desk: Desk, given: Given, do: bool) -> str:
     """Deliver again."""
     group = text(given, "group")
     if do:
-        await admin.resume_group(group)
+        await desk.admin.resume_group(group)
         return f"{group} gets records again."
     return f"Deliver records to {group} again."
 
 
-async def purge(admin: Admin, given: Given, do: bool) -> str:
+async def purge(desk: Desk, given: Given, do: bool) -> str:
     """Give up what is not finished."""
     group, age = text(given, "group"), given.get("older_than") or None
     older_than_ms = None if age is None else duration_ms(text(given, "older_than"))
@@ -55,9 +56,9 @@ async def purge(admin: Admin, given: Given, do: bool) -> str:
         raise BadAct(f"{age!r} is no duration: write 12h or 2d, for instance")
     which = "all records" if age is None else f"all records older than {age}"
     if do:
-        purged = await admin.purge_group(group, older_than_ms=older_than_ms)
+        purged = await desk.admin.purge_group(group, older_than_ms=older_than_ms)
         return f"{_decided(list(purged.values()))} purged from {group}."
-    offsets = await admin.list_share_group_offsets(group)
+    offsets = await desk.admin.list_share_group_offsets(group)
     lag = sum(one.lag or 0 for one in offsets.values())
     return (
         f"Give up {which} of {group} that are not finished (of {_count(lag, 'record')}), also "
@@ -66,11 +67,11 @@ async def purge(admin: Admin, given: Given, do: bool) -> str:
     )
 
 
-async def fork(admin: Admin, given: Given, do: bool) -> str:
+async def fork(desk: Desk, given: Given, do: bool) -> str:
     """Let another group begin where this one stands."""
     group, name = text(given, "group"), text(given, "to")
     if do:
-        copied = await admin.fork_share_group(group, name)
+        copied = await desk.admin.fork_share_group(group, name)
         return f"{name} has the state of {group} in {_count(len(copied), 'partition')}."
     return (
         f"Let the group {name} begin with the state that {group} has of every record. Its own "
@@ -78,7 +79,7 @@ async def fork(admin: Admin, given: Given, do: bool) -> str:
     )
 
 
-async def decide(admin: Admin, given: Given, do: bool) -> str:
+async def decide(desk: Desk, given: Given, do: bool) -> str:
     """Decide about single records."""
     group, how = text(given, "group"), text(given, "how")
     at = TopicPartition(text(given, "topic"), offset(given, "partition"))
@@ -92,18 +93,18 @@ async def decide(admin: Admin, given: Given, do: bool) -> str:
         late = "" if how == "extend" else " What their holders answer later is late."
         return f"{_DECISIONS[how]} {group}: {which}.{late}"
     if how == "accept":
-        decided = await admin.accept_records(group, at, first, last)
+        decided = await desk.admin.accept_records(group, at, first, last)
     elif how == "release":
-        decided = await admin.release_records(group, at, first, last)
+        decided = await desk.admin.release_records(group, at, first, last)
     elif how == "archive":
         reason = given.get("reason") or None
         said = None if reason is None else text(given, "reason")
-        decided = await admin.archive_records(group, at, first, last, reason=said)
+        decided = await desk.admin.archive_records(group, at, first, last, reason=said)
     else:
         extend_ms = duration_ms(text(given, "extend"))
         if extend_ms is None:
             raise BadAct("extend is no duration: write 90s or 10m, for instance")
-        decided = await admin.extend_records(group, at, first, last, extend_ms=extend_ms)
+        decided = await desk.admin.extend_records(group, at, first, last, extend_ms=extend_ms)
     return f"{_DONE[how]} {_decided([decided])}."
 
 
@@ -123,26 +124,132 @@ _DONE: Final = {
 }
 
 
-async def redrive(admin: Admin, given: Given, do: bool) -> str:
-    """Send the records of dead letters again."""
+async def redrive(desk: Desk, given: Given, do: bool) -> str:
+    """Send the records of dead letters again. ``/api/v1/progress`` tells how far it is."""
     group, where = text(given, "group"), _optional(given, "where")
     to = _optional(given, "to")
     goal = f"the topic {to}" if to is not None else "where they are from"
-    found = await admin.redrive_dead_letters(group, to=to, where=where, dry_run=not do)
+    with desk.telling(group) as told:
+        found = await desk.admin.redrive_dead_letters(
+            group, to=to, where=where, dry_run=not do, told=_telling(told)
+        )
     if do:
         return f"{_handled(found)} redriven."
     return f"Send the records of {_handled(found)} again, each once, to {goal}."
 
 
-async def purge_letters(admin: Admin, given: Given, do: bool) -> str:
+async def purge_letters(desk: Desk, given: Given, do: bool) -> str:
     """Mark dead letters as done."""
     group, where = text(given, "group"), _optional(given, "where")
-    found = await admin.purge_dead_letters(group, where=where, dry_run=not do)
+    with desk.telling(group) as told:
+        found = await desk.admin.purge_dead_letters(
+            group, where=where, dry_run=not do, told=_telling(told)
+        )
     if do:
         return f"{_count(found.done, 'letter')} purged."
     return (
         f"Mark {_count(found.done, 'letter')} of {group} as done: not shown or redriven any more. "
         "They stay in their topic. It cannot be undone."
+    )
+
+
+def _telling(told: Callable[[str], None]) -> Callable[[LettersProgress], None]:
+    return lambda one: told(
+        f"{one.done:,} done, {one.records_read:,} of {one.records:,} letters read"
+    )
+
+
+async def reset(desk: Desk, given: Given, do: bool) -> str:
+    """Let a group begin elsewhere in a topic."""
+    group, topic, to = text(given, "group"), text(given, "topic"), text(given, "to")
+    described = (await desk.admin.describe_topics(topic))[topic]
+    partitions = [TopicPartition(topic, one.partition) for one in described.partitions]
+    first = await desk.admin.list_offsets(partitions, OffsetSpec.EARLIEST)
+    end = await desk.admin.list_offsets(partitions, OffsetSpec.LATEST)
+    if to in ("earliest", "latest"):
+        goal = {at: (first if to == "earliest" else end)[at].offset for at in partitions}
+    elif to == "time":
+        found = await desk.admin.list_offsets(partitions, _moment_ms(text(given, "time")))
+        goal = {
+            at: found[at].offset if found[at].offset >= 0 else end[at].offset for at in partitions
+        }
+    else:
+        raise BadAct("to is none of earliest, latest, time")
+    if do:
+        errors = await desk.admin.alter_share_group_offsets(group, goal)
+        for error in filter(None, errors.values()):
+            raise error
+        return f"{group} begins at {_places(goal)}."
+    left = sum(end[at].offset - offset for at, offset in goal.items())
+    return (
+        f"Let {group} begin at {_places(goal)}: {_count(left, 'record')} from there on. What it "
+        "knows of this topic's records is dropped. It must have no members."
+    )
+
+
+def _moment_ms(said: str) -> int:
+    try:
+        moment = datetime.fromisoformat(said)
+    except ValueError:
+        raise BadAct(f"{said[:40]!r} is no time: write 2026-11-21T08:30Z, for instance") from None
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _places(goal: Mapping[TopicPartition, int]) -> str:
+    shown = [f"{at.partition}@{offset}" for at, offset in sorted(goal.items())[:PLACES_MAX]]
+    more = len(goal) - len(shown)
+    topic = next(iter(goal)).topic
+    return f"{topic}:{', '.join(shown)}" + (f" and {more} partitions more" if more else "")
+
+
+_KINDS: Final[Mapping[str, Literal["group", "topic"]]] = {"group": "group", "topic": "topic"}
+
+
+async def configure(desk: Desk, given: Given, do: bool) -> str:
+    """Set a setting of a group or a topic, or let its default hold again."""
+    kind = _KINDS.get(text(given, "kind"))
+    if kind is None:
+        raise BadAct("kind is neither group nor topic")
+    name, setting = text(given, "of"), text(given, "setting")
+    value = _optional(given, "value")
+    known = await desk.admin.describe_configs(kind, name)
+    if setting not in known:
+        raise BadAct(f"a {kind} has no setting {setting}")
+    if do:
+        await desk.admin.alter_configs(kind, name, {setting: value})
+        now = (await desk.admin.describe_configs(kind, name))[setting].value
+        return f"{setting} of {name} is {now or 'empty'}."
+    goal = "its default" if value is None else value
+    return f"Set {setting} of the {kind} {name} from {known[setting].value or 'empty'} to {goal}."
+
+
+async def create_topic(desk: Desk, given: Given, do: bool) -> str:
+    """Make a topic."""
+    topic, partitions = text(given, "topic"), offset(given, "partitions")
+    if not 1 <= partitions <= PARTITIONS_MAX:
+        raise BadAct(f"a topic has 1 to {PARTITIONS_MAX:,} partitions")
+    if do:
+        await desk.admin.create_topics(topic, partitions=partitions)
+        return f"The topic {topic} is there."
+    if topic in {one.name for one in await desk.admin.list_topics()}:
+        raise BadAct(f"there is a topic {topic} already")
+    return f"Make the topic {topic} with {_count(partitions, 'partition')}."
+
+
+async def delete_topic(desk: Desk, given: Given, do: bool) -> str:
+    """Delete a topic and all its records."""
+    topic = text(given, "topic")
+    if do:
+        await desk.admin.delete_topics(topic)
+        return f"{topic} is deleted."
+    described = (await desk.admin.describe_topics(topic))[topic]
+    partitions = [TopicPartition(topic, one.partition) for one in described.partitions]
+    first = await desk.admin.list_offsets(partitions, OffsetSpec.EARLIEST)
+    end = await desk.admin.list_offsets(partitions, OffsetSpec.LATEST)
+    records = sum(end[at].offset - first[at].offset for at in partitions)
+    return (
+        f"Delete the topic {topic}: {_count(len(partitions), 'partition')} with "
+        f"{_count(records, 'record')}, and what groups know of them. It cannot be undone."
     )
 
 
@@ -154,6 +261,10 @@ ACTS: Final[Mapping[str, Act]] = {
     "decide": decide,
     "redrive": redrive,
     "purge-letters": purge_letters,
+    "reset": reset,
+    "configure": configure,
+    "create-topic": create_topic,
+    "delete-topic": delete_topic,
 }
 
 

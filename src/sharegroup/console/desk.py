@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from sharegroup.client.admin.admin import Admin
@@ -43,6 +45,20 @@ class Desk:
         )
         self.queues = QueueViews(self.admin)
         self.watches = Watches(seats)
+        self._progress: dict[str, str] = {}
+
+    @contextmanager
+    def telling(self, name: str) -> Iterator[Callable[[str], None]]:
+        """While a long act about ``name`` goes on: what to call with a sentence that says how far
+        it is."""
+        try:
+            yield lambda said: self._progress.__setitem__(name, said)
+        finally:
+            self._progress.pop(name, None)
+
+    def progress(self, name: str) -> str | None:
+        """How far the act about ``name`` is; None: there is none."""
+        return self._progress.get(name)
 
     async def end_streams(self) -> None:
         """End all event streams, now and later ones."""

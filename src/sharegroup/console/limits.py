@@ -19,6 +19,10 @@ BODY_BYTES_MAX: Final = 65_536
 """Bytes of the JSON that an act carries."""
 TEXT_MAX: Final = 4_096
 """Characters of a text in it."""
+PARTITIONS_MAX: Final = 10_000
+"""Partitions of a topic that the page makes."""
+PLACES_MAX: Final = 20
+"""Partitions that a sentence names."""
 
 SHOWN_BYTES_MAX: Final = 65_536
 """More of a key, a value or a header is not sent to the page, which says so."""

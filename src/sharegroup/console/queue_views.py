@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import (
-    ConfigSetting,
     MemberDescription,
     OffsetSpec,
     PartitionRecords,
@@ -20,14 +19,9 @@ from sharegroup.client.admin.hand_requests import PAUSED
 from sharegroup.console.causes import QueueState, likely_causes
 from sharegroup.console.limits import RANGES_MAX
 from sharegroup.console.rates import Counts, Rates
+from sharegroup.console.settings import settings_of
 from sharegroup.model.errors import KafkaError, SharegroupError
 from sharegroup.model.ids import TopicPartition
-
-_SOURCES: Final = {1: "topic", 2: "broker", 3: "cluster", 4: "broker", 5: "default", 8: "group"}
-"""DescribeConfigs' numbers of where a setting is from."""
-
-_OTHERS: Final = ("consumer.", "streams.")
-"""Settings of groups of other types begin so."""
 
 Offsets = Mapping[TopicPartition, ShareGroupOffset]
 Json = dict[str, Any]
@@ -94,7 +88,7 @@ class QueueViews:
         offsets = summary.offsets
         ends = await self._ends(offsets)
         states, no_states = await self._states(group)
-        settings, no_settings = await self._settings(group)
+        settings, no_settings = await settings_of(self._admin, "group", group)
         counts = self._counts(group, offsets, ends)
         held = _held_by_member(states)
         assigned = {at for member in described.members for at in member.assignment}
@@ -141,15 +135,6 @@ class QueueViews:
             return await self._admin.describe_record_states(group), None
         except SharegroupError as error:
             return {}, str(error)
-
-    async def _settings(self, group: str) -> tuple[list[Json], str | None]:
-        """The settings, or why they are not known."""
-        try:
-            found = await self._admin.describe_configs("group", group)
-        except SharegroupError as error:
-            return [], str(error)
-        named = [name for name in sorted(found) if not name.startswith(_OTHERS)]
-        return [_setting(found[name]) for name in named], None
 
     async def _ends(self, wanted: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The ends of these partitions; of topics that are gone, none."""
@@ -273,13 +258,4 @@ def _range(one: RecordRange) -> Json:
         "member": one.member_id,
         "lock_ms": one.lock_ms,
         "reason": one.reason,
-    }
-
-
-def _setting(one: ConfigSetting) -> Json:
-    return {
-        "name": one.name,
-        "value": None if one.sensitive else one.value,
-        "source": "default" if one.is_default else _SOURCES.get(one.source, "other"),
-        "meaning": one.documentation,
     }

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any, Final
 
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import OffsetSpec
 from sharegroup.client.consumer import Consumer
 from sharegroup.client.core.dead_letter import DeadLetter
+from sharegroup.client.core.json_record import record_json
+from sharegroup.client.core.letter_expression import LetterExpression
 from sharegroup.client.core.record import ConsumerRecord
+from sharegroup.client.dead_letters.queue import dead_letter_queue
+from sharegroup.client.log_reading import as_log_record
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.console.limits import LETTERS_MAX
 from sharegroup.console.payloads import shown
@@ -54,14 +61,20 @@ def _record(record: ConsumerRecord[bytes, bytes]) -> Json:
     }
 
 
-async def letters_of(admin: Admin, group: str) -> Json:
+async def letters_of(admin: Admin, group: str, where: str | None) -> Json:
     """The dead letters of a group that are not done: by cause, and the oldest ones singly.
 
+    Args:
+        where: an expression that chooses letters; None: all.
+
     Raises:
+        ConfigError: the expression is wrong.
         KafkaError: they cannot be read.
     """
+    if where:
+        LetterExpression(where)
     try:
-        letters = await admin.list_dead_letters(group, letters_max=LETTERS_MAX)
+        letters = await admin.list_dead_letters(group, where=where or None, letters_max=LETTERS_MAX)
     except (ConfigError, UnknownTopicOrPartition) as error:
         unnamed = "The group keeps no dead letters: it names no topic for them."
         missing = unnamed if isinstance(error, ConfigError) else str(error)
@@ -77,6 +90,23 @@ async def letters_of(admin: Admin, group: str) -> Json:
         "letters": [_letter(one) for one in letters],
         "more": len(letters) == LETTERS_MAX,
     }
+
+
+async def exported(cluster: Cluster, group: str, where: str | None) -> AsyncGenerator[bytes]:
+    """The dead letters as ``sharegroup dead export`` prints them, some lines at a time.
+
+    Raises:
+        ConfigError: the expression is wrong, or the group names no dead-letter topic.
+        KafkaError: they cannot be read.
+    """
+    wanted = LetterExpression(where) if where else None
+    async with (
+        dead_letter_queue(cluster, group, None) as queue,
+        aclosing(queue.letters(wanted)) as steps,
+    ):
+        async for some in steps:
+            lines = [json.dumps(record_json(as_log_record(one.record))) + "\n" for one in some]
+            yield "".join(lines).encode()
 
 
 def _letter(one: DeadLetter) -> Json:

@@ -17,8 +17,9 @@ import sharegroup
 from sharegroup.console.acts import ACTS, BadAct
 from sharegroup.console.answers import BadRequest, Forged, answered, body_of, number_of, text_of
 from sharegroup.console.guard import ACT_HEADER, Guard
-from sharegroup.console.record_views import letters_of, record_at
+from sharegroup.console.record_views import exported, letters_of, record_at
 from sharegroup.console.sessions import Entrance, Session
+from sharegroup.console.topic_views import topic, topics
 from sharegroup.console.watches import TooManyViewers
 from sharegroup.model.ids import TopicPartition
 
@@ -45,11 +46,14 @@ class Api:
             "about": self._about,
             "queues": lambda session, _: session.desk.queues.all(),
             "queue": lambda session, request: session.desk.queues.one(text_of(request, "group")),
-            "topics": _topics,
+            "topics": lambda session, _: topics(session.desk.admin),
+            "topic": lambda session, request: topic(session.desk.admin, text_of(request, "topic")),
             "record": _record,
             "dead": lambda session, request: letters_of(
-                session.desk.admin, text_of(request, "group")
+                session.desk.admin, text_of(request, "group"), request.query_params.get("where")
             ),
+            "progress": _progress,
+            "letters": _letters,
             "events": _events,
         }
         routes = [Route(f"/api/v1/{name}", self._answering(ask)) for name, ask in asks.items()]
@@ -77,15 +81,32 @@ class Api:
         }
 
 
-async def _topics(session: Session, _: Request) -> Any:
-    listed = await session.desk.admin.list_topics()
-    return {"topics": [{"topic": one.name, "partitions": one.partition_count} for one in listed]}
-
-
 async def _record(session: Session, request: Request) -> Any:
     at = TopicPartition(text_of(request, "topic"), number_of(request, "partition"))
     desk = session.desk
     return await record_at(desk.admin, desk.broker.reading, at, number_of(request, "offset"))
+
+
+async def _progress(session: Session, request: Request) -> Any:
+    return {"said": session.desk.progress(text_of(request, "group"))}
+
+
+async def _letters(session: Session, request: Request) -> Response:
+    """The dead letters as ``sharegroup dead export`` prints them, to be kept as a file."""
+    group, where = text_of(request, "group"), request.query_params.get("where")
+    lines = exported(session.desk.broker.reading, group, where)
+    first = await anext(lines, b"")  # what is wrong is told by the status
+
+    async def parts() -> AsyncIterator[bytes]:
+        yield first
+        async for line in lines:
+            yield line
+
+    return StreamingResponse(
+        parts(),
+        media_type="application/jsonl",
+        headers={"content-disposition": 'attachment; filename="dead-letters.jsonl"'},
+    )
 
 
 async def _act(session: Session, request: Request) -> Any:
@@ -97,7 +118,7 @@ async def _act(session: Session, request: Request) -> Any:
         raise BadRequest(f"the acts are {', '.join(ACTS)}")
     given = await body_of(request)
     try:
-        return {"said": await act(session.desk.admin, given, given.get("do") is True)}
+        return {"said": await act(session.desk, given, given.get("do") is True)}
     except BadAct as error:
         raise BadRequest(str(error)) from None
 

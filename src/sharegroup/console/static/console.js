@@ -151,8 +151,8 @@ async function act(name, given) {
 }
 
 // Ask before an act: a dialog with fields, and what the act would change. `fields` are [name, label,
-// value, kind]; a list as kind is a choice.
-function askFirst(title, name, given, fields = []) {
+// value, kind]; a list as kind is a choice. `after` is called when it is done and the dialog is closed.
+function askFirst(title, name, given, fields = [], after = null) {
   const inputs = fields.map(([field, label, value, kind]) => {
     const input = Array.isArray(kind)
       ? element("select", { name: field }, ...kind.map((one) => element("option", { value: one, selected: one === value }, one)))
@@ -170,7 +170,8 @@ function askFirst(title, name, given, fields = []) {
   const preview = async () => {
     confirm.disabled = true;
     try {
-      will.textContent = visible(await act(name, wanted()));
+      const said = visible(await act(name, wanted()));
+      will.textContent = said;
       will.className = "";
       confirm.disabled = false;
     } catch (error) {
@@ -178,20 +179,32 @@ function askFirst(title, name, given, fields = []) {
       will.className = "causes";
     }
   };
+  const progress = async () => { // of a long act
+    const { said } = given.group ? await ask("progress?" + new URLSearchParams({ group: given.group })) : {};
+    if (said && will.className === "under-way") will.textContent = "under way: " + visible(said);
+  };
   inputs.forEach(([, , input]) => input.addEventListener("change", preview));
   cancel.addEventListener("click", () => dialog.close());
-  dialog.addEventListener("close", () => dialog.remove());
+  dialog.addEventListener("close", () => {
+    const done = will.className === "done";
+    dialog.remove();
+    if (done && after) after();
+  });
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     confirm.disabled = true;
     will.textContent = "under way …";
+    will.className = "under-way";
+    const asking = setInterval(() => progress().catch(() => {}), 1000);
     try {
-      will.textContent = visible(await act(name, { ...wanted(), do: true }));
+      const said = visible(await act(name, { ...wanted(), do: true }));
+      will.textContent = said;
       will.className = "done";
     } catch (error) {
       will.textContent = visible(error.message);
       will.className = "causes";
     }
+    clearInterval(asking);
     cancel.textContent = "Close";
     cancel.focus();
   });
@@ -207,6 +220,8 @@ function actsOf(queue) {
     queue.paused ? button("Resume …", "resume", () => askFirst("Resume", "resume", given))
       : button("Pause …", "pause", () => askFirst("Pause", "pause", given)),
     button("Purge …", "purge", () => askFirst("Purge", "purge", given, [["older_than", "Only records older than (such as 2d)", ""]])),
+    button("Reset …", "reset", () => askFirst("Reset", "reset", given, [["topic", "Topic", queue.topics[0], queue.topics.length ? queue.topics : "text"],
+      ["to", "The group begins at", "earliest", ["earliest", "latest", "time"]], ["time", "With time: 2026-11-21T08:30Z", ""]])),
     button("Fork …", "fork", () => askFirst("Fork", "fork", given, [["to", "The group that begins here", queue.group + "-fork"]])));
 }
 
@@ -264,11 +279,36 @@ async function showQueues() {
   main.replaceChildren(element("h1", {}, "Queues"), search, element("div", { id: "queues" },
     element("p", { class: "quiet" }, "asking the broker …")),
   element("h2", {}, "Consumer groups"), element("div", { id: "others" }),
-  element("h2", {}, "Topics"), element("div", { id: "topics" }));
+  element("h2", {}, "Topics"), acts ? element("div", { class: "buttons" }, button("Create a topic …", "create-topic", () =>
+    askFirst("Create", "create-topic", {}, [["topic", "Name", ""], ["partitions", "Partitions", 1, "number"]], listTopics))) : "",
+  element("div", { id: "topics" }));
   watch("", (found) => { listed = found; drawQueues(); });
+  await listTopics();
+}
+
+async function listTopics() {
   const { topics } = await ask("topics");
   document.getElementById("topics").replaceChildren(table([["topic", "name"], ["partitions", "number"]],
-    topics.map((one) => [link(one.topic, { topic: one.topic, partition: 0, offset: 0 }), number(one.partitions)])));
+    topics.map((one) => [link(one.topic, { topic: one.topic }), number(one.partitions)])));
+}
+
+async function showTopic(topic) {
+  document.title = visible(topic) + " – sharegroup";
+  live.textContent = "";
+  const found = await ask("topic?" + new URLSearchParams({ topic }));
+  const again = () => showTopic(topic).catch(failed);
+  main.replaceChildren(...[
+    element("h1", {}, element("bdi", {}, topic)),
+    acts ? element("div", { class: "buttons" }, button("Delete …", "delete-topic", () =>
+      askFirst("Delete", "delete-topic", { topic }, [], () => { location.href = "/"; }))) : null,
+    table([["partition", "number"], ["first", "number"], ["end", "number"], ["records", "number"], ["leader", "number"]],
+      found.partitions.map((one) => [number(one.partition),
+        one.end > one.start ? link(number(one.start), { topic, partition: one.partition, offset: one.start }) : number(one.start),
+        one.end > one.start ? link(number(one.end), { topic, partition: one.partition, offset: one.end - 1 }) : number(one.end),
+        number(one.end - one.start), number(one.leader)])),
+    element("h2", {}, "Settings"),
+    found.settings_missing ? element("p", { class: "quiet" }, found.settings_missing) : settings(found.settings, "topic", topic, again),
+  ].filter((part) => part !== null));
 }
 
 // --- one queue -----------------------------------------------------------------------------------
@@ -323,20 +363,22 @@ function drawQueue(queue) {
       queue.members.map((one) => [element("bdi", {}, one.member), element("bdi", {}, one.client), one.host, one.partitions.join(", "), number(one.holds), duration(one.shortest_lock_ms)]))
       : element("p", {}, "No member."),
     element("h2", {}, "Settings"),
-    queue.settings_missing ? element("p", { class: "quiet" }, queue.settings_missing) : settings(queue.settings),
+    queue.settings_missing ? element("p", { class: "quiet" }, queue.settings_missing) : settings(queue.settings, "group", queue.group),
   ].filter((part) => part !== null));
 }
 
 let defaultsOpen = false;
 
-function settings(all) {
-  const drawn = (some) => table([["setting", "name"], ["value", "wide"], ["from", ""], ["meaning", "wide"]],
-    some.map((one) => [one.name, one.value || "–", one.source, one.meaning ?? ""]));
+function settings(all, kind, of, after = null) {
+  const change = (one) => button("Change …", "change " + one.name, () => askFirst("Set", "configure", { kind, of, setting: one.name },
+    [["value", one.name + " (empty: its default)", one.source === "default" ? "" : one.value ?? ""]], after));
+  const drawn = (some) => table([["setting", "name"], ["value", "wide"], ["from", ""], ["meaning", "wide"], ...(acts ? [["", ""]] : [])],
+    some.map((one) => [one.name, one.value || "–", one.source, one.meaning ?? "", ...(acts ? [change(one)] : [])]));
   const set = all.filter((one) => one.source !== "default");
   const rest = all.filter((one) => one.source === "default");
   const more = element("details", { open: defaultsOpen }, element("summary", { "data-key": "defaults" }, `${number(rest.length)} settings at their defaults`), drawn(rest));
   more.addEventListener("toggle", () => { defaultsOpen = more.open; });
-  return element("div", {}, set.length ? drawn(set) : element("p", {}, "Nothing is set for this group."), more);
+  return element("div", {}, set.length ? drawn(set) : element("p", {}, `Nothing is set for this ${kind}.`), more);
 }
 
 function showQueue(group) {
@@ -345,23 +387,65 @@ function showQueue(group) {
   watch("?" + new URLSearchParams({ group }), drawQueue);
 }
 
-async function showDead(group) {
+// How many letters failed when, as bars.
+function bars(letters) {
+  const times = letters.map((one) => one.failed_ms).filter((ms) => ms !== null && ms >= 0);
+  if (times.length < 2) return null;
+  const [first, last] = [Math.min(...times), Math.max(...times)];
+  const step = Math.max(1, (last - first) / 60);
+  const counts = new Array(60).fill(0);
+  times.forEach((ms) => { counts[Math.min(59, Math.floor((ms - first) / step))] += 1; });
+  const space = "http://www.w3.org/2000/svg";
+  const drawn = document.createElementNS(space, "svg");
+  drawn.setAttribute("class", "bars");
+  drawn.setAttribute("viewBox", "0 0 600 60");
+  drawn.setAttribute("role", "img");
+  drawn.setAttribute("aria-label", `${times.length} letters from ${new Date(first).toISOString()} to ${new Date(last).toISOString()}`);
+  const most = Math.max(...counts);
+  counts.forEach((count, at) => {
+    if (!count) return;
+    const bar = document.createElementNS(space, "rect");
+    const height = Math.max(2, 58 * count / most);
+    for (const [name, value] of Object.entries({ x: at * 10, y: 60 - height, width: 9, height })) bar.setAttribute(name, value);
+    const title = document.createElementNS(space, "title");
+    title.textContent = `${count} from ${new Date(first + at * step).toISOString()}`;
+    bar.append(title);
+    drawn.append(bar);
+  });
+  return element("div", {}, drawn, element("p", { class: "quiet ends" }, time(first), element("span", {}, " to "), time(last)));
+}
+
+async function showDead(group, where) {
   document.title = visible(group) + ": dead letters – sharegroup";
-  main.replaceChildren(element("h1", {}, element("bdi", {}, group)), tabs(group, "dead"), element("p", { class: "quiet" }, "reading the letters …"));
-  const found = await ask("dead?" + new URLSearchParams({ group }));
+  const chosen = where ? { where } : {};
+  const filter = element("input", { type: "search", value: where, "aria-label": "Only letters for which this is true",
+    placeholder: 'All letters; or such as: cause == "rejected" and age < 2d' });
+  const form = element("form", { class: "filter" }, filter, element("button", { type: "submit" }, "Filter"));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    location.href = "/?" + new URLSearchParams({ queue: group, show: "dead", ...(filter.value ? { where: filter.value } : {}) });
+  });
+  main.replaceChildren(element("h1", {}, element("bdi", {}, group)), tabs(group, "dead"), form, element("p", { class: "quiet" }, "reading the letters …"));
   live.textContent = "";
-  main.lastChild.remove();
-  if (found.missing) { main.append(element("p", {}, found.missing)); return; }
-  if (acts) {
-    const where = ["where", "Only letters for which this is true, such as: cause == \"rejected\" and age < 2d", ""];
-    main.append(element("div", { class: "buttons" },
-      button("Redrive …", "redrive", () => askFirst("Redrive", "redrive", { group }, [where, ["to", "To another topic (empty: where they are from)", ""]])),
-      button("Purge letters …", "purge-letters", () => askFirst("Purge letters", "purge-letters", { group }, [where]))));
+  let found;
+  try {
+    found = await ask("dead?" + new URLSearchParams({ group, ...chosen }));
+  } finally {
+    main.lastChild.remove();
   }
+  if (found.missing) { main.append(element("p", {}, found.missing)); return; }
+  const again = () => showDead(group, where).catch(failed);
+  const wherever = ["where", "Only letters for which this is true", where];
+  main.append(element("div", { class: "buttons" },
+    acts ? button("Redrive …", "redrive", () => askFirst("Redrive", "redrive", { group }, [wherever, ["to", "To another topic (empty: where they are from)", ""]], again)) : "",
+    acts ? button("Purge letters …", "purge-letters", () => askFirst("Purge letters", "purge-letters", { group }, [wherever], again)) : "",
+    element("a", { href: "/api/v1/letters?" + new URLSearchParams({ group, ...chosen }), download: "" }, "Export as JSON lines")));
   main.append(element("h2", {}, "By cause"));
   main.append(found.causes.length ? table([["cause", "name"], ["message", "wide"], ["letters", "number"]],
     found.causes.map((one) => [one.cause ?? "–", one.message ?? "–", number(one.letters)])) : element("p", {}, "No dead letters."));
   if (found.more) main.append(element("p", { class: "quiet" }, "These are the oldest letters; there are more."));
+  const byTime = bars(found.letters);
+  if (byTime) main.append(element("h2", {}, "By time"), byTime);
   main.append(element("h2", {}, "Letters"), table([["letter", ""], ["record", "name"], ["failed", ""], ["deliveries", "number"], ["cause", ""], ["message", "wide"], ["key", "wide"], ["value", "wide"]],
     found.letters.map((one) => [one.letter, link(`${one.topic}:${one.partition}@${one.offset}`, { topic: one.topic, partition: one.partition, offset: one.offset }),
       time(one.failed_ms), number(one.deliveries), one.cause ?? "–", one.message ?? "–", one.key.text.slice(0, 200), one.value.text.slice(0, 200)])));
@@ -442,8 +526,9 @@ function failed(error) {
 
 async function show() {
   await about().catch((error) => { if (error.login) throw error; }); // the broker is away: what follows says so
-  if (address.has("queue") && address.get("show") === "dead") await showDead(address.get("queue"));
+  if (address.has("queue") && address.get("show") === "dead") await showDead(address.get("queue"), address.get("where") || "");
   else if (address.has("queue")) showQueue(address.get("queue"));
+  else if (address.has("topic") && !address.has("offset")) await showTopic(address.get("topic"));
   else if (address.has("topic")) await showRecord(address.get("topic"), address.get("partition") || "0", address.get("offset") || "0");
   else await showQueues();
 }
