@@ -106,6 +106,18 @@ class TestOurs:
             [only] = shown["members"]
             assert (only["holds"], only["partitions"]) == (2, ["held:0", "held:1"])
             assert 0 < only["shortest_lock_ms"] <= 30_000
+            lives = {
+                at: running.json("record", topic="held", partition=0, offset=at, group="holding")[
+                    "life"
+                ]
+                for at in (0, 1, 2, 3, 6)
+            }
+            assert [one["state"] for one in lives.values()] == [
+                "finished", "delayed", "archived", "acquired", "ready"
+            ]  # fmt: skip
+            assert (lives[3]["member"], lives[3]["deliveries"]) == (only["member"], 2)
+            assert lives[2]["next"] == "Nothing: it was given up (rejected)."
+            assert lives[6]["next"].endswith("New ones before it: 1.")
             states = {
                 offset: one["state"]
                 for one in shown["partitions"][0]["ranges"]

@@ -17,6 +17,7 @@ import sharegroup
 from sharegroup.console.acts import ACTS, BadAct
 from sharegroup.console.answers import BadRequest, Forged, answered, body_of, number_of, text_of
 from sharegroup.console.guard import ACT_HEADER, Guard
+from sharegroup.console.record_life import life_of
 from sharegroup.console.record_views import exported, letters_of, record_at
 from sharegroup.console.sessions import Entrance, Session
 from sharegroup.console.topic_views import topic, topics
@@ -84,7 +85,10 @@ class Api:
 async def _record(session: Session, request: Request) -> Any:
     at = TopicPartition(text_of(request, "topic"), number_of(request, "partition"))
     desk = session.desk
-    return await record_at(desk.admin, desk.broker.reading, at, number_of(request, "offset"))
+    found = await record_at(desk.admin, desk.broker.reading, at, number_of(request, "offset"))
+    group = request.query_params.get("group")
+    life = await life_of(desk.admin, group, at, found["offset"]) if group else None
+    return {**found, "life": life}
 
 
 async def _progress(session: Session, request: Request) -> Any:

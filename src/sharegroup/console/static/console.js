@@ -342,7 +342,7 @@ function tabs(group, current) {
 function drawQueue(queue) {
   const oldest = queue.lag && queue.oldest_ms !== null ? duration(queue.at_ms - queue.oldest_ms) : "–";
   const partitions = queue.partitions.map((one) => [
-    link(`${one.topic}:${one.partition}`, { topic: one.topic, partition: one.partition, offset: one.start ?? 0 }),
+    link(`${one.topic}:${one.partition}`, { topic: one.topic, partition: one.partition, offset: one.start ?? 0, group: queue.group }),
     number(one.start), number(one.end), number(one.lag), number(one.in_flight),
     one.error ? visible(one.error) : element("div", {}, strip(queue, one), one.more_ranges ? `${number(one.more_ranges)} ranges more` : ""),
     ...(acts ? [button("Decide …", `decide ${one.topic} ${one.partition}`, () => decide(queue, one, one.start ?? 0, one.start ?? 0))] : []),
@@ -447,7 +447,7 @@ async function showDead(group, where) {
   const byTime = bars(found.letters);
   if (byTime) main.append(element("h2", {}, "By time"), byTime);
   main.append(element("h2", {}, "Letters"), table([["letter", ""], ["record", "name"], ["failed", ""], ["deliveries", "number"], ["cause", ""], ["message", "wide"], ["key", "wide"], ["value", "wide"]],
-    found.letters.map((one) => [one.letter, link(`${one.topic}:${one.partition}@${one.offset}`, { topic: one.topic, partition: one.partition, offset: one.offset }),
+    found.letters.map((one) => [one.letter, link(`${one.topic}:${one.partition}@${one.offset}`, { topic: one.topic, partition: one.partition, offset: one.offset, group }),
       time(one.failed_ms), number(one.deliveries), one.cause ?? "–", one.message ?? "–", one.key.text.slice(0, 200), one.value.text.slice(0, 200)])));
 }
 
@@ -458,15 +458,24 @@ function payload(title, shown) {
   return [element("h2", {}, title, " ", element("span", { class: "quiet" }, size)), shown.form === "null" ? null : element("pre", { tabindex: 0 }, shown.text)];
 }
 
-async function showRecord(topic, partition, offset) {
+function lifeOf(life) {
+  const told = [["state", life.state], ["deliveries", life.deliveries === null ? "–" : `${number(life.deliveries)} of ${life.limit ?? "–"}`]];
+  if (life.member) told.push(["with", life.member]);
+  if (life.lock_ms !== null) told.push(["time left", duration(life.lock_ms)]);
+  if (life.reason) told.push(["reason", life.reason]);
+  return [element("h2", {}, "In ", link(life.group, { queue: life.group })), numbers(told), element("p", {}, life.next)];
+}
+
+async function showRecord(topic, partition, offset, group) {
   document.title = visible(`${topic}:${partition}@${offset}`) + " – sharegroup";
   main.replaceChildren(element("h1", {}, element("bdi", {}, topic), `:${partition}@${offset}`));
   live.textContent = "";
-  const query = { topic, partition, offset };
+  const query = { topic, partition, offset, ...(group ? { group } : {}) };
   const found = await ask("record?" + new URLSearchParams(query));
   main.append(...[
     found.offset === Number(offset) ? null : element("p", { class: "quiet" }, `There is no record at ${offset}; this is ${found.offset}, the next one.`),
     element("p", {}, "written ", time(found.timestamp_ms)),
+    ...(found.life ? lifeOf(found.life) : []),
     ...payload("Key", found.key), ...payload("Value", found.value),
     element("h2", {}, "Headers"),
     found.headers.length ? table([["name", "name"], ["value", "wide"]], found.headers.map((one) => [element("bdi", {}, one.name), one.form === "null" ? "null" : one.text])) : element("p", {}, "None."),
@@ -529,7 +538,7 @@ async function show() {
   if (address.has("queue") && address.get("show") === "dead") await showDead(address.get("queue"), address.get("where") || "");
   else if (address.has("queue")) showQueue(address.get("queue"));
   else if (address.has("topic") && !address.has("offset")) await showTopic(address.get("topic"));
-  else if (address.has("topic")) await showRecord(address.get("topic"), address.get("partition") || "0", address.get("offset") || "0");
+  else if (address.has("topic")) await showRecord(address.get("topic"), address.get("partition") || "0", address.get("offset") || "0", address.get("group"));
   else await showQueues();
 }
 

@@ -1,0 +1,94 @@
+"""Where one record stands in one queue, and what is next for it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sharegroup.client.admin.admin import Admin
+from sharegroup.client.admin.descriptions import PartitionRecords, RecordRange
+from sharegroup.model.ids import TopicPartition
+from sharegroup.share.record_state import RecordState
+
+LIMIT: Final = "share.delivery.count.limit"
+
+Json = dict[str, Any]
+
+
+async def life_of(admin: Admin, group: str, at: TopicPartition, offset: int) -> Json:
+    """``state`` with ``deliveries``, ``member``, ``lock_ms`` and ``reason`` as far as they are
+    known, and ``next``, a sentence.
+
+    Raises:
+        KafkaError: there is no such group, or it may not be seen.
+    """
+    records = (await admin.describe_record_states(group, [at])).get(at)
+    limit = (await admin.describe_configs("group", group)).get(LIMIT)
+    life = _unknown() if records is None else _life(records, offset)
+    life["group"], life["limit"] = group, None if limit is None else limit.value
+    return life
+
+
+def _life(records: PartitionRecords, offset: int) -> Json:
+    if records.error is not None:
+        return {**_unknown(), "next": str(records.error)}
+    if records.start_offset is None:
+        return _unknown()
+    everywhere = (*records.given_up, *records.ranges)
+    one = next((each for each in everywhere if each.first <= offset <= each.last), None)
+    if one is not None:
+        return _in_flight(one)
+    if offset < records.start_offset:
+        return {
+            **_unknown(),
+            "state": "finished",
+            "next": "Nothing: it was accepted or given up, and all records before it, too. The "
+            "broker does not keep how.",
+        }
+    before = offset - max(records.end_offset or 0, records.start_offset)
+    return {
+        **_unknown(),
+        "state": "ready",
+        "deliveries": 0,
+        "next": "It was not delivered yet. "
+        + (f"New ones before it: {before:,}." if before else "It is the next new one."),
+    }
+
+
+def _unknown() -> Json:
+    return {
+        "state": "unknown",
+        "deliveries": None,
+        "member": None,
+        "lock_ms": None,
+        "reason": None,
+        "next": "The group has fetched nothing from this partition yet.",
+    }
+
+
+def _in_flight(one: RecordRange) -> Json:
+    state = one.state.name.lower()
+    if one.archiving:
+        state, following = "archiving", "Its dead letter is written; until then it is kept."
+    elif one.blocked:
+        state, following = "blocked", "It waits for an operator, who releases or archives it."
+    elif one.state is RecordState.ACQUIRED:
+        following = (
+            "Its member accepts, releases, rejects or renews it. If the lock ends first, it is "
+            "delivered again."
+        )
+    elif one.state is RecordState.AVAILABLE and one.lock_ms is not None:
+        state, following = "delayed", "It rests, and is delivered again when it is due."
+    elif one.state is RecordState.AVAILABLE:
+        following = "It goes to the next member that asks."
+    elif one.state is RecordState.ACKNOWLEDGED:
+        following = "Nothing: it was accepted."
+    else:
+        following = "Nothing: it was given up" + (f" ({one.reason})." if one.reason else ".")
+    return {
+        "state": state,
+        "deliveries": one.delivery_count or None,
+        "member": one.member_id,
+        "lock_ms": one.lock_ms,
+        "reason": one.reason,
+        "next": following,
+    }
