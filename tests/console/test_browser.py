@@ -23,6 +23,13 @@ pytestmark = [
 
 HOSTILE = '<img src=x onerror="document.title=1">\u202e'
 TOPIC = "jobs"
+AXE = (Path(__file__).parent / "axe.min.js").read_text()
+"""axe-core 4.14.1 (npm), which finds what people with disabilities cannot use."""
+FAULTS = """
+return axe.run(document).then((found) => found.violations
+  .filter((one) => ["serious", "critical"].includes(one.impact))
+  .map((one) => one.id + ": " + one.nodes.map((node) => node.html).join(" ")))
+"""
 FILL = """
 document.querySelector('[name=user]').value = '{user}'
 document.querySelector('[name=password]').value = '{password}'
@@ -160,7 +167,7 @@ def test_a_narrow_window_shows_everything(running: tuple[SharegroupServer, Conso
             window.get(f"http://127.0.0.1:{running[1].port}{path}")
             wait_for(window, "return document.querySelector('table') !== null")
             window.run("document.documentElement.style.width = '360px'")
-            assert window.run("return document.body.scrollWidth") <= 360, path
+            wait_for(window, "return document.body.scrollWidth <= 360")
 
 
 def test_a_login_leads_to_what_was_asked_for(tmp_path: Path) -> None:
@@ -184,3 +191,33 @@ def test_a_login_leads_to_what_was_asked_for(tmp_path: Path) -> None:
         wait_for(window, "return document.querySelector('form.login') !== null")
         breaches = [one for one in window.said() if "401" not in one["message"]]
         assert breaches == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/?queue=workers",
+        "/?queue=workers&show=dead",
+        f"/?topic={TOPIC}",
+        f"/?topic={TOPIC}&partition=0&offset=0&group=workers",
+        "dialog",
+    ],
+)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everybody_can_use_it(
+    running: tuple[SharegroupServer, Console], path: str, scheme: str
+) -> None:
+    dark = ["--blink-settings=preferredColorScheme=0"] if scheme == "dark" else []
+    address = f"http://127.0.0.1:{running[1].port}"
+    with browser(1000, 800, *dark) as window:
+        window.get(address + ("/?queue=workers" if path == "dialog" else path))
+        loaded = "return document.querySelector('table, h2, main > p:not(.quiet)') !== null"
+        wait_for(window, loaded)
+        if path == "dialog":
+            wait_for(window, "return document.querySelector('[data-key=fork]') !== null")
+            window.run("document.querySelector('[data-key=fork]').click()")
+        window.run(AXE)
+        assert window.run(FAULTS) == []
+        wanted = f"return matchMedia('(prefers-color-scheme: {scheme})').matches"
+        assert window.run(wanted) is True

@@ -12,6 +12,8 @@ def test_rates_are_differences_over_time() -> None:
         rates.add(Counts(at_s, written, finished))
     assert rates.written() == [10.0, 0.0]
     assert rates.finished() == [5.0, 30.0]
+    assert (rates.written(1), rates.finished(1)) == ([0.0], [30.0])
+    assert (rates.lags(), rates.ages_s()) == ([110, 80], [1.0, 0.0])
 
 
 def test_two_looks_at_one_moment_are_one() -> None:

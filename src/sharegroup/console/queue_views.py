@@ -18,7 +18,7 @@ from sharegroup.client.admin.descriptions import (
 from sharegroup.client.admin.hand_requests import PAUSED
 from sharegroup.console.causes import QueueState, likely_causes
 from sharegroup.console.limits import RANGES_MAX
-from sharegroup.console.rates import Counts, Rates
+from sharegroup.console.rates import SPARK_POINTS, Counts, Rates
 from sharegroup.console.settings import settings_of
 from sharegroup.model.errors import KafkaError, SharegroupError
 from sharegroup.model.ids import TopicPartition
@@ -117,6 +117,7 @@ class QueueViews:
             "state": described.state,
             "paused": paused,
             **counts,
+            "history": _history(self._rates[group]),
             "causes": likely_causes(state),
             "members": [_member(one, held.get(one.member_id, [])) for one in described.members],
             "partitions": [
@@ -173,9 +174,19 @@ class QueueViews:
                 ),
                 default=None,
             ),
-            "written": rates.written(),
-            "finished": rates.finished(),
+            "written": rates.written(SPARK_POINTS),
+            "finished": rates.finished(SPARK_POINTS),
         }
+
+
+def _history(rates: Rates) -> Json:
+    now_ms = _now_ms()
+    return {
+        "at_ms": [now_ms - round(age_s * 1000) for age_s in rates.ages_s()],
+        "written": rates.written(),
+        "finished": rates.finished(),
+        "lag": rates.lags(),
+    }
 
 
 def _now_ms() -> int:

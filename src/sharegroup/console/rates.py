@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections import deque
+from array import array
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-POINTS_MAX: Final = 60
-"""Points of a sparkline."""
+POINTS_MAX: Final = 150
+"""Steps that are remembered: five minutes, if one looks every two seconds."""
+SPARK_POINTS: Final = 30
+"""Steps of a sparkline."""
 
 
 class Counts(NamedTuple):
@@ -25,35 +28,51 @@ class Counts(NamedTuple):
 
 
 class Rates:
-    """The rates of one queue, in records a second."""
+    """The rates of one queue, in records a second. There may be very many queues, so each keeps
+    three arrays of numbers."""
+
+    __slots__ = ("_at_s", "_finished", "_written")
 
     def __init__(self) -> None:
-        self._seen: deque[Counts] = deque(maxlen=POINTS_MAX + 1)
+        self._at_s = array("d")
+        self._written = array("d")
+        self._finished = array("d")
 
     def add(self, counts: Counts) -> None:
         """Note what is seen now. Counts that went back, as those of a topic made anew, begin a new
         history."""
-        if self._seen:
-            last = self._seen[-1]
-            if counts.at_s <= last.at_s:
+        columns = (self._at_s, self._written, self._finished)
+        if self._at_s:
+            if counts.at_s <= self._at_s[-1]:
                 return
-            if counts.written < last.written or counts.finished < last.finished:
-                self._seen.clear()
-        self._seen.append(counts)
+            if counts.written < self._written[-1] or counts.finished < self._finished[-1]:
+                for column in columns:
+                    del column[:]
+        for column, value in zip(columns, counts, strict=True):
+            column.append(value)
+            del column[: -POINTS_MAX - 1]
 
-    def written(self) -> list[float]:
-        """Records that came, by step, the latest last."""
+    def written(self, steps: int = POINTS_MAX) -> list[float]:
+        """Records that came a second, in each of the last ``steps`` steps, the latest last."""
+        return self._rates(self._written, steps)
+
+    def finished(self, steps: int = POINTS_MAX) -> list[float]:
+        """Records that were finished a second, in each of the last ``steps`` steps."""
+        return self._rates(self._finished, steps)
+
+    def lags(self) -> list[int]:
+        """Records that were not finished, at the end of each step."""
+        counts = zip(self._written[1:], self._finished[1:], strict=True)
+        return [int(written - finished) for written, finished in counts]
+
+    def ages_s(self) -> list[float]:
+        """How long ago each step ended, seen from the latest one."""
+        return [self._at_s[-1] - at_s for at_s in self._at_s[1:]]
+
+    def _rates(self, counts: Sequence[float], steps: int) -> list[float]:
+        """Three digits are enough for a drawing, and there may be many of them."""
+        times, counts = self._at_s[-steps - 1 :], counts[-steps - 1 :]
         return [
-            (after.written - before.written) / (after.at_s - before.at_s)
-            for before, after in self._steps()
+            float(f"{(after - before) / (end - begin):.3g}")
+            for (before, after), (begin, end) in zip(pairwise(counts), pairwise(times), strict=True)
         ]
-
-    def finished(self) -> list[float]:
-        """Records that were finished, by step."""
-        return [
-            (after.finished - before.finished) / (after.at_s - before.at_s)
-            for before, after in self._steps()
-        ]
-
-    def _steps(self) -> list[tuple[Counts, Counts]]:
-        return list(pairwise(self._seen))

@@ -29,6 +29,9 @@ STATIC: Final = {
     "/console.js": ("console.js", "text/javascript; charset=utf-8"),
     "/console.css": ("console.css", "text/css; charset=utf-8"),
     "/icon.svg": ("icon.svg", "image/svg+xml"),
+    "/uplot.js": ("uplot.js", "text/javascript; charset=utf-8"),
+    "/uplot.css": ("uplot.css", "text/css; charset=utf-8"),
+    "/uplot-license.txt": ("uplot-license.txt", "text/plain; charset=utf-8"),
 }
 Ask = Callable[[Session, Request], Awaitable[Any]]
 """Answers a request of a viewer: with JSON, or with a response."""

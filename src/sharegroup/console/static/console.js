@@ -333,6 +333,30 @@ function strip(queue, partition) {
     ? partition.ranges.slice(0, 20).map((one) => `${one.first} to ${one.last} ${one.state}`).join(", ") : "nothing in flight" }, ...parts);
 }
 
+// Throughput and lag over the last minutes. The drawings stay while the page is drawn anew.
+const charts = element("div", { class: "charts" });
+let drawn = null;
+
+const chartSize = () => ({ width: Math.max(260, Math.min(460, main.clientWidth - 34)), height: 170 });
+new ResizeObserver(() => { if (drawn) drawn.forEach((one) => one.setSize(chartSize())); }).observe(main);
+
+function chart(title, series, values) {
+  const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const axis = { stroke: color("--quiet"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line"), width: 1 } };
+  return new uPlot({ title, ...chartSize(), cursor: { drag: { x: false, y: false } },
+    scales: { y: { range: (self, low, high) => [0, Math.max(1, high)] } }, axes: [axis, { ...axis, size: 60 }],
+    series: [{}, ...series.map(([label, name]) => ({ label, stroke: color(name), width: 2, points: { show: false } }))] }, values, charts);
+}
+
+function drawCharts(history) {
+  const at = history.at_ms.map((ms) => ms / 1000);
+  const [rates, lag] = [[at, history.written, history.finished], [at, history.lag]];
+  if (!drawn) drawn = [chart("records a second", [["in", "--acquired"], ["out", "--acknowledged"]], rates), chart("not finished", [["records", "--archived"]], lag)];
+  drawn[0].setData(rates);
+  drawn[1].setData(lag);
+  return charts;
+}
+
 function tabs(group, current) {
   return element("nav", { class: "tabs", "aria-label": "Parts of the queue" },
     element("a", { href: "/?" + new URLSearchParams({ queue: group }), "aria-current": current === "now" && "page" }, "Now"),
@@ -354,10 +378,11 @@ function drawQueue(queue) {
     numbers([["state", queue.paused ? queue.state + ", paused" : queue.state], ["ready", number(queue.ready)],
       ["in flight", number(queue.in_flight)], ["delayed", number(queue.delayed)], ["dead, unwritten", number(queue.dead)],
       ["oldest", oldest], ["in /s", rateText(queue.written)], ["out /s", rateText(queue.finished)]]),
+    queue.history.at_ms.length > 1 ? drawCharts(queue.history) : null,
     element("h2", {}, "Partitions"),
     queue.states_missing ? element("p", { class: "quiet" }, queue.states_missing) : null,
     element("ul", { class: "legend" }, ...STATES.map((state) => element("li", {}, element("i", { class: state }), `${state}: ${MEANINGS[state]}`))),
-    table([["partition", "name"], ["start", "number"], ["end", "number"], ["lag", "number"], ["in flight", "number"], ["window", ""], ...(acts ? [["", ""]] : [])], partitions),
+    table([["partition", "name"], ["start", "number"], ["end", "number"], ["lag", "number"], ["in flight", "number"], ["window", ""], ...(acts ? [["act", ""]] : [])], partitions),
     element("h2", {}, "Members"),
     queue.members.length ? table([["member", "name"], ["client", ""], ["host", ""], ["partitions", "wide"], ["holds", "number"], ["shortest lock", "number"]],
       queue.members.map((one) => [element("bdi", {}, one.member), element("bdi", {}, one.client), one.host, one.partitions.join(", "), number(one.holds), duration(one.shortest_lock_ms)]))
@@ -372,7 +397,7 @@ let defaultsOpen = false;
 function settings(all, kind, of, after = null) {
   const change = (one) => button("Change …", "change " + one.name, () => askFirst("Set", "configure", { kind, of, setting: one.name },
     [["value", one.name + " (empty: its default)", one.source === "default" ? "" : one.value ?? ""]], after));
-  const drawn = (some) => table([["setting", "name"], ["value", "wide"], ["from", ""], ["meaning", "wide"], ...(acts ? [["", ""]] : [])],
+  const drawn = (some) => table([["setting", "name"], ["value", "wide"], ["from", ""], ["meaning", "wide"], ...(acts ? [["act", ""]] : [])],
     some.map((one) => [one.name, one.value || "–", one.source, one.meaning ?? "", ...(acts ? [change(one)] : [])]));
   const set = all.filter((one) => one.source !== "default");
   const rest = all.filter((one) => one.source === "default");
