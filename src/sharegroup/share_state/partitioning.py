@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from sharegroup.model.ids import SharePartitionKey
 
-_KEYS_CACHED = 4096
+_KEYS_CACHED = 65_536
 """Share partitions whose result is cached; computing one takes some microseconds."""
 
 

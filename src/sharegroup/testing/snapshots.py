@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sharegroup.broker.delivery.next_record import NextRecords
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.read_model import share_groups
 from sharegroup.model.errors import GroupIdNotFound
@@ -61,7 +62,7 @@ async def _partition(
     return PartitionView(
         start_offset=window.start_offset,
         end_offset=log.high_watermark,
-        lag=window.lag(await parts.views.share_groups.records_end(key, log)),
+        lag=window.lag(await parts.views.share_groups.records_end(key, log, NextRecords())),
         in_flight=window.in_flight,
         available=window.available,
         acknowledged=window.acknowledged,

@@ -1,8 +1,8 @@
 """The lag of each share group: in records, and in seconds, which Kafka does not report.
 
 The table covers every group and every partition with delivery state, even if no member reads it.
-Times are of batches, see :func:`~sharegroup.broker.delivery.next_record.record_time`. Each is read
-once and kept until the offset moves.
+Times are of batches, see :meth:`~sharegroup.broker.delivery.next_record.NextRecords.time`. Each is
+read once and kept until the offset moves.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Final, NamedTuple
 
-from sharegroup.broker.delivery.next_record import record_time
+from sharegroup.broker.delivery.next_record import NextRecords
 from sharegroup.broker.metrics.metric import Sample
 from sharegroup.broker.metrics.table import Source, Table
 from sharegroup.broker.parts import BrokerParts
@@ -72,16 +72,21 @@ class LagReader:
     async def read(self) -> AsyncIterator[list[Sample]]:
         """The samples of this table, group by group."""
         kept, self._times = self._times, {}
+        looks = NextRecords()
         for line in self._parts.views.share_groups.groups():
             samples: list[Sample] = []
             for topic in self._parts.views.share_groups.partitions(line.group_id):
                 for partition in topic.partitions:
                     key = SharePartitionKey(line.group_id, topic.topic_id, partition)
-                    samples += await self._partition(key, topic.topic, kept)
+                    samples += await self._partition(key, topic.topic, kept, looks)
             yield samples
 
     async def _partition(
-        self, key: SharePartitionKey, topic: str, kept: dict[tuple[SharePartitionKey, int], int]
+        self,
+        key: SharePartitionKey,
+        topic: str,
+        kept: dict[tuple[SharePartitionKey, int], int],
+        looks: NextRecords,
     ) -> list[Sample]:
         """The samples of a share partition; empty if the group has not begun there."""
         try:
@@ -89,10 +94,10 @@ class LagReader:
             window = await self._parts.views.share_groups.window(key)
             if not window.begun:
                 return []
-            end = await self._parts.views.share_groups.records_end(key, log)
+            end = await self._parts.views.share_groups.records_end(key, log, looks)
             lag = PartitionLag(
-                oldest_seconds=await self._age(key, log, window.start_offset, kept),
-                new_seconds=await self._age(key, log, window.end_offset, kept),
+                oldest_seconds=await self._age(key, log, window.start_offset, kept, looks),
+                new_seconds=await self._age(key, log, window.end_offset, kept, looks),
                 records=window.lag(end),
                 start_offset=window.start_offset,
             )
@@ -106,6 +111,7 @@ class LagReader:
         log: ReadableLog,
         offset: int,
         kept: dict[tuple[SharePartitionKey, int], int],
+        looks: NextRecords,
     ) -> float:
         """Seconds since the record at ``offset``, or the first after it, was written."""
         now = await log.offsets()
@@ -114,7 +120,7 @@ class LagReader:
             return 0.0
         timestamp = kept.get((key, offset))
         if timestamp is None:
-            timestamp = await record_time(log, offset)
+            timestamp = await looks.time(log, offset)
         if timestamp is None:
             return 0.0  # not kept: a record may still come at this offset
         self._times[key, offset] = timestamp

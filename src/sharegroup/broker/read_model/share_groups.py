@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from sharegroup.broker.coordination.share_groups_view import ShareGroupsView
 from sharegroup.broker.coordination.share_state_log import ShareStateLog
-from sharegroup.broker.delivery.next_record import next_record
+from sharegroup.broker.delivery.next_record import NextRecords
 from sharegroup.broker.delivery.share_partitions import SharePartitions
 from sharegroup.broker.hot_path_counters import SharePartitionMeter
 from sharegroup.broker.read_model.topics import TopicPartitionsView, named
@@ -241,7 +241,9 @@ class ShareGroupViews:
             finished=max(0, stored.delivery_complete_count),
         )
 
-    async def records_end(self, key: SharePartitionKey, log: ReadableLog) -> int:
+    async def records_end(
+        self, key: SharePartitionKey, log: ReadableLog, looks: NextRecords
+    ) -> int:
         """Up to where lag counts: the high watermark, or the end of the window if no record lies
         between them (:mod:`sharegroup.broker.delivery.next_record`).
 
@@ -253,7 +255,7 @@ class ShareGroupViews:
         if window.begun and window.finished and self._share_partitions.find(key) is None:
             end = (await self._stored(key)).end_offset
         try:
-            nothing = window.begun and await next_record(log, end) is None
+            nothing = window.begun and await looks.after(log, end) is None
         except KafkaError:
             nothing = False  # the log is damaged there; a fetch finds out what is left
         high_watermark = (await log.offsets()).high_watermark

@@ -236,6 +236,7 @@ function decide(queue, partition, first, last) {
 
 let wanted = address.get("search") || "";
 let listed = null;
+let most = 100; // queues that are drawn: a table of thousands would make each scroll stutter
 
 function worst(one, other) {
   const key = (queue) => [queue.error ? 1 : 0, queue.lag ? -(queue.oldest_ms ?? Infinity) : -Infinity,
@@ -248,7 +249,7 @@ function worst(one, other) {
 function drawQueues() {
   const queues = listed.queues.filter((queue) => queue.group.toLowerCase().includes(wanted.toLowerCase()));
   queues.sort(worst);
-  const rows = queues.map((queue) => queue.error
+  const rows = queues.slice(0, most).map((queue) => queue.error
     ? [link(queue.group, { queue: queue.group }), visible(queue.error), "", "", "", "", "", "", ""]
     : [
       link(queue.group, { queue: queue.group }), number(queue.ready), number(queue.in_flight),
@@ -262,7 +263,9 @@ function drawQueues() {
     listed.queues.length ? table([["queue", "name"], ["ready", "number"], ["in flight", "number"],
       ["delayed", "number"], ["dead, unwritten", "number"], ["members", "number"], ["oldest", "number"],
       ["in /s", ""], ["out /s", ""]], rows)
-      : element("p", {}, "There is no share group yet. A consumer makes one when it joins."));
+      : element("p", {}, "There is no share group yet. A consumer makes one when it joins."),
+    queues.length > most ? element("p", {}, `${number(most)} of ${number(queues.length)} queues, the worst first. `,
+      button("Show more", "more", () => { most *= 4; drawQueues(); })) : "");
   const others = listed.consumer_groups.filter((one) => one.group.toLowerCase().includes(wanted.toLowerCase()));
   document.getElementById("others").replaceChildren(!others.length ? element("p", {}, "None.") : table([["group", "name"], ["type", ""], ["state", ""]],
     others.map((one) => [element("bdi", {}, one.group), one.type, one.state])));

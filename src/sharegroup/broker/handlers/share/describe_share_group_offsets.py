@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sharegroup.broker.authorization.resources import Operation
-from sharegroup.broker.delivery.next_record import record_time
+from sharegroup.broker.delivery.next_record import NextRecords
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.topics import Topic
@@ -44,8 +44,9 @@ async def describe_share_group_offsets(
     """Each group on its own. Null topics mean all topics in which the group has state. Unknown
     groups, topics and partitions have no offsets; they are no error (as in Kafka).
     """
+    looks = NextRecords()
     return DescribeShareGroupOffsetsResponse(
-        groups=[await _group(parts, g, context) for g in request.groups]
+        groups=[await _group(parts, g, context, looks) for g in request.groups]
     )
 
 
@@ -56,7 +57,10 @@ def _refused(group_id: str, error: KafkaError) -> DescribeShareGroupOffsetsRespo
 
 
 async def _group(
-    parts: BrokerParts, wanted: DescribeShareGroupOffsetsRequestGroup, context: RequestContext
+    parts: BrokerParts,
+    wanted: DescribeShareGroupOffsetsRequestGroup,
+    context: RequestContext,
+    looks: NextRecords,
 ) -> DescribeShareGroupOffsetsResponseGroup:
     group_id, access = wanted.group_id, context.access
     try:
@@ -84,7 +88,7 @@ async def _group(
                 topic_name=name,
                 **({} if topic is None else {"topic_id": topic.topic_id}),
                 partitions=[
-                    await _partition(parts, group_id, topic, p, wanted.states_from >= 0)
+                    await _partition(parts, group_id, topic, p, looks, wanted.states_from >= 0)
                     for p in partitions
                 ],
             )
@@ -93,11 +97,13 @@ async def _group(
     if wanted.states_from >= 0:
         await _add_states(parts, response, wanted.states_from)
     if wanted.counts:
-        await _add_counts(parts, response)
+        await _add_counts(parts, response, looks)
     return response
 
 
-async def _add_counts(parts: BrokerParts, group: DescribeShareGroupOffsetsResponseGroup) -> None:
+async def _add_counts(
+    parts: BrokerParts, group: DescribeShareGroupOffsetsResponseGroup, looks: NextRecords
+) -> None:
     """Add what a list of queues shows: the number of members, and the counts of each partition
     where the group has begun."""
     views = parts.views.share_groups
@@ -111,7 +117,7 @@ async def _add_counts(parts: BrokerParts, group: DescribeShareGroupOffsetsRespon
                     continue
                 log = parts.topics.log(topic.topic_name, key.partition)
                 dead = await views.dead_count(key)
-                oldest = await record_time(log, window.start_offset)
+                oldest = await looks.time(log, window.start_offset)
             except KafkaError as error:
                 described.error_code, described.error_message = error.code, error.message
                 continue
@@ -158,7 +164,12 @@ def _denied(name: str, partitions: Sequence[int]) -> DescribeShareGroupOffsetsRe
 
 
 async def _partition(
-    parts: BrokerParts, group_id: str, topic: Topic | None, partition: int, tell_choice: bool
+    parts: BrokerParts,
+    group_id: str,
+    topic: Topic | None,
+    partition: int,
+    looks: NextRecords,
+    tell_choice: bool,
 ) -> DescribeShareGroupOffsetsResponsePartition:
     """One partition. Start offset -1 means unknown or not yet begun; it is no error. With
     ``tell_choice`` a partition that has not begun shows the start offset chosen for it, if any."""
@@ -181,7 +192,7 @@ async def _partition(
         except KafkaError as error:
             described.error_code, described.error_message = error.code, error.message
             return described
-        end = await parts.views.share_groups.records_end(key, log)
+        end = await parts.views.share_groups.records_end(key, log, looks)
         finished = summary.start_offset + max(0, summary.delivery_complete_count)
         described.lag = max(0, end - finished)
         described.damaged = [DamagedOffsets(*each) for each in log.damages()[:DAMAGED_RANGES_MAX]]
