@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sharegroup.console.rates import POINTS_MAX, Counts, Rates
+from sharegroup.console.rates import POINTS_MAX, STEP_S, Counts, Rates
 
 
 def test_rates_are_differences_over_time() -> None:
@@ -19,8 +19,10 @@ def test_rates_are_differences_over_time() -> None:
 def test_two_looks_at_one_moment_are_one() -> None:
     rates = Rates()
     rates.add(Counts(1.0, 0, 0))
-    rates.add(Counts(1.0, 50, 0))
+    rates.add(Counts(1.0 + STEP_S / 2, 50, 0))
     assert rates.written() == []
+    rates.add(Counts(1.0 + STEP_S, 50, 0))
+    assert rates.written() == [50 / STEP_S]
 
 
 def test_counts_that_go_back_begin_anew() -> None:

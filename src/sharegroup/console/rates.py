@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 
 POINTS_MAX: Final = 150
 """Steps that are remembered: five minutes, if one looks every two seconds."""
+STEP_S: Final = 1.0
+"""The shortest step. Two viewers, of the list and of one queue, may look right after each other."""
 SPARK_POINTS: Final = 30
 """Steps of a sparkline."""
 
@@ -43,7 +45,7 @@ class Rates:
         history."""
         columns = (self._at_s, self._written, self._finished)
         if self._at_s:
-            if counts.at_s <= self._at_s[-1]:
+            if counts.at_s < self._at_s[-1] + STEP_S:
                 return
             if counts.written < self._written[-1] or counts.finished < self._finished[-1]:
                 for column in columns:
