@@ -160,7 +160,7 @@ def connections(server: SecuredServer) -> Logins:
         asking, reading = (Cluster(server.secured, security=security) for _ in range(2))
         return Watched(asking, reading, server.secured)
 
-    return Logins(log_in)
+    return Logins(log_in, https=False)
 
 
 @pytest.mark.parametrize("limit", ["SESSION_S", "SESSION_IDLE_S"])
@@ -195,3 +195,27 @@ def test_sessions_are_bounded(server: SecuredServer, monkeypatch: pytest.MonkeyP
         await logins.close()
 
     asyncio.run(scenario())
+
+
+def test_guesses_at_one_time_count(server: SecuredServer) -> None:
+    async def scenario() -> None:
+        logins = connections(server)
+        guesses = [logins.enter("alice", "guess", HOST) for _ in range(3 * GUESSES_MAX)]
+        found = await asyncio.gather(*guesses, return_exceptions=True)
+        refused = [one.status for one in found if isinstance(one, LoginRefused)]
+        assert sorted(refused) == [401] * GUESSES_MAX + [429] * 2 * GUESSES_MAX
+        await logins.enter("alice", PASSWORDS["alice"], "192.0.2.1")
+        await logins.close()
+
+    asyncio.run(scenario())
+
+
+def test_behind_a_proxy_with_https_the_cookie_is_for_https(
+    server: SecuredServer, tmp_path: Path
+) -> None:
+    with console(server.secured, tmp_path, "--login", "--behind-tls") as page:
+        cookie = page.log_in("alice", PASSWORDS["alice"])["set-cookie"]
+        assert cookie.startswith("__Host-sharegroup=")
+        assert "Secure" in cookie
+        assert "Path=/" in cookie
+        assert page.json("about")["user"] == "alice"

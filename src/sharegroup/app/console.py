@@ -102,7 +102,7 @@ async def open_console(
     host, tls = plan.host, None
     if plan.login and not is_loopback(host):
         tls = _https(config, plan.listener)
-    entrance = _entrance(plan, bootstrap, config)
+    entrance = _entrance(plan, bootstrap, config, https=tls is not None)
     listening = listening_on(host, plan.port)
     opened = await ConsoleBeside.open(Serving(entrance, listening, [host], plan.acts, tls))
     shown = "{}://[{}]:{}/" if ":" in host else "{}://{}:{}/"
@@ -110,7 +110,7 @@ async def open_console(
     return opened, shown.format("http" if tls is None else "https", host, port)
 
 
-def _entrance(plan: ConsolePlan, bootstrap: str, config: BrokerConfig) -> Entrance:
+def _entrance(plan: ConsolePlan, bootstrap: str, config: BrokerConfig, *, https: bool) -> Entrance:
     from sharegroup.client.network.cluster import Cluster
     from sharegroup.console.desk import Watched
     from sharegroup.console.logins import Logins
@@ -131,7 +131,8 @@ def _entrance(plan: ConsolePlan, bootstrap: str, config: BrokerConfig) -> Entran
     if not plan.login:
         return OpenToAll(connections())
     return Logins(
-        lambda user, password: connections(_security(plan.listener, config, user, password))
+        lambda user, password: connections(_security(plan.listener, config, user, password)),
+        https=https,
     )
 
 

@@ -139,7 +139,8 @@ def console(
         set_up("warning", "text")
         tls = None if tls_certificate is None else _https(tls_certificate, tls_key)
         if login:
-            entrance: Entrance = _logins(bootstrap_server, command_config)
+            https = tls is not None or behind_tls
+            entrance: Entrance = _logins(bootstrap_server, command_config, https=https)
         else:
             entrance = await _open_to_all(broker_of(bootstrap_server, command_config))
         try:
@@ -170,7 +171,7 @@ async def _open_to_all(broker: BrokerAddress) -> Entrance:
     return OpenToAll(watched)
 
 
-def _logins(bootstrap_server: str, command_config: str | None) -> Entrance:
+def _logins(bootstrap_server: str, command_config: str | None, *, https: bool) -> Entrance:
     from sharegroup.console.logins import Logins
 
     broker = broker_of(bootstrap_server, command_config, anybody=True)
@@ -179,7 +180,7 @@ def _logins(bootstrap_server: str, command_config: str | None) -> Entrance:
         security = replace(broker.security, username=user, password=password)
         return _watched(replace(broker, security=security))
 
-    return Logins(connections)
+    return Logins(connections, https=https)
 
 
 def _https(certificate: str, key: str | None) -> ssl.SSLContext:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 
@@ -49,18 +48,22 @@ class Logins:
 
     Args:
         log_in: makes the connections of a user.
+        https: browsers come by https.
     """
 
-    def __init__(self, log_in: LogIn) -> None:
+    def __init__(self, log_in: LogIn, *, https: bool) -> None:
         self._log_in = log_in
+        self._https = https
+        # With https, browsers take a cookie of this name from this host only.
+        self._cookie = "__Host-sharegroup" if https else "sharegroup"
         self._sessions: dict[str, Session] = {}
         self._seats = Seats()
-        self._failed: dict[str, deque[float]] = {}
+        self._tries: dict[str, list[float]] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
     def session(self, request: Request) -> Session:
         """See :class:`Entrance`."""
-        return self.session_of(request.cookies.get(_cookie_of(request), ""))
+        return self.session_of(request.cookies.get(self._cookie, ""))
 
     def session_of(self, key: str) -> Session:
         """The session that :meth:`enter` has made. Raises NotLoggedIn."""
@@ -90,10 +93,10 @@ class Logins:
             return JSONResponse({"error": str(error)}, error.status)
         response = JSONResponse({"user": user})
         response.set_cookie(
-            _cookie_of(request),
+            self._cookie,
             key,
             max_age=SESSION_S,
-            secure=request.url.scheme == "https",
+            secure=self._https,
             httponly=True,
             samesite="strict",
         )
@@ -103,9 +106,9 @@ class Logins:
         session = self.session(request)
         if not session.may_act(request.headers.get(ACT_HEADER)):
             raise Forged
-        self.leave(request.cookies.get(_cookie_of(request), ""))
+        self.leave(request.cookies.get(self._cookie, ""))
         response = JSONResponse({"said": "logged out"})
-        response.delete_cookie(_cookie_of(request), samesite="strict")
+        response.delete_cookie(self._cookie, secure=self._https, httponly=True, samesite="strict")
         return response
 
     async def enter(self, user: str, password: str, host: str) -> str:
@@ -116,7 +119,8 @@ class Logins:
                 ``host``, or too many people are logged in.
             SharegroupError: the broker does not answer.
         """
-        if self._guesses(host) >= GUESSES_MAX:
+        tries, now_s = self._tries_of(host), _now_s()
+        if len(tries) >= GUESSES_MAX:
             raise LoginRefused("too many wrong passwords: wait a minute", 429)
         if len(self._sessions) >= SESSIONS_MAX:
             raise LoginRefused(f"{SESSIONS_MAX} people are logged in: log out somewhere", 503)
@@ -124,15 +128,17 @@ class Logins:
             broker = self._log_in(user, password)
         except ConfigError as error:
             raise LoginRefused(str(error), 400) from None
+        tries.append(now_s)  # wrong until it is right: tries at one time count, too
         try:
             await broker.asking.start()
         except AuthenticationFailed as error:
-            self._failed.setdefault(host, deque(maxlen=GUESSES_MAX)).append(_now_s())
             await broker.close()
             raise LoginRefused(f"the broker refuses this login: {error}", 401) from None
         except BaseException:
+            _forget(tries, now_s)
             await broker.close()
             raise
+        _forget(tries, now_s)
         key = secrets.token_urlsafe(32)
         session = Session(Desk(broker, self._seats), user, secrets.token_urlsafe(32))
         session.used_s = _now_s()
@@ -172,20 +178,20 @@ class Logins:
         else:
             asyncio.get_running_loop().call_later(left_s, self._end_when_idle, key)
 
-    def _guesses(self, host: str) -> int:
-        """How many wrong passwords have come from this host of late."""
+    def _tries_of(self, host: str) -> list[float]:
+        """When wrong passwords have come from this host of late."""
         since_s = _now_s() - GUESSES_S
-        for known, times in [*self._failed.items()]:
-            while times and times[0] <= since_s:
-                times.popleft()
-            if not times:
-                del self._failed[known]
-        return len(self._failed.get(host, ()))
+        for known, times in [*self._tries.items()]:
+            times[:] = [one for one in times if one > since_s]
+            if not times and known != host:
+                del self._tries[known]
+        return self._tries.setdefault(host, [])
 
 
-def _cookie_of(request: Request) -> str:
-    """The name of the cookie. With TLS, browsers take a cookie of this name from this host only."""
-    return "__Host-sharegroup" if request.url.scheme == "https" else "sharegroup"
+def _forget(tries: list[float], at_s: float) -> None:
+    """This try was no guess. It is gone already if it has taken a minute."""
+    if at_s in tries:
+        tries.remove(at_s)
 
 
 def _now_s() -> float:

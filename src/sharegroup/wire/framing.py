@@ -239,10 +239,15 @@ def bare_frame(content: bytes) -> bytes:
 _SMALL_BYTES: Final = 4096
 """Chunks of fewer bytes are joined: each chunk costs work on its way out. An answer of a thousand
 names is many thousand chunks."""
+_TINY_BYTES: Final = 512
+"""If they have fewer bytes than this on average, all are joined without a look at each."""
 
 
 def _framed(head: bytes, body: list[bytes]) -> list[bytes]:
-    chunks = [_LENGTH.pack(len(head) + sum(map(len, body))) + head, *body]
+    size = sum(map(len, body))
+    chunks = [_LENGTH.pack(len(head) + size) + head, *body]
+    if size < len(body) * _TINY_BYTES and set(map(type, body)) == {bytes}:
+        return [b"".join(chunks)]
     joined, start = [], 0
     for at, chunk in enumerate(chunks):
         if type(chunk) is not bytes or len(chunk) > _SMALL_BYTES:

@@ -207,3 +207,21 @@ def test_expired_batches_are_removed() -> None:
     assert box.expire(9.0) == []
     assert sum(batch.count for batch in box.expire(10.0)) == count == 40
     assert not box
+
+
+def test_after_a_failure_the_batches_under_way_follow_it() -> None:
+    """The broker misses records before them; that is no error of theirs, in a transaction too."""
+    run = Run()
+    run.add(1, 0)
+    run.finish()  # the partition knows the producer
+    made = 1
+    for _ in range(3):
+        made = run.add(1, made)
+        run.now_s += LINGER_S
+        assert run.send()
+    first, second, third = run.under_way
+    assert [run.outbox.follows_another(one) for one in run.under_way] == [False, True, True]
+    run.outbox.succeeded(first)
+    assert [run.outbox.follows_another(one) for one in (second, third)] == [False, True]
+    run.outbox.failed(second)
+    assert run.outbox.follows_another(third)

@@ -330,11 +330,17 @@ class Outbox:
         self._answered(batch)
         self._repeating = True
 
+    def follows_another(self, batch: OutgoingBatch) -> bool:
+        """Whether a batch before this one is not in the log yet: it has failed, and is sent again.
+        Then the broker must miss records before this batch (Kafka's TransactionManager.canRetry).
+        """
+        return batch is not self._sent[0]
+
     def out_of_order(self, batch: OutgoingBatch) -> None:
         """The broker misses earlier records. After another batch's failure that is expected; if no
         batch is before this one, the broker has forgotten our producer id.
         """
-        if batch is self._sent[0]:
+        if not self.follows_another(batch):
             self._lose_identity()
         self.failed(batch)
 

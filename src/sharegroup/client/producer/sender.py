@@ -287,7 +287,9 @@ class ProduceSender:
         ):  # in the log; the broker forgot its offset
             outbox.succeeded(batch)
             self.complete(batch, None)
-        elif isinstance(error, _LOST_PLACE) and self._transactions is None:
+        elif isinstance(error, _LOST_PLACE) and (
+            self._transactions is None or outbox.follows_another(batch)
+        ):
             outbox.out_of_order(batch)
         elif isinstance(error, errors.RetriableError):
             outbox.failed(batch)
