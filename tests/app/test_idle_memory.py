@@ -29,7 +29,9 @@ def test_the_memory_of_members_goes_back_when_they_have_left(tmp_path: Path) -> 
             for each in members:
                 each.disconnect()
 
-    with SharegroupServer(tmp_path, "group.initial.rebalance.delay.ms=200") as server:
+    delay = "group.initial.rebalance.delay.ms=200"
+    looks = ("--log-level", "debug")  # a failure shows what each look found
+    with SharegroupServer(tmp_path, delay, arguments=looks) as server:
         asyncio.run(come_and_go(server.port))
         with_members = status_kib(server, "VmHWM")
         theirs = MEMBERS * len(METADATA) // 1024

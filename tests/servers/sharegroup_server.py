@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -17,17 +18,23 @@ class SharegroupServer:
     """`sharegroup serve` on a free port, with its data in `folder`.
 
     The same object may be started again after `stop` or `kill`: same port, same data.
-    `options` are `-o key=value` settings.
+    `options` are `-o key=value` settings, `arguments` any others of the command line.
     """
 
     name = "sharegroup"
 
-    def __init__(self, folder: Path, *options: str, port: int | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *options: str,
+        port: int | None = None,
+        arguments: Sequence[str] = (),
+    ) -> None:
         self.port = port or free_port()
         self.bootstrap = f"{HOST}:{self.port}"
         self.data = folder / "data"
         command = [sys.executable, "-m", "sharegroup", "serve"]
-        command += ["--listen", self.bootstrap, "--data", str(self.data)]
+        command += ["--listen", self.bootstrap, "--data", str(self.data), *arguments]
         for option in options:
             command += ["-o", option]
         self.process = ServerProcess(

@@ -12,8 +12,9 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import logging
+import os
 from collections.abc import Callable
-from pathlib import Path
+from io import FileIO
 from typing import Final
 
 from sharegroup.app.allocator import KEPT_BYTES
@@ -28,7 +29,7 @@ WORTH_BYTES: Final = 2 * KEPT_BYTES
 BUSY_REQUESTS: Final = 200
 """With more requests between two looks the broker is busy."""
 
-_RESIDENT: Final = Path("/proc/self/statm")
+_RESIDENT: Final = "/proc/self/statm"
 _PAGE_BYTES: Final = 4096
 
 
@@ -89,18 +90,32 @@ async def give_back_idle_memory(requests: Callable[[], int]) -> None:
     except (OSError, AttributeError):
         return
     info.restype = _Mallinfo2
-    memory, before = IdleMemory(_resident_bytes()), requests()
-    while True:
-        await asyncio.sleep(LOOK_S)
-        now = requests()
-        answered, before = now - before, now
-        resident = _resident_bytes()
-        if memory.may_be_much(resident) and memory.is_idle(info().fordblks, answered):
-            trim(0)
-            left = _resident_bytes()
-            memory.given_back(left, info().fordblks)
-            logger.info("%d MiB of free memory went back to the system", (resident - left) >> 20)
+    # Open from the start: a broker that is out of descriptors must not end the looks.
+    with _open_statm() as statm:
+        memory, before = IdleMemory(_resident_bytes(statm)), requests()
+        while True:
+            await asyncio.sleep(LOOK_S)
+            now = requests()
+            answered, before = now - before, now
+            resident = _resident_bytes(statm)
+            if not memory.may_be_much(resident):
+                continue
+            free = info().fordblks
+            logger.debug(
+                "%d MiB resident, %d MiB free, %d requests", resident >> 20, free >> 20, answered
+            )
+            if memory.is_idle(free, answered):
+                trim(0)
+                left = _resident_bytes(statm)
+                memory.given_back(left, info().fordblks)
+                logger.info(
+                    "%d MiB of free memory went back to the system", (resident - left) >> 20
+                )
 
 
-def _resident_bytes() -> int:
-    return int(_RESIDENT.read_text().split()[1]) * _PAGE_BYTES
+def _open_statm() -> FileIO:
+    return FileIO(_RESIDENT)
+
+
+def _resident_bytes(statm: FileIO) -> int:
+    return int(os.pread(statm.fileno(), 100, 0).split()[1]) * _PAGE_BYTES
