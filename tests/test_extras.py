@@ -20,6 +20,7 @@ MODULES = {
     "plot": ("matplotlib",),
     "aws": ("boto3", "aws_msk_iam_sasl_signer"),
     "console": ("starlette", "uvicorn"),
+    "console-oidc": ("authlib", "httpx2"),
 }
 """Extra → what it installs that we import."""
 OTHERS = {"dev"}
@@ -45,6 +46,14 @@ LOAD = f"from pyspark_kafka_share import DefaultSource; DefaultSource({OPTIONS})
 SESSION = "from sharegroup.spark import spark_session; spark_session()"
 REPORT = "from sharegroup.cli import main; main(['spark-report', 'here', '--output', 'it.png'])"
 CONSOLE = "from sharegroup.cli import main; main(['console', '127.0.0.1:0'])"
+CONSOLE_OIDC = """
+import sys, tempfile
+from sharegroup.cli import main
+with tempfile.NamedTemporaryFile("w") as file:
+    print("issuer=https://login.example.com\\nclient.id=console", file=file, flush=True)
+    sys.argv = ["sharegroup", "console", "127.0.0.1:0", "--login-oidc", file.name]
+    main()
+"""
 SERVE_CONSOLE = (
     "import tempfile; from sharegroup.cli import main; main(['serve', '--listen', '127.0.0.1:0', "
     "'--console', '127.0.0.1:0', '--data', tempfile.mkdtemp()])"
@@ -78,6 +87,8 @@ USES = [
     ("console", "starlette", CONSOLE),
     ("console", "uvicorn", CONSOLE),
     ("console", "uvicorn", SERVE_CONSOLE),
+    ("console-oidc", "authlib", CONSOLE_OIDC),
+    ("console-oidc", "httpx2", CONSOLE_OIDC),
     ("aws", "boto3", TOKEN),
     ("aws", "boto3", LOGIN),
 ]

@@ -28,6 +28,8 @@ class Console:
         self.tls = tls
         self.cookie = ""
         self.token = "1"
+        self.proxy: Mapping[str, str] = {}
+        """Headers of a proxy before the console."""
 
     def log_in(self, user: str, password: str, *, status: int = 200) -> Mapping[str, str]:
         """Log in. Returns the headers of the answer."""
@@ -59,7 +61,9 @@ class Console:
         """Status, headers and body of the answer."""
         connection = self._connection()
         try:
-            connection.request(method, path, body, {"cookie": self.cookie, **(headers or {})})
+            connection.request(
+                method, path, body, {"cookie": self.cookie, **self.proxy, **(headers or {})}
+            )
             answered = connection.getresponse()
             return answered.status, dict(answered.getheaders()), answered.read()
         finally:

@@ -13,10 +13,11 @@ import pytest
 from sharegroup import Admin, Producer, ShareConsumer
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.security.settings import Security
-from sharegroup.console import logins as module
+from sharegroup.console import kept_sessions as module
 from sharegroup.console.desk import Watched
+from sharegroup.console.kept_sessions import LoginRefused
 from sharegroup.console.limits import GUESSES_MAX
-from sharegroup.console.logins import LoginRefused, Logins
+from sharegroup.console.password_logins import PasswordLogins
 from sharegroup.console.sessions import NotLoggedIn
 from tests.console.running import ACT, Console, console
 from tests.console.secured import PASSWORDS, SecuredServer
@@ -152,7 +153,7 @@ def test_what_would_be_unsafe_is_refused(tmp_path: Path, options: list[str], sai
     assert said in " ".join(done.stderr.split())
 
 
-def connections(server: SecuredServer) -> Logins:
+def connections(server: SecuredServer) -> PasswordLogins:
     def log_in(user: str, password: str) -> Watched:
         security = Security(
             protocol="SASL_PLAINTEXT", mechanism="PLAIN", username=user, password=password
@@ -160,7 +161,7 @@ def connections(server: SecuredServer) -> Logins:
         asking, reading = (Cluster(server.secured, security=security) for _ in range(2))
         return Watched(asking, reading, server.secured)
 
-    return Logins(log_in, https=False)
+    return PasswordLogins(log_in, https=False)
 
 
 @pytest.mark.parametrize("limit", ["SESSION_S", "SESSION_IDLE_S"])
@@ -173,7 +174,7 @@ def test_sessions_end(server: SecuredServer, monkeypatch: pytest.MonkeyPatch, li
         async with asyncio.timeout(END_S):
             while True:  # the loop calls what is due first
                 try:
-                    logins.session_of(key)
+                    logins.sessions.of_key(key)
                 except NotLoggedIn:
                     break
                 await asyncio.sleep(0)
@@ -190,7 +191,7 @@ def test_sessions_are_bounded(server: SecuredServer, monkeypatch: pytest.MonkeyP
         key = await logins.enter("alice", PASSWORDS["alice"], HOST)
         with pytest.raises(LoginRefused, match="log out somewhere"):
             await logins.enter("bob", PASSWORDS["bob"], HOST)
-        logins.leave(key)
+        logins.sessions.leave(key)
         await logins.enter("bob", PASSWORDS["bob"], HOST)
         await logins.close()
 

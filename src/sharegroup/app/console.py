@@ -113,7 +113,7 @@ async def open_console(
 def _entrance(plan: ConsolePlan, bootstrap: str, config: BrokerConfig, *, https: bool) -> Entrance:
     from sharegroup.client.network.cluster import Cluster
     from sharegroup.console.desk import Watched
-    from sharegroup.console.logins import Logins
+    from sharegroup.console.password_logins import PasswordLogins
     from sharegroup.console.sessions import OpenToAll
 
     def connections(security: Security | None = None) -> Watched:
@@ -130,7 +130,7 @@ def _entrance(plan: ConsolePlan, bootstrap: str, config: BrokerConfig, *, https:
 
     if not plan.login:
         return OpenToAll(connections())
-    return Logins(
+    return PasswordLogins(
         lambda user, password: connections(_security(plan.listener, config, user, password)),
         https=https,
     )
@@ -161,9 +161,9 @@ def _https(config: BrokerConfig, listener: Listener) -> ssl.SSLContext:
     return server_context(key_store(config.listener(listener.name)), TrustStore())
 
 
-def missing(error: ImportError) -> str:
+def missing(error: ImportError, extra: str = "console") -> str:
     """What to say when the console's packages are not installed."""
-    return f"the console needs {error.name}: pip install 'sharegroup[console]'"
+    return f"the console needs {error.name}: pip install 'sharegroup[{extra}]'"
 
 
 def listening_on(host: str, port: int) -> socket.socket:

@@ -18,6 +18,7 @@ from sharegroup.model.histogram import Histogram
 from sharegroup.model.limits import GROUP_LABELS_MAX
 from sharegroup.share.acknowledge import AckBatch
 from sharegroup.share.archived import Reason
+from sharegroup.share.ranges import AcquiredRange
 
 PERCENT: Final = (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
 ACK_TYPES: Final = tuple(kind.name.lower() for kind in AckType)
@@ -101,6 +102,8 @@ class SharePartitionMeter:
 
     acquired_batches: int = 0
     acquired_records: int = 0
+    redelivered_records: int = 0
+    """Of these, records that had been delivered before."""
     damaged: int = 0
     """Offsets archived because the log cannot be read there."""
     expired: int = 0
@@ -108,6 +111,15 @@ class SharePartitionMeter:
     locks: int = 0
     """How often the fetch lock was taken; ``lock_seconds`` is the total time."""
     lock_seconds: float = 0.0
+
+    def count_acquired(self, ranges: Sequence[AcquiredRange]) -> None:
+        """A member has got these records."""
+        self.acquired_batches += len(ranges)
+        for one in ranges:
+            records = one.last - one.first + 1
+            self.acquired_records += records
+            if one.delivery_count > 1:
+                self.redelivered_records += records
 
 
 class Meters:

@@ -18,13 +18,19 @@ from typing import Any, Final
 from sharegroup.client.security.properties import is_security_property, parse_security
 from sharegroup.client.security.settings import NO_SECURITY, SASL_PLAINTEXT, Security
 from sharegroup.model.errors import ConfigError
-from sharegroup.sasl.mechanisms import PASSWORDS, SCRAM_SHA_512
+from sharegroup.sasl.mechanisms import OAUTHBEARER, PASSWORDS, SCRAM_SHA_512
 
 PREFIX: Final = "SHAREGROUP_"
 SERVERS: Final = "bootstrap.servers"
 PROTOCOL: Final = "security.protocol"
 MECHANISM: Final = "sasl.mechanism"
 _OF_SOMEBODY: Final = ("sasl.jaas.config", "sasl.username", "sasl.password")
+_OF_TOKENS: Final = "sasl.oauthbearer."
+_LOGINS: Final = {
+    "password": (PASSWORDS, SCRAM_SHA_512, {"sasl.username": "-", "sasl.password": "-"}),
+    "token": ((OAUTHBEARER,), OAUTHBEARER, {"sasl.oauthbearer.token": "-"}),
+}
+"""How viewers log in → the mechanisms, the usual one, and what is to be replaced."""
 _HARMLESS: Final = {
     "client.dns.lookup": ("use_all_dns_ips",),
     "acks": ("all", "-1"),
@@ -55,13 +61,13 @@ class BrokerAddress:
 
 
 def broker_of(
-    bootstrap_server: str, command_config: str | None = None, *, anybody: bool = False
+    bootstrap_server: str, command_config: str | None = None, *, anybody: str | None = None
 ) -> BrokerAddress:
     """The broker of a command's options.
 
     Args:
-        anybody: who connects is not known yet: the settings are for a login by password, with a
-            name and a password to be replaced.
+        anybody: who connects is not known yet: the settings are for a login by "password", with a
+            name and a password to be replaced, or by "token", with a token to be replaced.
 
     Raises:
         ConfigError: the file cannot be read, or a property is wrong.
@@ -80,23 +86,24 @@ def broker_of(
     security = {**properties_of(os.environ), **security}
     return BrokerAddress(
         servers=bootstrap_server,
-        security=_of_anybody(security) if anybody else parse_security(security),
+        security=_of_anybody(security, anybody) if anybody else parse_security(security),
         client_id=client_id or None,
         request_timeout_ms=None if timeout is None else _milliseconds(timeout),
     )
 
 
-def _of_anybody(properties: Mapping[str, str]) -> Security:
-    named = [name for name in properties if name in _OF_SOMEBODY]
+def _of_anybody(properties: Mapping[str, str], login: str) -> Security:
+    named = [name for name in properties if name in _OF_SOMEBODY or name.startswith(_OF_TOKENS)]
     if named:
         raise ConfigError(f"each viewer logs in: take {named[0]} out")
-    given = {PROTOCOL: SASL_PLAINTEXT, MECHANISM: SCRAM_SHA_512, **properties}
-    if given[MECHANISM] not in PASSWORDS:
+    mechanisms, usual, somebody = _LOGINS[login]
+    given = {PROTOCOL: SASL_PLAINTEXT, MECHANISM: usual, **properties}
+    if given[MECHANISM] not in mechanisms:
         raise ConfigError(
-            f"viewers log in by a password, and {MECHANISM}={given[MECHANISM]} knows none: set "
-            f"{', '.join(PASSWORDS)}"
+            f"viewers log in by a {login}, and {MECHANISM}={given[MECHANISM]} knows none: set "
+            f"{', '.join(mechanisms)}"
         )
-    return parse_security({**given, "sasl.username": "-", "sasl.password": "-"})
+    return parse_security({**given, **somebody})
 
 
 @cache

@@ -15,6 +15,7 @@ from sharegroup.cli.log_printing import COMMITTED, UNCOMMITTED, Look, peek
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, CommandConfig
 from sharegroup.cli.outcome import UsageError, run
 from sharegroup.cli.record_format import JSON
+from sharegroup.cli.value_decoder import checked
 
 HELP: Final = """\
 Print records: as a member of a share group, which acknowledges them, or with --peek.
@@ -35,6 +36,8 @@ those behind the first record of an open one are shown when it has ended;
 TEMPLATE is text with fields: %t topic, %p partition, %o offset, %k key, %s value, %h headers,
 %T timestamp, %K and %S bytes of key and value (-1: null), %d delivery count, %%; and \\n, \\t,
 \\r, \\0, \\xHH, \\\\. `json` prints all fields, in the form that `produce --format json` reads.
+
+--decoder prints what a function of yours makes of a value's bytes: text, or an object as JSON.
 """
 EPILOG: Final = """\
 Examples:
@@ -126,6 +129,14 @@ ConfirmedBy = Annotated[
         help="Acknowledge what the reader confirms through this named pipe, and only that.",
     ),
 ]
+Decoder = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODULE:FUNCTION",
+        help="Print what this function makes of the bytes of a value.",
+        show_default=False,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
 
 
@@ -150,6 +161,7 @@ def consume(
     idle_s: Timeout = None,
     template: Template = None,
     as_json: Json = False,
+    decoder: Decoder = None,
     confirmed_by: ConfirmedBy = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     command_config: CommandConfig = None,
@@ -159,6 +171,8 @@ def consume(
     async def command() -> int:
         ranges = parse_key_ranges(key_part, key_ranges)
         broker = broker_of(bootstrap_server, command_config)
+        form = _form(template, as_json)
+        decode = checked(decoder, form, JSON)
         if peek_only or (ranges and group is None):
             of_group: dict[str, object] = {"--group": group, "--confirmed-by": confirmed_by}
             _refuse(of_group | {"--ack": ack, "--from-beginning": from_beginning}, "--peek")
@@ -169,7 +183,8 @@ def consume(
                 until=until,
                 records_max=records_max,
                 idle_s=idle_s,
-                template=_form(template, as_json),
+                template=form,
+                decoder=decode,
                 key_ranges=ranges,
                 committed=isolation_level is not Isolation.UNCOMMITTED,
                 broker=broker,
@@ -182,7 +197,8 @@ def consume(
             group=_named(group, {**of_peek, "key ranges": ranges}),
             records_max=records_max,
             ack=ack or Ack.ACCEPT,
-            template=_form(template, as_json),
+            template=form,
+            decoder=decode,
             idle_s=idle_s,
             from_beginning=from_beginning,
             confirmed_by=confirmed_by,

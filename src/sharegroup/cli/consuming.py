@@ -18,6 +18,7 @@ from sharegroup.cli.output import Output
 from sharegroup.cli.record_format import JSON, renderer
 from sharegroup.cli.stopping import Stopping
 from sharegroup.cli.tables import count
+from sharegroup.cli.value_decoder import ValueDecoder
 from sharegroup.client.core.record import Record
 from sharegroup.client.share_consumer import ShareConsumer
 
@@ -54,6 +55,7 @@ class ConsumeOptions:
     records_max: int | None
     ack: Ack
     template: str | None
+    decoder: ValueDecoder | None
     idle_s: float | None
     from_beginning: bool
     confirmed_by: str | None
@@ -108,7 +110,9 @@ class Printing:
 
     def __init__(self, wanted: ConsumeOptions) -> None:
         self._wanted = wanted
-        self._render = renderer(wanted.template, terminal=sys.stdout.isatty())
+        self._render = renderer(
+            wanted.template, terminal=sys.stdout.isatty(), decoder=wanted.decoder
+        )
         self._printed = 0
         self._committed_at = 0.0
         self.confirmations: Confirmations | None = None

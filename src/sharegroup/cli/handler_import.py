@@ -1,4 +1,5 @@
-"""The handler of ``sharegroup work``, by its name: ``MODULE:HANDLER``."""
+"""A user's function by its name, ``MODULE:FUNCTION``: the handler of ``sharegroup work``, or a
+decoder of values."""
 
 from __future__ import annotations
 
@@ -15,20 +16,23 @@ from typing import Any, Final
 
 from sharegroup.cli.outcome import UsageError
 
-_HOW: Final = "write MODULE:HANDLER, such as jobs:resize for the function resize in jobs.py"
+_HOW: Final = "write MODULE:FUNCTION, such as jobs:resize for the function resize in jobs.py"
 _IMPORTERS: Final = (__file__, importlib.__file__)
 
 
-def import_handler(name: str) -> Callable[[Any], Any]:
-    """The function of one record that ``name`` names. The current directory is on the path.
+def import_handler(name: str, kind: str = "handler", of: str = "record") -> Callable[[Any], Any]:
+    """The function of one argument that ``name`` names. The current directory is on the path.
+
+    Args:
+        kind, of: what the function is, and what its argument is, for people.
 
     Raises:
         UsageError: there is no such module or function, it cannot be imported, or it does not take
-            one record. If the module raised, the traceback is on stderr.
+            one argument. If the module raised, the traceback is on stderr.
     """
     module_name, colon, path = name.partition(":")
     if not colon or not module_name or not path:
-        raise UsageError(f"{name!r} names no handler: {_HOW}")
+        raise UsageError(f"{name!r} names no {kind}: {_HOW}")
     if module_name.endswith(".py") or os.sep in module_name:
         module = ".".join(PurePath(module_name).with_suffix("").parts)
         raise UsageError(f"{module_name} is a file, not a module: write {module}:{path}")
@@ -37,7 +41,7 @@ def import_handler(name: str) -> Callable[[Any], Any]:
         if not hasattr(found, part):
             raise UsageError(f"{module_name} has no {path!r}{_instead(found, part)}")
         found = getattr(found, part)
-    _check(name, found)
+    _check(name, found, kind, of)
     handler: Callable[[Any], Any] = found
     return handler
 
@@ -88,15 +92,15 @@ def _instead(owner: object, name: str) -> str:
     return f": it has {', '.join(near)}" if near else ""
 
 
-def _check(name: str, handler: object) -> None:
+def _check(name: str, handler: object, kind: str, of: str) -> None:
     if inspect.isclass(handler) or not callable(handler):
-        kind = "a class" if inspect.isclass(handler) else f"a {type(handler).__name__}"
-        raise UsageError(f"{name} is {kind}, not a function of one record")
+        found = "a class" if inspect.isclass(handler) else f"a {type(handler).__name__}"
+        raise UsageError(f"{name} is {found}, not a function of one {of}")
     if inspect.isasyncgenfunction(handler) or inspect.isgeneratorfunction(handler):
-        raise UsageError(f"{name} yields: a handler does its work and returns")
+        raise UsageError(f"{name} yields: a {kind} does its work and returns")
     try:
         inspect.signature(handler).bind(None)
     except TypeError as error:
-        raise UsageError(f"{name} does not take one argument, the record: {error}") from None
+        raise UsageError(f"{name} does not take one argument, the {of}: {error}") from None
     except ValueError:
         return  # compiled code need not say what it takes

@@ -15,6 +15,7 @@ from sharegroup.cli.outcome import ExitCode, UsageError, complain
 from sharegroup.cli.output import Output
 from sharegroup.cli.record_format import Render, renderer
 from sharegroup.cli.stopping import Stopping
+from sharegroup.cli.value_decoder import ValueDecoder
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import ListedOffset, OffsetSpec
 from sharegroup.client.consumer import Consumer
@@ -40,6 +41,7 @@ class Look:
     records_max: int | None
     idle_s: float | None
     template: str | None
+    decoder: ValueDecoder | None
     key_ranges: KeyRanges
     committed: bool
     broker: BrokerAddress
@@ -54,7 +56,7 @@ async def peek(look: Look) -> int:
     """
     start = parse_place("--from", look.start)
     until = None if look.until is None else parse_place("--until", look.until)
-    render = renderer(look.template, terminal=sys.stdout.isatty())
+    render = renderer(look.template, terminal=sys.stdout.isatty(), decoder=look.decoder)
     await reach(look.broker)
     cluster = Cluster(look.broker.servers, allow_auto_create_topics=False, **look.broker.arguments)
     with Stopping() as stopping, Output() as output:

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from sharegroup.cli.outcome import UsageError
+from sharegroup.cli.value_decoder import ValueDecoder
 from sharegroup.client.core.json_record import ShownRecord, record_json
 from sharegroup.model.printable import printable, printable_json
 
 Render = Callable[[ShownRecord], bytes]
+Fields = Mapping[str, tuple[str, Render]]
+"""Letter → what it stands for, and how it is printed."""
 
 JSON: Final = "json"
 _ESCAPES: Final = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
 _PARTS: Final = re.compile(r"%(.?)|\\x([0-9a-fA-F]{2})|\\(.?)|([^%\\]+)", re.DOTALL)
 
 
-def renderer(template: str | None, *, terminal: bool) -> Render:
+def renderer(
+    template: str | None, *, terminal: bool, decoder: ValueDecoder | None = None
+) -> Render:
     """The function that prints records: as ``json``, by a template, or else value and line end.
 
     Args:
+        decoder: what values become before they are printed; JSON has them as they are.
         terminal: escape control characters except tabs and line ends, because a terminal would
             interpret them. JSON is always escaped.
 
@@ -30,7 +36,11 @@ def renderer(template: str | None, *, terminal: bool) -> Render:
     """
     if template == JSON:
         return _json_line
-    render = _value_line if template is None else _filled(template)
+    if template is None and decoder is None:
+        render: Render = _value_line
+    else:
+        fields = FIELDS if decoder is None else {**FIELDS, "s": ("value", decoder.shown)}
+        render = _filled(r"%s\n" if template is None else template, fields)
     return _shown(render) if terminal else render
 
 
@@ -65,7 +75,7 @@ def _headers(record: ShownRecord) -> bytes:
     return b",".join(name.encode() + b"=" + (value or b"") for name, value in record.headers)
 
 
-FIELDS: Final[dict[str, tuple[str, Render]]] = {
+FIELDS: Final[Fields] = {
     "t": ("topic", lambda record: record.topic.encode()),
     "p": ("partition", lambda record: _number(record.partition)),
     "o": ("offset", lambda record: _number(record.offset)),
@@ -79,14 +89,14 @@ FIELDS: Final[dict[str, tuple[str, Render]]] = {
 }
 
 
-def _filled(template: str) -> Render:
-    parts = [_part(found) for found in _PARTS.finditer(template)]
+def _filled(template: str, fields: Fields) -> Render:
+    parts = [_part(found, fields) for found in _PARTS.finditer(template)]
     return lambda record: b"".join(
         part if isinstance(part, bytes) else part(record) for part in parts
     )
 
 
-def _part(found: re.Match[str]) -> bytes | Render:
+def _part(found: re.Match[str], fields: Fields) -> bytes | Render:
     field, code, escape, text = found.groups()
     if text is not None:
         return text.encode()
@@ -98,7 +108,7 @@ def _part(found: re.Match[str]) -> bytes | Render:
         return _ESCAPES[escape]
     if field == "%":
         return b"%"
-    if field not in FIELDS:
-        known = ", ".join(f"%{letter} {what}" for letter, (what, _) in FIELDS.items())
+    if field not in fields:
+        known = ", ".join(f"%{letter} {what}" for letter, (what, _) in fields.items())
         raise UsageError(f"--format: %{field} is not a field; the fields are {known}, and %%")
-    return FIELDS[field][1]
+    return fields[field][1]

@@ -36,8 +36,8 @@ async def answered(ask: Callable[[Request], Awaitable[Any]], request: Request) -
     """What ``ask`` returns, as JSON unless it is a response; or the error that it raises."""
     try:
         found = await ask(request)
-    except NotLoggedIn:
-        return JSONResponse({"error": "log in first", "login": True}, 401)
+    except NotLoggedIn as error:
+        return JSONResponse({"error": str(error), "login": error.way}, 401)
     except Forged:
         return JSONResponse({"error": "this act does not come from the page"}, 403)
     except (BadRequest, ConfigError) as error:

@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from sharegroup.client.admin.admin import Admin
+from sharegroup.client.core.query_report import QUERY_TOPIC
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.console.queue_views import QueueViews
+from sharegroup.console.spark_views import SparkViews
 from sharegroup.console.watches import Seats, Watches
 
 
@@ -19,11 +21,13 @@ class Watched(NamedTuple):
         asking: connections for questions.
         reading: connections for fetches, which would keep other requests waiting.
         servers: the addresses, as the page shows them.
+        query_topic: where Spark's listeners write.
     """
 
     asking: Cluster
     reading: Cluster
     servers: str
+    query_topic: str = QUERY_TOPIC
 
     async def close(self) -> None:
         """Close all connections."""
@@ -44,6 +48,7 @@ class Desk:
             cluster=broker.asking, request_timeout_ms=broker.asking.request_timeout_ms
         )
         self.queues = QueueViews(self.admin)
+        self.spark = SparkViews(self.admin, broker.reading, broker.query_topic)
         self.watches = Watches(seats)
         self._progress: dict[str, str] = {}
 

@@ -12,6 +12,9 @@ SESSION_S: Final = 12 * 3600
 """After so long one must log in again."""
 SESSION_IDLE_S: Final = 30 * 60
 """After so long without a request or an open page, too."""
+LOGINS_MAX: Final = 1_000
+LOGIN_S: Final = 600
+"""So many logins at an OpenID provider may be under way, each for so many seconds."""
 GUESSES_MAX: Final = 5
 GUESSES_S: Final = 60
 """So many wrong passwords may come from one host in so many seconds."""
@@ -28,5 +31,11 @@ SHOWN_BYTES_MAX: Final = 65_536
 """More of a key, a value or a header is not sent to the page, which says so."""
 RANGES_MAX: Final = 2_000
 """Ranges of records that one partition shows; the page says if there are more."""
+QUERIES_MAX: Final = 500
+"""Spark's queries that the page shows, those that have told of themselves last."""
+REPORTS_MAX: Final = 10_000
+"""Their reports that are read at the first look, the newest ones."""
+QUERY_GROUPS_MAX: Final = 200
+"""Groups with members that are looked through for queries."""
 LETTERS_MAX: Final = 1_000
 """Dead letters that one page shows, the oldest ones; the page says if there are more."""

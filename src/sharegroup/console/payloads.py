@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
-from sharegroup.console.limits import SHOWN_BYTES_MAX
+from sharegroup.console.limits import SHOWN_BYTES_MAX, TEXT_MAX
+
+Decode = Callable[[bytes], str]
+"""A user's function, which makes text of the bytes of a value. It may raise anything."""
+
+
+async def decoded(value: bytes | None, decode: Decode | None) -> dict[str, Any]:
+    """``decoded``: what a user's function makes of a value, as :func:`shown`, or its ``error``;
+    None: there is no function, or no value."""
+    if decode is None or value is None:
+        return {"decoded": None}
+    try:
+        text = await asyncio.to_thread(decode, value)  # it may take long
+    except Exception as error:  # noqa: BLE001  # a user's function may raise anything
+        return {"decoded": {"error": f"{type(error).__name__}: {error}"[:TEXT_MAX]}}
+    return {"decoded": shown(text.encode(errors="backslashreplace"))}
 
 
 def shown(data: bytes | None) -> dict[str, Any]:

@@ -157,7 +157,8 @@ class QueueViews:
         delayed = _sum(one.delayed for one in offsets.values())
         written = sum(ends[at] for at, own in lags.items() if own is not None and at in ends)
         rates = self._rates.setdefault(group, Rates())
-        rates.add(Counts(time.monotonic(), written, written - lag))
+        again = _sum(one.redelivered for one in offsets.values())
+        rates.add(Counts(time.monotonic(), written, written - lag, again or 0))
         return {
             "topics": sorted({at.topic for at in offsets}),
             "lag": lag,
@@ -185,6 +186,7 @@ def _history(rates: Rates) -> Json:
         "at_ms": [now_ms - round(age_s * 1000) for age_s in rates.ages_s()],
         "written": rates.written(),
         "finished": rates.finished(),
+        "redelivered": rates.redelivered(),
         "lag": rates.lags(),
     }
 

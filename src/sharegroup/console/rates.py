@@ -22,28 +22,32 @@ class Counts(NamedTuple):
         at_s: seconds, of a clock that only grows.
         written: records that the topics have got so far.
         finished: records that the group has finished so far.
+        redelivered: records that were delivered once more; it begins anew whenever the broker loads
+            a partition.
     """
 
     at_s: float
     written: int
     finished: int
+    redelivered: int = 0
 
 
 class Rates:
     """The rates of one queue, in records a second. There may be very many queues, so each keeps
-    three arrays of numbers."""
+    four arrays of numbers."""
 
-    __slots__ = ("_at_s", "_finished", "_written")
+    __slots__ = ("_at_s", "_finished", "_redelivered", "_written")
 
     def __init__(self) -> None:
         self._at_s = array("d")
         self._written = array("d")
         self._finished = array("d")
+        self._redelivered = array("d")
 
     def add(self, counts: Counts) -> None:
         """Note what is seen now. Counts that went back, as those of a topic made anew, begin a new
         history."""
-        columns = (self._at_s, self._written, self._finished)
+        columns = (self._at_s, self._written, self._finished, self._redelivered)
         if self._at_s:
             if counts.at_s < self._at_s[-1] + STEP_S:
                 return
@@ -61,6 +65,10 @@ class Rates:
     def finished(self, steps: int = POINTS_MAX) -> list[float]:
         """Records that were finished a second, in each of the last ``steps`` steps."""
         return self._rates(self._finished, steps)
+
+    def redelivered(self, steps: int = POINTS_MAX) -> list[float]:
+        """Records that were delivered once more a second, in each of the last ``steps`` steps."""
+        return [max(0.0, rate) for rate in self._rates(self._redelivered, steps)]
 
     def lags(self) -> list[int]:
         """Records that were not finished, at the end of each step."""

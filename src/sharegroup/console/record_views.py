@@ -19,7 +19,7 @@ from sharegroup.client.dead_letters.queue import dead_letter_queue
 from sharegroup.client.log_reading import as_log_record
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.console.limits import LETTERS_MAX
-from sharegroup.console.payloads import shown
+from sharegroup.console.payloads import Decode, decoded, shown
 from sharegroup.model.errors import ConfigError, OffsetOutOfRange, UnknownTopicOrPartition
 from sharegroup.model.ids import TopicPartition
 
@@ -29,8 +29,13 @@ READ_MS: Final = 5_000
 Json = dict[str, Any]
 
 
-async def record_at(admin: Admin, cluster: Cluster, at: TopicPartition, offset: int) -> Json:
+async def record_at(
+    admin: Admin, cluster: Cluster, at: TopicPartition, offset: int, decode: Decode | None
+) -> Json:
     """The record at this offset, or the first after it: compaction and markers leave holes.
+
+    Args:
+        decode: a user's function, which makes text of a value.
 
     Raises:
         KafkaError: there is no such partition or record, or it may not be read.
@@ -45,7 +50,7 @@ async def record_at(admin: Admin, cluster: Cluster, at: TopicPartition, offset: 
         consumer.assign([at])
         consumer.seek(at.topic, at.partition, offset)
         for record in await consumer.poll(READ_MS):
-            return _record(record)
+            return {**_record(record), **await decoded(record.value, decode)}
     raise OffsetOutOfRange(f"{at} has no record at {offset} or after it that can be read")
 
 

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 import uvicorn
 
+from sharegroup.console.payloads import Decode
 from sharegroup.console.sessions import Entrance
 from sharegroup.console.site import site
 
@@ -64,6 +65,7 @@ class Serving(NamedTuple):
         hosts: the names by which browsers know this console, besides those of loopback.
         acts: whether the page may change something.
         tls: None: plain HTTP.
+        decode: what makes text of values.
     """
 
     entrance: Entrance
@@ -71,12 +73,13 @@ class Serving(NamedTuple):
     hosts: Collection[str]
     acts: bool
     tls: ssl.SSLContext | None = None
+    decode: Decode | None = None
 
     def server(self, ready: Callable[[], None], *, signals: bool) -> _Server:
         """The server; ``ready`` is called when it answers requests."""
         tls = self.tls
         config = uvicorn.Config(
-            site(self.entrance, self.hosts, acts=self.acts),
+            site(self.entrance, self.hosts, acts=self.acts, decode=self.decode),
             ssl_context_factory=None if tls is None else lambda _config, _default: tls,
             proxy_headers=False,
             log_config=None,

@@ -1,4 +1,6 @@
-"""Who looks at the console: everybody who reaches it, or those who have logged in (``logins``)."""
+"""Who looks at the console: everybody who reaches it, those who have logged in by a password
+(``password_logins``) or at an OpenID provider (``oidc_logins``), or those whom a proxy names
+(``proxy_logins``)."""
 
 from __future__ import annotations
 
@@ -13,7 +15,16 @@ from sharegroup.console.watches import Seats
 
 
 class NotLoggedIn(Exception):
-    """The request has no session, or one that has ended."""
+    """The request has no session, or one that has ended.
+
+    Attributes:
+        way: how to log in: by the form of the page (True), at this address of the console, or
+            nothing that the page can do (False).
+    """
+
+    def __init__(self, text: str = "log in first", way: bool | str = True) -> None:
+        super().__init__(text)
+        self.way = way
 
 
 class Session:
@@ -22,13 +33,22 @@ class Session:
     Attributes:
         user: the name; None: nobody has to log in.
         token: what each act must carry; None: any text.
+        may_leave: whether it ends by a logout.
         used_s: when the last request came, by the clock of the event loop.
     """
 
-    def __init__(self, desk: Desk, user: str | None = None, token: str | None = None) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        user: str | None = None,
+        token: str | None = None,
+        *,
+        may_leave: bool = False,
+    ) -> None:
         self.desk = desk
         self.user = user
         self.token = token
+        self.may_leave = may_leave
         self.used_s = 0.0
 
     def may_act(self, token: str | None) -> bool:
@@ -43,6 +63,9 @@ class Entrance(Protocol):
 
     def session(self, request: Request) -> Session:
         """The session of a request. Raises NotLoggedIn."""
+
+    def refused(self, request: Request) -> None:
+        """The broker no longer knows the user of this request."""
 
     def routes(self) -> list[Route]:
         """The addresses for login and logout, if there is any."""
@@ -63,6 +86,9 @@ class OpenToAll:
     def session(self, request: Request) -> Session:
         """See :class:`Entrance`."""
         return self._session
+
+    def refused(self, request: Request) -> None:
+        """See :class:`Entrance`."""
 
     def routes(self) -> list[Route]:
         """See :class:`Entrance`."""

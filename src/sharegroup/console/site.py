@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from functools import partial
 from importlib.resources import files
@@ -17,12 +19,16 @@ import sharegroup
 from sharegroup.console.acts import ACTS, BadAct
 from sharegroup.console.answers import BadRequest, Forged, answered, body_of, number_of, text_of
 from sharegroup.console.guard import ACT_HEADER, Guard
+from sharegroup.console.payloads import Decode
 from sharegroup.console.record_life import life_of
 from sharegroup.console.record_views import exported, letters_of, record_at
 from sharegroup.console.sessions import Entrance, Session
 from sharegroup.console.topic_views import topic, topics
 from sharegroup.console.watches import TooManyViewers
+from sharegroup.model.errors import AuthenticationFailed
 from sharegroup.model.ids import TopicPartition
+
+log = logging.getLogger("sharegroup.console.acts")
 
 STATIC: Final = {
     "/": ("index.html", "text/html; charset=utf-8"),
@@ -40,9 +46,10 @@ Ask = Callable[[Session, Request], Awaitable[Any]]
 class Api:
     """What the page asks. Each call is about the broker as it is now."""
 
-    def __init__(self, entrance: Entrance, *, acts: bool) -> None:
+    def __init__(self, entrance: Entrance, *, acts: bool, decode: Decode | None = None) -> None:
         self._entrance = entrance
         self._acts = acts
+        self._decode = decode
 
     def routes(self) -> list[Route]:
         """The addresses, with what answers them."""
@@ -52,7 +59,8 @@ class Api:
             "queue": lambda session, request: session.desk.queues.one(text_of(request, "group")),
             "topics": lambda session, _: topics(session.desk.admin),
             "topic": lambda session, request: topic(session.desk.admin, text_of(request, "topic")),
-            "record": _record,
+            "record": self._record,
+            "spark": lambda session, _: session.desk.spark.all(),
             "dead": lambda session, request: letters_of(
                 session.desk.admin, text_of(request, "group"), request.query_params.get("where")
             ),
@@ -66,7 +74,13 @@ class Api:
 
     def _answering(self, ask: Ask) -> Callable[[Request], Awaitable[Response]]:
         async def of_session(request: Request) -> Any:
-            return await ask(self._entrance.session(request), request)
+            session = self._entrance.session(request)
+            try:
+                return await ask(session, request)
+            except AuthenticationFailed:
+                self._entrance.refused(request)
+                self._entrance.session(request)  # says how to log in anew
+                raise
 
         return partial(answered, of_session)
 
@@ -78,20 +92,20 @@ class Api:
             "acts": self._acts,
             "user": session.user,
             "token": session.token,
+            "may_leave": session.may_leave,
             "cluster_id": cluster.cluster_id,
             "nodes": [
                 {"node": node.node_id, "address": str(node.address)} for node in cluster.nodes
             ],
         }
 
-
-async def _record(session: Session, request: Request) -> Any:
-    at = TopicPartition(text_of(request, "topic"), number_of(request, "partition"))
-    desk = session.desk
-    found = await record_at(desk.admin, desk.broker.reading, at, number_of(request, "offset"))
-    group = request.query_params.get("group")
-    life = await life_of(desk.admin, group, at, found["offset"]) if group else None
-    return {**found, "life": life}
+    async def _record(self, session: Session, request: Request) -> Any:
+        at = TopicPartition(text_of(request, "topic"), number_of(request, "partition"))
+        desk, offset = session.desk, number_of(request, "offset")
+        found = await record_at(desk.admin, desk.broker.reading, at, offset, self._decode)
+        group = request.query_params.get("group")
+        life = await life_of(desk.admin, group, at, found["offset"]) if group else None
+        return {**found, "life": life}
 
 
 async def _progress(session: Session, request: Request) -> Any:
@@ -124,16 +138,22 @@ async def _act(session: Session, request: Request) -> Any:
     if act is None:
         raise BadRequest(f"the acts are {', '.join(ACTS)}")
     given = await body_of(request)
+    do = given.get("do") is True
+    if do and session.user is not None:
+        log.info("%r: %s %s", session.user, request.path_params["name"], json.dumps(given))
     try:
-        return {"said": await act(session.desk, given, given.get("do") is True)}
+        return {"said": await act(session.desk, given, do)}
     except BadAct as error:
         raise BadRequest(str(error)) from None
 
 
 async def _events(session: Session, request: Request) -> Response:
-    """The same JSON as ``queues``, or ``queue`` with a group, each time that it has changed."""
+    """The same JSON as ``queues``, ``queue`` with a group, or ``spark`` with ``of=spark``, each
+    time that it has changed."""
     desk, group = session.desk, request.query_params.get("group")
-    if group is None:
+    if request.query_params.get("of") == "spark":
+        views = desk.watches.views("spark", desk.spark.all)
+    elif group is None:
         views = desk.watches.views("queues", desk.queues.all)
     else:
         name = group
@@ -153,12 +173,19 @@ async def _as_events(first: bytes, views: AsyncIterator[bytes]) -> AsyncIterator
         yield b"data: %b\n\n" % view
 
 
-def site(entrance: Entrance, hosts: Collection[str] = (), *, acts: bool = False) -> Starlette:
+def site(
+    entrance: Entrance,
+    hosts: Collection[str] = (),
+    *,
+    acts: bool = False,
+    decode: Decode | None = None,
+) -> Starlette:
     """The application.
 
     Args:
         hosts: names of this console besides those of loopback.
         acts: whether the page may change something.
+        decode: what makes text of values.
     """
     folder = files(__package__) / "static"
     pages = [
@@ -166,7 +193,7 @@ def site(entrance: Entrance, hosts: Collection[str] = (), *, acts: bool = False)
         for address, (name, kind) in STATIC.items()
     ]
     return Starlette(
-        routes=[*pages, *Api(entrance, acts=acts).routes()],
+        routes=[*pages, *Api(entrance, acts=acts, decode=decode).routes()],
         middleware=[Middleware(Guard, hosts=hosts, acts=acts)],
     )
 

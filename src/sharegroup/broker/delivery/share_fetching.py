@@ -361,8 +361,7 @@ class ShareFetching:
         led.bytes_per_offset = found.bytes_per_offset
         led.bytes_per_batch = found.bytes_per_batch
         ranges = acquisition.ranges
-        led.meter.acquired_batches += len(ranges)
-        led.meter.acquired_records += sum(r.last - r.first + 1 for r in ranges)
+        led.meter.count_acquired(ranges)
         records: Records = b""
         if not wish.without_records:
             records = self._acquired_records(led, found, ranges)

@@ -213,6 +213,13 @@ BY_PARTITION.summary(
     kafka=_PARTITION.format("InFlightBatchMessageCount"),
 )
 BY_PARTITION.counter(
+    "sharegroup_share_partition_redelivered_records",
+    "Records given to members that had been delivered before.",
+    lambda led: led.meter.redelivered_records,
+    unit="records",
+    kafka="none",
+)
+BY_PARTITION.counter(
     "sharegroup_share_partition_lock_timeouts",
     "Records whose acquisition lock ran out.",
     lambda led: led.meter.expired,

@@ -79,6 +79,7 @@ class WindowView:
         in_flight: offsets that members hold now.
         available: offsets that were delivered before, and wait for another delivery.
         delayed: available offsets that are not due yet.
+        redelivered: offsets that were delivered once more since the partition was loaded.
     """
 
     start_offset: int
@@ -89,6 +90,7 @@ class WindowView:
     delayed: int = 0
     acknowledged: int = 0
     archived: int = 0
+    redelivered: int = 0
 
     @property
     def begun(self) -> bool:
@@ -233,6 +235,7 @@ class ShareGroupViews:
                 delayed=now.delayed,
                 acknowledged=now.acknowledged,
                 archived=now.archived,
+                redelivered=led.meter.redelivered_records,
             )
         stored = await self._state.read_summary(key)
         return WindowView(

@@ -183,7 +183,9 @@ class ShareGroupOffset:
         delayed: records that are available and not due yet.
         dead: records whose dead letters are still to be written.
         oldest_ms: when the oldest unfinished record was written, in milliseconds since 1970; None:
-            there is none. ``delayed``, ``dead`` and ``oldest_ms`` are known only in a
+            there is none.
+        redelivered: records that were delivered once more since the leader has loaded the
+            partition. ``delayed``, ``dead``, ``oldest_ms`` and ``redelivered`` are known only in a
             :class:`ShareGroupSummary` from our broker.
     """
 
@@ -197,6 +199,7 @@ class ShareGroupOffset:
     delayed: int | None = None
     dead: int | None = None
     oldest_ms: int | None = None
+    redelivered: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -202,6 +202,7 @@ def _offset(partition: DescribeShareGroupOffsetsResponsePartition) -> ShareGroup
         delayed=_known(partition.delayed_count),
         dead=_known(partition.dead_count),
         oldest_ms=_known(partition.oldest_ms),
+        redelivered=_known(partition.redelivered_count),
     )
 
 

@@ -109,7 +109,7 @@ class TokenSource:
         security, now_ms = self._security, self._now_ms()
         if security.token_location is not None:
             token = _in_file(security.token_location)
-            expires_ms = _expiry_ms(token)
+            expires_ms = expiry_ms(token)
             # The file is read for each login.
             self._kept = _Kept(token, 0.0, math.inf if expires_ms is None else expires_ms)
             return token
@@ -121,7 +121,7 @@ class TokenSource:
         else:
             token, expires_ms = self._provided(limit_s)
         if expires_ms is None:
-            expires_ms = _expiry_ms(token)
+            expires_ms = expiry_ms(token)
         ends_ms = now_ms if expires_ms is None else expires_ms
         if self._kept is None or ends_ms >= self._kept.expires_ms:  # not one of a late call
             self._kept = _Kept(token, now_ms + _GOOD_PART * (ends_ms - now_ms), ends_ms)
@@ -210,7 +210,7 @@ def token_function(provider: Callable[[], Any] | str) -> Callable[[], Any]:
     return function
 
 
-def _expiry_ms(token: str) -> float | None:
+def expiry_ms(token: str) -> float | None:
     """When a JSON Web Token says that it expires; None: it does not say, or is no such token."""
     parts = token.split(".")
     if len(parts) != 3:

@@ -140,7 +140,7 @@ function watch(path, draw) {
     live.textContent = "connection lost, trying again …";
     if (events.readyState !== EventSource.CLOSED) return;
     const again = () => setTimeout(() => watch(path, draw), 5000); // refused: there are too many viewers, or …
-    ask("about").then(again, (error) => (error.login ? showLogin() : again())); // … the session has ended
+    ask("about").then(again, (error) => (error.login ? showLogin(error) : again())); // … the session has ended
   };
 }
 
@@ -353,8 +353,8 @@ function chart(title, series, values) {
 
 function drawCharts(history) {
   const at = history.at_ms.map((ms) => ms / 1000);
-  const [rates, lag] = [[at, history.written, history.finished], [at, history.lag]];
-  if (!drawn) drawn = [chart("records a second", [["in", "--acquired"], ["out", "--acknowledged"]], rates), chart("not finished", [["records", "--archived"]], lag)];
+  const [rates, lag] = [[at, history.written, history.finished, history.redelivered], [at, history.lag]];
+  if (!drawn) drawn = [chart("records a second", [["in", "--acquired"], ["out", "--acknowledged"], ["again", "--delayed"]], rates), chart("not finished", [["records", "--archived"]], lag)];
   drawn[0].setData(rates);
   drawn[1].setData(lag);
   return charts;
@@ -486,6 +486,13 @@ function payload(title, shown) {
   return [element("h2", {}, title, " ", element("span", { class: "quiet" }, size)), shown.form === "null" ? null : element("pre", { tabindex: 0 }, shown.text)];
 }
 
+// What the console's --decoder makes of the value.
+function decodedValue(decoded) {
+  if (!decoded) return [];
+  if (decoded.error) return [element("h2", {}, "Decoded"), failure(decoded.error)];
+  return payload("Decoded", decoded);
+}
+
 function lifeOf(life) {
   const told = [["state", life.state], ["deliveries", life.deliveries === null ? "–" : `${number(life.deliveries)} of ${life.limit ?? "–"}`]];
   if (life.member) told.push(["with", life.member]);
@@ -504,7 +511,7 @@ async function showRecord(topic, partition, offset, group) {
     found.offset === Number(offset) ? null : element("p", { class: "quiet" }, `There is no record at ${offset}; this is ${found.offset}, the next one.`),
     element("p", {}, "written ", time(found.timestamp_ms)),
     ...(found.life ? lifeOf(found.life) : []),
-    ...payload("Key", found.key), ...payload("Value", found.value),
+    ...payload("Key", found.key), ...decodedValue(found.decoded), ...payload("Value", found.value),
     element("h2", {}, "Headers"),
     found.headers.length ? table([["name", "name"], ["value", "wide"]], found.headers.map((one) => [element("bdi", {}, one.name), one.form === "null" ? "null" : one.text])) : element("p", {}, "None."),
     element("nav", { class: "tabs", "aria-label": "Neighbours" },
@@ -512,12 +519,48 @@ async function showRecord(topic, partition, offset, group) {
   ].filter((part) => part !== null));
 }
 
+// --- Spark ---------------------------------------------------------------------------------------
+
+function showSpark() {
+  document.title = "Spark – sharegroup";
+  main.replaceChildren(element("h1", {}, "Spark's queries"), element("p", { class: "quiet" }, "asking the broker …"));
+  watch("?of=spark", drawSpark);
+}
+
+function drawSpark(found) {
+  const sum = (query, name) => number(Object.values(query.groups).reduce((all, one) => all + (one[name] ?? 0), 0));
+  const rows = found.queries.map((one) => [
+    element("span", {}, element("bdi", { title: one.query_id }, one.name ?? one.query_id), one.error ? failure(one.error) : null),
+    element("span", {}, ...Object.keys(one.groups).flatMap((group, at) => [at ? ", " : "", link(group, { queue: group })])),
+    one.state, number(one.batch), number(one.rows), one.rows_per_s === null ? "–" : number(Math.round(one.rows_per_s)), duration(one.batch_ms),
+    sum(one, "accepted"), sum(one, "released"), sum(one, "rejected"), sum(one, "redelivered"), sum(one, "lag"), time(one.at_ms),
+  ]);
+  redraw(main, ...[
+    element("h1", {}, "Spark's queries"),
+    found.missing ? element("p", {}, found.missing) : null,
+    rows.length ? table([["query", "name"], ["queues", "name"], ["state", ""], ["batch", "number"], ["rows", "number"], ["rows /s", "number"], ["took", "number"],
+      ["accepted", "number"], ["released", "number"], ["rejected", "number"], ["again", "number"], ["lag", "number"], ["told", ""]], rows)
+      : element("p", {}, "A query is shown here when its session has the listener: spark.streams.addListener(progress_listener({\"kafka.bootstrap.servers\": \"…\"})), from sharegroup.spark."),
+    element("h2", {}, "Members of queues that are queries"),
+    found.members.length ? table([["queue", "name"], ["member", "name"], ["client", ""], ["host", ""], ["partitions", "number"]],
+      found.members.map((one) => [link(one.group, { queue: one.group }), element("bdi", {}, one.member), element("bdi", {}, one.client), one.host, number(one.partitions)]))
+      : element("p", {}, "None."),
+  ].filter((part) => part !== null));
+}
+
 // --- the address ---------------------------------------------------------------------------------
 
-function showLogin() {
+function showLogin(error) {
   document.title = "Log in – sharegroup";
   live.textContent = "";
   live.className = "";
+  if (typeof error.login === "string") { // at an OpenID provider
+    const there = error.login + "?" + new URLSearchParams({ then: location.pathname + location.search });
+    main.replaceChildren(element("div", { class: "login" }, element("h1", {}, "Log in"),
+      element("p", {}, "You see what your user may see at the broker."), element("a", { class: "button", href: there }, "Log in")));
+    main.querySelector("a").focus();
+    return;
+  }
   const user = element("input", { name: "user", autocomplete: "username", required: true });
   const password = element("input", { name: "password", type: "password", autocomplete: "current-password", required: true });
   const said = element("p", { role: "alert" });
@@ -549,14 +592,15 @@ async function about() {
   where.textContent = visible(`${found.version} · ${found.servers}`);
   if (found.user === null) return;
   token = found.token;
-  where.append(" · ", element("bdi", {}, found.user), " ", button("Log out", "logout", async () => {
+  where.append(" · ", element("bdi", {}, found.user));
+  if (found.may_leave) where.append(" ", button("Log out", "logout", async () => {
     await send("logout", {});
     location.reload();
   }));
 }
 
 function failed(error) {
-  if (error.login) { showLogin(); return; }
+  if (error.login) { showLogin(error); return; }
   live.textContent = "";
   main.append(failure(error.message));
 }
@@ -564,6 +608,7 @@ function failed(error) {
 async function show() {
   await about().catch((error) => { if (error.login) throw error; }); // the broker is away: what follows says so
   if (address.has("queue") && address.get("show") === "dead") await showDead(address.get("queue"), address.get("where") || "");
+  else if (address.get("show") === "spark") showSpark();
   else if (address.has("queue")) showQueue(address.get("queue"));
   else if (address.has("topic") && !address.has("offset")) await showTopic(address.get("topic"));
   else if (address.has("topic")) await showRecord(address.get("topic"), address.get("partition") || "0", address.get("offset") || "0", address.get("group"));

@@ -150,6 +150,9 @@ class DescribeShareGroupOffsetsResponsePartition(Message):
     oldest_ms: int = i64(tag=9009, default=-1)
     """Ours: the time of the oldest record that is not finished, in milliseconds since 1970; -1 if
     there is none, or counts were not asked for."""
+    redelivered_count: int = i64(tag=9010, default=-1)
+    """Ours: records that were delivered once more since the leader has loaded the partition; -1
+    unless counts were asked for."""
 
 
 @message

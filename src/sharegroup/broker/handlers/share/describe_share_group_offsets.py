@@ -122,6 +122,7 @@ async def _add_counts(
                 described.error_code, described.error_message = error.code, error.message
                 continue
             described.delayed_count, described.dead_count = window.delayed, dead
+            described.redelivered_count = window.redelivered
             described.oldest_ms = UNKNOWN_OFFSET if oldest is None else oldest
 
 

@@ -18,12 +18,14 @@ class QueryProgress:
     """See the module.
 
     Args:
+        group: the share group.
         ledger: the source of the statistics.
     """
 
     def __init__(
-        self, ledger: Callable[[], LedgerStatistics], locks: LockRenewal, lag: Lag
+        self, group: str, ledger: Callable[[], LedgerStatistics], locks: LockRenewal, lag: Lag
     ) -> None:
+        self._group = group
         self._ledger = ledger
         self._locks = locks
         self._lag = lag
@@ -38,6 +40,7 @@ class QueryProgress:
         """
         now = self._ledger()
         return {
+            "group": self._group,
             "lag": self._lag.total,
             "lagByPartition": self._lag.by_partition,
             "inFlight": now.in_batch,

@@ -42,6 +42,7 @@ class Reporting:
         self.lag = Lag(group, subscription, ledger)
         self.progress: QueryProgress | None = None
         self.locks_per_partition: int | None = None
+        self._group_id = options.group_id
         self._group = group
         self._ledger = ledger
         self._given_at = 0.0
@@ -49,7 +50,9 @@ class Reporting:
 
     def begin(self, membership: DriverMembership) -> None:
         """The group is joined."""
-        self.progress = QueryProgress(self._ledger.statistics, membership.locks, self.lag)
+        self.progress = QueryProgress(
+            self._group_id, self._ledger.statistics, membership.locks, self.lag
+        )
 
     def stop(self) -> None:
         """Ask the cluster no more."""
