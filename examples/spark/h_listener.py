@@ -1,10 +1,11 @@
-"""What a query's queue looks like, batch by batch, told by a listener.
+"""What a query's queue looks like, batch by batch, told by a listener; and in the console.
 
     python h_listener.py --bootstrap-server HOST:PORT [--topic jobs] [--too-many 1000]
 
 Spark calls the listener after every batch. The numbers of a kafka-share source are in its
 ``latestOffset``: how far the group is with all batches before this one. A run with an end, as here,
-closes with a batch without records, so that the last numbers are about everything.
+closes with a batch without records, so that the last numbers are about everything. The second
+listener tells the same to the console's page of queries.
 """
 
 import argparse
@@ -14,6 +15,8 @@ import sys
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from sharegroup.spark import progress_listener
 
 
 class QueueListener(StreamingQueryListener):
@@ -43,6 +46,9 @@ arguments = parser.parse_args()
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or Spark runs the PATH's python3
 spark = SparkSession.builder.config("spark.log.level", "ERROR").getOrCreate()
 spark.streams.addListener(QueueListener())
+spark.streams.addListener(
+    progress_listener({"kafka.bootstrap.servers": arguments.bootstrap_server})
+)
 source = {
     "kafka.bootstrap.servers": arguments.bootstrap_server,
     "kafka.group.id": "listened-to",

@@ -106,7 +106,7 @@ def test_what_is_no_handler(module: Callable[[str], str], path: str, says: str) 
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("jobs", "'jobs' names no handler: write MODULE:HANDLER"),
+        ("jobs", "'jobs' names no handler: write MODULE:FUNCTION"),
         (":resize", "':resize' names no handler"),
         ("jobs:", "'jobs:' names no handler"),
         ("jobs.py:resize", "jobs.py is a file, not a module: write jobs:resize"),

@@ -234,6 +234,7 @@ def test_a_login_at_a_provider_leads_to_what_was_asked_for(tmp_path: Path) -> No
         "/",
         "/?queue=workers",
         "/?queue=workers&show=dead",
+        "/?show=spark",
         f"/?topic={TOPIC}",
         f"/?topic={TOPIC}&partition=0&offset=0&group=workers",
         "dialog",

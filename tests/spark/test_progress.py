@@ -4,6 +4,7 @@ records are acquired.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -18,6 +19,7 @@ from pyspark.sql import SparkSession
 from sharegroup.spark.report.checkpoint import read_checkpoint
 from sharegroup.spark.report.findings import findings
 from tests.servers.admin import Admin, produce
+from tests.servers.query_reports import reports
 from tests.servers.sharegroup_server import SharegroupServer
 from tests.spark.conftest import lags, source_options
 
@@ -59,6 +61,11 @@ def test_a_listener_sees_everything_settled_at_the_end(
     report = json.loads(end.removeprefix("at the end: "))
     assert (report["accepted"], report["lag"], report["inFlight"]) == (RECORDS, 0, 0)
     assert any(line.startswith("the queue is long: {'jobs-") for line in lines)
+
+    told_console = asyncio.run(reports(broker.bootstrap))
+    assert [one.state for one in told_console] == ["running"] * 5 + ["ended"]
+    assert told_console[-1].groups["listened-to"]["accepted"] == RECORDS
+    assert (told_console[-1].name, told_console[-1].batch, told_console[-2].rows) == ("jobs", 3, 0)
 
     checkpoint = read_checkpoint(tmp_path / "listener-checkpoint")
     assert [batch.records for batch in checkpoint.batches] == [200, 200, 100, 0]

@@ -22,6 +22,8 @@ logger = logging.getLogger("sharegroup.spark")
 SERVERS: Final = "kafka.bootstrap.servers"
 KEPT: Final = {"cleanup.policy": "compact,delete", "retention.ms": str(30 * 86_400_000)}
 """Of the topic: the last report of each query, and none of queries that ended a month ago."""
+PAUSE_S: Final = 60
+"""After a failure no report is sent for so long."""
 ERROR_MAX: Final = 2_000
 """Characters of an error."""
 
@@ -113,15 +115,19 @@ class _Reports:
         self._producer: Any = None
         self._last: dict[str, QueryReport] = {}
         self._said = False
+        self._not_before_s = 0.0
 
     def write(self, report: QueryReport) -> None:
         """Send it; a failure is logged, the first time."""
         self._last[report.query_id] = report
+        if time.monotonic() < self._not_before_s:
+            return  # waiting for a broker that is away holds up Spark's other listeners
         try:
             if self._producer is None:
                 self._producer = self._open()
             self._producer.send(self._topic, report.to_json(), key=report.query_id.encode())
         except SharegroupError as error:
+            self._not_before_s = time.monotonic() + PAUSE_S
             if not self._said:
                 self._said = True
                 logger.warning("no report of queries to %s: %s", self._topic, error)
