@@ -1,14 +1,16 @@
-"""What the console costs: ``python scripts/console_costs.py [--groups 10000]``.
+"""What the console costs: ``python scripts/console_costs.py [--groups 10000 | --drain]``.
 
 A broker with so many share groups, each on a topic of 4 partitions; a console apart from it; one
 viewer and 50 viewers, who watch all queues. Printed: how long the first screen takes, and how much
-of a core broker and console take while they are watched.
+of a core broker and console take while they are watched. With --drain: how fast a share consumer
+reads while nobody looks and while a viewer watches its queue, in turns.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import statistics
 import sys
 import tempfile
 import threading
@@ -20,7 +22,7 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from sharegroup import Admin, Producer
+from sharegroup import Admin, Producer, ShareConsumer
 from sharegroup.model.ids import TopicPartition
 from tests.console.browser import browser, there_is_one
 from tests.console.running import Console, console_process
@@ -33,6 +35,8 @@ PARTITIONS: Final = 4
 WIDE: Final = "wide"
 AT_ONCE: Final = 50
 WATCHED_S: Final = 20
+DRAINED: Final = 3_000_000
+ROUNDS: Final = 10
 SCROLL: Final = """
 return new Promise((done) => {
   const frames = []; let last = performance.now(); let step = 0;
@@ -117,19 +121,65 @@ def first_screen(page: Console) -> None:
         print(f"a topic of 1,000 partitions: {shown_ms:.0f} ms")
 
 
+async def fill(bootstrap: str) -> None:
+    """A topic of records to drain."""
+    async with Admin(bootstrap) as admin, Producer(bootstrap, linger_ms=20) as producer:
+        await admin.create_topics(TOPIC, partitions=PARTITIONS)
+        for number in range(ROUNDS):
+            for mode in ("watched", "alone"):
+                settings = {"share.auto.offset.reset": "earliest"}
+                await admin.alter_configs("group", f"{mode}-{number}", settings)
+        for _ in range(DRAINED):
+            await producer.enqueue(TOPIC, b"x" * 100)
+        await producer.flush()
+
+
+async def drain(bootstrap: str, group: str) -> float:
+    """Records a second, of one consumer that reads all of them."""
+    async with ShareConsumer(TOPIC, group_id=group, bootstrap_servers=bootstrap) as consumer:
+        left = DRAINED
+        while not (got := await consumer.poll()):
+            continue
+        left -= len(got)
+        began_s = time.monotonic()
+        while left:
+            left -= len(await consumer.poll())
+        return DRAINED / (time.monotonic() - began_s)
+
+
+def drains(page: Console, bootstrap: str) -> None:
+    """Print how fast a consumer is with and without a viewer."""
+    ratios = []
+    for number in range(ROUNDS):
+        alone = asyncio.run(drain(bootstrap, f"alone-{number}"))
+        with page.events(group=f"watched-{number}") as one, page.events() as every:
+            for events in (one, every):
+                next(events)
+                threading.Thread(target=_read, args=(events,), daemon=True).start()
+            watched = asyncio.run(drain(bootstrap, f"watched-{number}"))
+        ratios.append(watched / alone)
+        print(f"{alone:,.0f} records/s alone, {watched:,.0f} watched: {ratios[-1]:.3f}")
+    print(f"median {statistics.median(ratios):.3f}")
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--groups", type=int, default=10_000)
-    groups = parser.parse_args().groups
+    parser.add_argument("--drain", action="store_true")
+    wanted = parser.parse_args()
     family.begin()
     with tempfile.TemporaryDirectory() as name, SharegroupServer(Path(name)) as broker:
-        asyncio.run(prepare(broker.bootstrap, groups))
+        made = fill(broker.bootstrap) if wanted.drain else prepare(broker.bootstrap, wanted.groups)
+        asyncio.run(made)
         process, port = console_process(broker.bootstrap, Path(name))
         process.start()
         try:
             process.wait_until(lambda: "Ctrl-C ends it" in process.output(), timeout_s=60)
             page = Console(port)
+            if wanted.drain:
+                drains(page, broker.bootstrap)
+                return
             first_screen(page)
             costs("nobody looks", broker, process)
             for number in (1, 50):
