@@ -27,6 +27,15 @@ PARTITIONS_MAX: Final = 10_000
 PLACES_MAX: Final = 20
 """Partitions that a sentence names."""
 
+LOOK_QUEUES: Final = 200
+"""So many queues a look asks about."""
+FIRST_S: Final = 0.3
+"""So long a look asks about queues that nothing is known of yet."""
+LIST_S: Final = 20.0
+"""With more queues than LOOK_QUEUES, new ones are looked for this often."""
+ENDS_MAX: Final = 1_000
+"""So many ends of partitions are asked for in each look, if queues have no more."""
+
 SHOWN_BYTES_MAX: Final = 65_536
 """More of a key, a value or a header is not sent to the page, which says so."""
 RANGES_MAX: Final = 2_000

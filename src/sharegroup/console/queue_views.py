@@ -1,79 +1,42 @@
-"""Queues (share groups) as the page shows them: asked of the broker by its admin requests."""
+"""One queue (share group) as the page shows it: asked of the broker by its admin requests."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import (
     MemberDescription,
-    OffsetSpec,
     PartitionRecords,
     RecordRange,
     ShareGroupOffset,
-    ShareGroupSummary,
 )
 from sharegroup.client.admin.hand_requests import PAUSED
 from sharegroup.console.causes import QueueState, likely_causes
 from sharegroup.console.limits import RANGES_MAX
-from sharegroup.console.rates import SPARK_POINTS, Counts, Rates
+from sharegroup.console.queue_counts import QueueCounts, lag_of
+from sharegroup.console.queue_list import QueueList, counted, ends_of
+from sharegroup.console.rates import Rates
 from sharegroup.console.settings import settings_of
 from sharegroup.model.errors import KafkaError, SharegroupError
 from sharegroup.model.ids import TopicPartition
 
-Offsets = Mapping[TopicPartition, ShareGroupOffset]
 Json = dict[str, Any]
 
 
 class QueueViews:
-    """Asks about queues, and remembers what is needed for their rates."""
+    """Asks about queues, and remembers what is needed for their rates.
+
+    Attributes:
+        list: all queues, with one line each.
+    """
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
         self._rates: dict[str, Rates] = {}
-
-    async def all(self) -> Json:
-        """All share groups, with one line each, and the consumer groups by name."""
-        listed = await self._admin.list_groups()
-        shares = {one.group_id: one.state for one in listed if one.type.lower() == "share"}
-        self._rates = {group: self._rates.get(group, Rates()) for group in shares}
-        summaries = await self._admin.summarize_share_groups(shares)
-        ends = await self._ends(
-            {
-                at
-                for one in summaries.values()
-                if not isinstance(one, KafkaError)
-                for at in one.offsets
-            }
-        )
-        return {
-            "at_ms": _now_ms(),
-            "queues": [
-                self._line(group, state, summaries[group], ends)
-                for group, state in shares.items()
-                if group in summaries
-            ],
-            "consumer_groups": [
-                {"group": one.group_id, "type": one.type, "state": one.state}
-                for one in listed
-                if one.type.lower() != "share"
-            ],
-        }
-
-    def _line(
-        self,
-        group: str,
-        state: str,
-        found: ShareGroupSummary | KafkaError,
-        ends: Mapping[TopicPartition, int],
-    ) -> Json:
-        line = {"group": group, "state": state}
-        if isinstance(found, KafkaError):
-            return {**line, "error": str(found)}
-        counts = self._counts(group, found.offsets, ends)
-        return {**line, "members": found.members, "error": None, **counts}
+        self.list = QueueList(admin, self._rates)
 
     async def one(self, group: str) -> Json:
         """One share group, whole.
@@ -86,15 +49,16 @@ class QueueViews:
         if isinstance(summary, KafkaError):
             raise summary
         offsets = summary.offsets
-        ends = await self._ends(offsets)
+        ends = await ends_of(self._admin, {*offsets})
         states, no_states = await self._states(group)
         settings, no_settings = await settings_of(self._admin, "group", group)
-        counts = self._counts(group, offsets, ends)
+        rates = self._rates.setdefault(group, Rates())
+        counts = counted(QueueCounts.of(offsets, ends), rates)
         held = _held_by_member(states)
         assigned = {at for member in described.members for at in member.assignment}
         paused = any(one["name"] == PAUSED and one["value"] == "true" for one in settings)
         behind = [
-            at for at, one in offsets.items() if _lag(one, ends.get(at)) and at not in assigned
+            at for at, one in offsets.items() if lag_of(one, ends.get(at)) and at not in assigned
         ]
         state = QueueState(
             members=len(described.members),
@@ -117,7 +81,7 @@ class QueueViews:
             "state": described.state,
             "paused": paused,
             **counts,
-            "history": _history(self._rates[group]),
+            "history": _history(rates),
             "causes": likely_causes(state),
             "members": [_member(one, held.get(one.member_id, [])) for one in described.members],
             "partitions": [
@@ -137,48 +101,6 @@ class QueueViews:
         except SharegroupError as error:
             return {}, str(error)
 
-    async def _ends(self, wanted: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The ends of these partitions; of topics that are gone, none."""
-        there = {one.name for one in await self._admin.list_topics()}
-        known = [at for at in wanted if at.topic in there]
-        if not known:
-            return {}
-        try:
-            found = await self._admin.list_offsets(known, OffsetSpec.LATEST)
-        except KafkaError:
-            return {}  # a partition may be gone meanwhile: the next look finds the others
-        return {at: one.offset for at, one in found.items()}
-
-    def _counts(self, group: str, offsets: Offsets, ends: Mapping[TopicPartition, int]) -> Json:
-        """The numbers of a group, over all partitions."""
-        lags = {at: _lag(one, ends.get(at)) for at, one in offsets.items()}
-        lag = _sum(lags.values()) or 0
-        in_flight = _sum(one.in_flight for one in offsets.values())
-        delayed = _sum(one.delayed for one in offsets.values())
-        written = sum(ends[at] for at, own in lags.items() if own is not None and at in ends)
-        rates = self._rates.setdefault(group, Rates())
-        again = _sum(one.redelivered for one in offsets.values())
-        rates.add(Counts(time.monotonic(), written, written - lag, again or 0))
-        return {
-            "topics": sorted({at.topic for at in offsets}),
-            "lag": lag,
-            "ready": max(0, lag - (in_flight or 0) - (delayed or 0)),
-            "in_flight": in_flight,
-            "delayed": delayed,
-            "dead": _sum(one.dead for one in offsets.values()),
-            "damaged": sum(r.last - r.first + 1 for one in offsets.values() for r in one.damaged),
-            "oldest_ms": min(
-                (
-                    one.oldest_ms
-                    for at, one in offsets.items()
-                    if one.oldest_ms is not None and lags[at]
-                ),
-                default=None,
-            ),
-            "written": rates.written(SPARK_POINTS),
-            "finished": rates.finished(SPARK_POINTS),
-        }
-
 
 def _history(rates: Rates) -> Json:
     now_ms = _now_ms()
@@ -193,20 +115,6 @@ def _history(rates: Rates) -> Json:
 
 def _now_ms() -> int:
     return round(time.time() * 1000)
-
-
-def _lag(one: ShareGroupOffset, end: int | None) -> int | None:
-    """Records that are not finished, as the metric of the broker counts them; None: not known.
-    Where the group has finished none yet, the broker tells where it begins, and no lag."""
-    if one.lag is None and one.begins_at is not None and end is not None:
-        return max(0, end - one.begins_at)
-    return one.lag
-
-
-def _sum(numbers: Iterable[int | None]) -> int | None:
-    """The sum; None: the broker tells none of them."""
-    known = [one for one in numbers if one is not None]
-    return sum(known) if known else None
 
 
 def _size(one: RecordRange) -> int:
@@ -248,7 +156,7 @@ def _partition(
         "partition": at.partition,
         "start": offset.start_offset if offset.start_offset is not None else offset.begins_at,
         "end": end,
-        "lag": _lag(offset, end),
+        "lag": lag_of(offset, end),
         "in_flight": offset.in_flight,
         "error": None if offset.error is None else str(offset.error),
         "ranges": [_range(one) for one in ranges[:RANGES_MAX]],

@@ -55,7 +55,7 @@ class Api:
         """The addresses, with what answers them."""
         asks: dict[str, Ask] = {
             "about": self._about,
-            "queues": lambda session, _: session.desk.queues.all(),
+            "queues": lambda session, _: session.desk.queues.list.all(),
             "queue": lambda session, request: session.desk.queues.one(text_of(request, "group")),
             "topics": lambda session, _: topics(session.desk.admin),
             "topic": lambda session, request: topic(session.desk.admin, text_of(request, "topic")),
@@ -139,6 +139,8 @@ async def _act(session: Session, request: Request) -> Any:
         raise BadRequest(f"the acts are {', '.join(ACTS)}")
     given = await body_of(request)
     do = given.get("do") is True
+    if do and isinstance(given.get("group"), str):
+        session.desk.queues.list.forget(given["group"])
     if do and session.user is not None:
         log.info("%r: %s %s", session.user, request.path_params["name"], json.dumps(given))
     try:
@@ -154,7 +156,7 @@ async def _events(session: Session, request: Request) -> Response:
     if request.query_params.get("of") == "spark":
         views = desk.watches.views("spark", desk.spark.all)
     elif group is None:
-        views = desk.watches.views("queues", desk.queues.all)
+        views = desk.watches.views("queues", desk.queues.list.watched)
     else:
         name = group
         views = desk.watches.views(f"queue {name}", lambda: desk.queues.one(name))

@@ -15,10 +15,12 @@ log = logging.getLogger("sharegroup.console")
 
 INTERVAL_S: Final = 2.0
 """Between two looks."""
+SOON_S: Final = 0.05
+"""Before the next look, as long as there is ``more`` that was not looked at yet."""
 SHARE_MAX: Final = 0.2
 """Of the time: a look that takes long is followed by a longer pause."""
 
-Ask = Callable[[], Awaitable[Any]]
+Ask = Callable[[], Awaitable[dict[str, Any]]]
 
 
 class TooManyViewers(Exception):
@@ -125,4 +127,5 @@ class _Watch:
                     self._number += 1
                     self._changed.notify_all()
             took_s = clock() - began_s
-            await asyncio.sleep(max(INTERVAL_S - took_s, took_s * (1 / SHARE_MAX - 1)))
+            pause_s = max(INTERVAL_S - took_s, took_s * (1 / SHARE_MAX - 1))
+            await asyncio.sleep(SOON_S if found.get("more") else pause_s)

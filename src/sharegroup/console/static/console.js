@@ -259,6 +259,7 @@ function drawQueues() {
       element("span", { class: "rate" }, sparkline(queue.finished, "out"), rateText(queue.finished)),
     ]);
   redraw(document.getElementById("queues"),
+    listed.more ? element("p", {}, `asking about ${number(listed.more)} more queues …`) : "",
     queues.length || !listed.queues.length ? "" : element("p", {}, "No queue has that in its name."),
     listed.queues.length ? table([["queue", "name"], ["ready", "number"], ["in flight", "number"],
       ["delayed", "number"], ["dead, unwritten", "number"], ["members", "number"], ["oldest", "number"],

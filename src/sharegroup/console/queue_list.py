@@ -1,0 +1,167 @@
+"""All queues, with one line each. Of very many queues each look asks about some.
+
+A look asks first about the queues that it knows nothing of yet, for a while, so that the first ones
+are there at once. Then LOOK_QUEUES are asked about in each look: those with members first, and
+those that were not asked for longest. In between, a queue's lag grows with the ends of its
+partitions.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+from sharegroup.client.admin.admin import Admin
+from sharegroup.client.admin.descriptions import GroupListing, OffsetSpec
+from sharegroup.console.limits import ENDS_MAX, FIRST_S, LIST_S, LOOK_QUEUES
+from sharegroup.console.queue_counts import QueueCounts
+from sharegroup.console.rates import SPARK_POINTS, Counts, Rates
+from sharegroup.model.errors import KafkaError
+from sharegroup.model.ids import TopicPartition
+
+Json = dict[str, Any]
+EMPTY = "empty"
+
+
+class _Known(NamedTuple):
+    """What is known of a queue since ``asked_s``."""
+
+    asked_s: float
+    members: int
+    counts: QueueCounts | KafkaError
+
+
+class QueueList:
+    """See the module.
+
+    Args:
+        rates: the rates of each queue, which are told when its counts are.
+    """
+
+    def __init__(self, admin: Admin, rates: dict[str, Rates]) -> None:
+        self._admin = admin
+        self._rates = rates
+        self._known: dict[str, _Known] = {}
+        self._ends: dict[TopicPartition, int] = {}
+        self._listed: list[GroupListing] = []
+        self._listed_s = -LIST_S
+
+    async def all(self) -> Json:
+        """Every queue, asked about now."""
+        shares, others = await self._list()
+        await self._ask([*shares])
+        return self._view(shares, others)
+
+    async def watched(self) -> Json:
+        """The same as one look of many. ``more``: queues of which nothing is known yet."""
+        many = len(self._known) > LOOK_QUEUES
+        shares, others = await self._list(LIST_S if many else 0.0)
+        unknown = [group for group in shares if group not in self._known]
+        if unknown:
+            until_s = time.monotonic() + FIRST_S
+            for at in range(0, len(unknown), LOOK_QUEUES):
+                await self._ask(unknown[at : at + LOOK_QUEUES])
+                if time.monotonic() > until_s:
+                    break
+        else:
+            in_turn = sorted(
+                shares,
+                key=lambda group: (shares[group].lower() == EMPTY, self._known[group].asked_s),
+            )
+            await self._ask(in_turn[:LOOK_QUEUES])
+        return self._view(shares, others)
+
+    def forget(self, group: str) -> None:
+        """Something was done to a queue: the next look asks about it first."""
+        self._known.pop(group, None)
+        self._listed_s = -LIST_S
+
+    async def _list(self, age_s: float = 0.0) -> tuple[dict[str, str], list[Json]]:
+        """Share group → state, and the other groups."""
+        now_s = time.monotonic()
+        if now_s - self._listed_s >= age_s:
+            self._listed, self._listed_s = await self._admin.list_groups(), now_s
+        shares = {one.group_id: one.state for one in self._listed if one.type.lower() == "share"}
+        for gone in self._known.keys() - shares.keys():
+            del self._known[gone]
+        for gone in self._rates.keys() - shares.keys():
+            del self._rates[gone]
+        others = [
+            {"group": one.group_id, "type": one.type, "state": one.state}
+            for one in self._listed
+            if one.type.lower() != "share"
+        ]
+        return shares, others
+
+    async def _ask(self, groups: list[str]) -> None:
+        now_s = time.monotonic()
+        summaries = await self._admin.summarize_share_groups(groups)
+        asked = {
+            at
+            for one in summaries.values()
+            if not isinstance(one, KafkaError)
+            for at in one.offsets
+        }
+        await self._read_ends(asked)
+        for group, found in summaries.items():
+            if isinstance(found, KafkaError):
+                self._known[group] = _Known(now_s, 0, found)
+            else:
+                counts = QueueCounts.of(found.offsets, self._ends)
+                self._known[group] = _Known(now_s, found.members, counts)
+
+    async def _read_ends(self, asked: set[TopicPartition]) -> None:
+        """The ends of these partitions, and of all others of queues if they are few."""
+        wanted = asked | self._ends.keys() if len(self._ends) <= ENDS_MAX else asked
+        self._ends |= await ends_of(self._admin, wanted)
+        for gone in wanted - self._ends.keys():
+            self._ends.pop(gone, None)
+
+    def _view(self, shares: dict[str, str], others: list[Json]) -> Json:
+        known = [group for group in shares if group in self._known]
+        return {
+            "at_ms": round(time.time() * 1000),
+            "queues": [self._line(group, shares[group], self._known[group]) for group in known],
+            "more": len(shares) - len(known),
+            "consumer_groups": others,
+        }
+
+    def _line(self, group: str, state: str, known: _Known) -> Json:
+        line: Json = {"group": group, "state": state}
+        if isinstance(known.counts, KafkaError):
+            return {**line, "error": str(known.counts)}
+        counts = known.counts.with_ends(self._ends)
+        rates = self._rates.setdefault(group, Rates())
+        return {**line, "members": known.members, "error": None, **counted(counts, rates)}
+
+
+async def ends_of(admin: Admin, wanted: set[TopicPartition]) -> dict[TopicPartition, int]:
+    """The ends of these partitions; of topics that are gone, none."""
+    there = {one.name for one in await admin.list_topics()}
+    known = [at for at in wanted if at.topic in there]
+    if not known:
+        return {}
+    try:
+        found = await admin.list_offsets(known, OffsetSpec.LATEST)
+    except KafkaError:
+        return {}  # a partition may be gone meanwhile: the next look finds the others
+    return {at: one.offset for at, one in found.items()}
+
+
+def counted(counts: QueueCounts, rates: Rates) -> Json:
+    """The numbers of a queue as the page has them, and its rates, which take them in."""
+    finished, again = counts.written - counts.lag, counts.redelivered or 0
+    rates.add(Counts(time.monotonic(), counts.written, finished, again))
+    ready = counts.lag - (counts.in_flight or 0) - (counts.delayed or 0)
+    return {
+        "topics": list(counts.topics),
+        "lag": counts.lag,
+        "ready": max(0, ready),
+        "in_flight": counts.in_flight,
+        "delayed": counts.delayed,
+        "dead": counts.dead,
+        "damaged": counts.damaged,
+        "oldest_ms": counts.oldest_ms,
+        "written": rates.written(SPARK_POINTS),
+        "finished": rates.finished(SPARK_POINTS),
+    }
