@@ -38,3 +38,18 @@ def test_only_the_last_points_are_kept() -> None:
     for number in range(3 * POINTS_MAX):
         rates.add(Counts(float(number), number, number))
     assert rates.written() == [1.0] * POINTS_MAX
+
+
+def test_what_stands_still_has_no_rate() -> None:
+    rates = Rates()
+    for at_s in range(5):
+        rates.add(Counts(float(at_s), 70, 20, 3))
+    assert rates.written() == rates.finished() == rates.redelivered() == [0.0] * 4
+    assert Rates().written() == []
+
+
+def test_deliveries_that_begin_anew_are_no_negative_rate() -> None:
+    rates = Rates()
+    for at_s, again in enumerate((5, 9, 0, 5)):
+        rates.add(Counts(float(at_s), 70, 20, again))
+    assert rates.redelivered() == [4.0, 0.0, 5.0]

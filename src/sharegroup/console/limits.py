@@ -27,7 +27,7 @@ PARTITIONS_MAX: Final = 10_000
 PLACES_MAX: Final = 20
 """Partitions that a sentence names."""
 
-LOOK_QUEUES: Final = 200
+LOOK_QUEUES: Final = 100
 """So many queues a look asks about."""
 FIRST_S: Final = 0.3
 """So long a look asks about queues that nothing is known of yet."""

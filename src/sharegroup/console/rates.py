@@ -82,6 +82,8 @@ class Rates:
     def _rates(self, counts: Sequence[float], steps: int) -> list[float]:
         """Three digits are enough for a drawing, and there may be many of them."""
         times, counts = self._at_s[-steps - 1 :], counts[-steps - 1 :]
+        if counts and counts[0] == counts[-1] and min(counts) == counts[0]:
+            return [0.0] * (len(counts) - 1)  # most of very many queues are idle
         return [
             float(f"{(after - before) / (end - begin):.3g}")
             for (before, after), (begin, end) in zip(pairwise(counts), pairwise(times), strict=True)
