@@ -44,6 +44,7 @@ class QueueList:
         self._known: dict[str, _Known] = {}
         self._ends: dict[TopicPartition, int] = {}
         self._listed: list[GroupListing] = []
+        self._topics: set[str] = set()
         self._listed_s = -LIST_S
 
     async def all(self) -> Json:
@@ -80,6 +81,8 @@ class QueueList:
         """Share group → state, and the other groups."""
         now_s = time.monotonic()
         if now_s - self._listed_s >= age_s:
+            self._topics = await topic_names(self._admin)
+            self._ends = {at: end for at, end in self._ends.items() if at.topic in self._topics}
             self._listed, self._listed_s = await self._admin.list_groups(), now_s
         shares = {one.group_id: one.state for one in self._listed if one.type.lower() == "share"}
         for gone in self._known.keys() - shares.keys():
@@ -113,9 +116,10 @@ class QueueList:
     async def _read_ends(self, asked: set[TopicPartition]) -> None:
         """The ends of these partitions, and of all others of queues if they are few."""
         wanted = asked | self._ends.keys() if len(self._ends) <= ENDS_MAX else asked
-        self._ends |= await ends_of(self._admin, wanted)
-        for gone in wanted - self._ends.keys():
-            self._ends.pop(gone, None)
+        found = await ends_of(self._admin, wanted, self._topics)
+        if not found:
+            self._listed_s = -LIST_S  # a topic may be gone: list them again
+        self._ends |= found
 
     def _view(self, shares: dict[str, str], others: list[Json]) -> Json:
         known = [group for group in shares if group in self._known]
@@ -135,9 +139,15 @@ class QueueList:
         return {**line, "members": known.members, "error": None, **counted(counts, rates)}
 
 
-async def ends_of(admin: Admin, wanted: set[TopicPartition]) -> dict[TopicPartition, int]:
-    """The ends of these partitions; of topics that are gone, none."""
-    there = {one.name for one in await admin.list_topics()}
+async def topic_names(admin: Admin) -> set[str]:
+    """The topics that there are."""
+    return {one.name for one in await admin.list_topics()}
+
+
+async def ends_of(
+    admin: Admin, wanted: set[TopicPartition], there: set[str]
+) -> dict[TopicPartition, int]:
+    """The ends of these partitions, of the topics that are ``there``."""
     known = [at for at in wanted if at.topic in there]
     if not known:
         return {}
@@ -162,6 +172,11 @@ def counted(counts: QueueCounts, rates: Rates) -> Json:
         "dead": counts.dead,
         "damaged": counts.damaged,
         "oldest_ms": counts.oldest_ms,
-        "written": rates.written(SPARK_POINTS),
-        "finished": rates.finished(SPARK_POINTS),
+        "written": _drawn(rates.written(SPARK_POINTS)),
+        "finished": _drawn(rates.finished(SPARK_POINTS)),
     }
+
+
+def _drawn(rates: list[float]) -> list[float]:
+    """One number says that a queue has stood still: most of very many do."""
+    return rates if any(rates) else rates[:1]

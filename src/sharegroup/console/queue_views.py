@@ -17,7 +17,7 @@ from sharegroup.client.admin.hand_requests import PAUSED
 from sharegroup.console.causes import QueueState, likely_causes
 from sharegroup.console.limits import RANGES_MAX
 from sharegroup.console.queue_counts import QueueCounts, lag_of
-from sharegroup.console.queue_list import QueueList, counted, ends_of
+from sharegroup.console.queue_list import QueueList, counted, ends_of, topic_names
 from sharegroup.console.rates import Rates
 from sharegroup.console.settings import settings_of
 from sharegroup.model.errors import KafkaError, SharegroupError
@@ -49,7 +49,7 @@ class QueueViews:
         if isinstance(summary, KafkaError):
             raise summary
         offsets = summary.offsets
-        ends = await ends_of(self._admin, {*offsets})
+        ends = await ends_of(self._admin, {*offsets}, await topic_names(self._admin))
         states, no_states = await self._states(group)
         settings, no_settings = await settings_of(self._admin, "group", group)
         rates = self._rates.setdefault(group, Rates())
