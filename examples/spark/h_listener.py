@@ -2,21 +2,17 @@
 
     python h_listener.py --bootstrap-server HOST:PORT [--topic jobs] [--too-many 1000]
 
-Spark calls the listener after every batch. The numbers of a kafka-share source are in its
-``latestOffset``: how far the group is with all batches before this one. A run with an end, as here,
-closes with a batch without records, so that the last numbers are about everything. The second
-listener tells the same to the console's page of queries.
+Spark calls the listener after every batch. In ``latestOffset`` a kafka-share source tells how far
+the group is with all batches before this one. A run with an end closes with an empty batch.
 """
 
 import argparse
 import json
-import os
-import sys
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from sharegroup.spark import progress_listener
+from sharegroup.spark import progress_listener, spark_session
 
 
 class QueueListener(StreamingQueryListener):
@@ -43,14 +39,12 @@ parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT")
 parser.add_argument("--topic", default="jobs")
 parser.add_argument("--too-many", type=int, default=1_000)
 arguments = parser.parse_args()
-os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or Spark runs the PATH's python3
-spark = SparkSession.builder.config("spark.log.level", "ERROR").getOrCreate()
+spark = spark_session(SparkSession.builder.config("spark.log.level", "ERROR"))
 spark.streams.addListener(QueueListener())
-spark.streams.addListener(
-    progress_listener({"kafka.bootstrap.servers": arguments.bootstrap_server})
-)
+servers = {"kafka.bootstrap.servers": arguments.bootstrap_server}
+spark.streams.addListener(progress_listener(servers))  # for the console's page of queries
 source = {
-    "kafka.bootstrap.servers": arguments.bootstrap_server,
+    **servers,
     "kafka.group.id": "listened-to",
     "subscribe": arguments.topic,
     "startingOffsets": "earliest",  # where a new group begins

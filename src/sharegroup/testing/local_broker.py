@@ -32,6 +32,8 @@ HOST: Final = "127.0.0.1"
 CALL_SECONDS: Final = 60.0
 """A call into the broker that takes longer than this is stuck, and raises an error."""
 
+ACCEPTING_STEPS: Final = 5
+"""Of the event loop, from a client that asks for a connection until its socket is closed."""
 READ_BYTES: Final = 1 << 20
 
 
@@ -93,10 +95,16 @@ class _Run:
             self._ready.set_exception(error)
             return
         self._ready.set_result((loop, broker))
-        if await self._end:
+        orderly = await self._end
+        loop.stop_accepting()
+        for _ in range(ACCEPTING_STEPS):  # of clients that were just being accepted
+            if not orderly:
+                _cut_off(loop, broker)
+            await asyncio.sleep(0)
+        if orderly:
             await broker.close()
         else:
-            _cut_off(loop, broker)  # from clients that were just being accepted
+            loop.stop_listening()
 
 
 class LocalBroker:
@@ -328,8 +336,8 @@ def broker(
 
 
 def _cut_off(loop: MovableLoop, broker: Broker) -> None:
-    """Close the listeners and all connections, without an answer."""
-    loop.stop_listening()
+    """Accept nobody, and close all connections, without an answer."""
+    loop.stop_accepting()
     for connection in broker.connections.all():
         connection.abort()
 

@@ -129,8 +129,15 @@ class MovableLoop(asyncio.SelectorEventLoop):
         self._servers.append(server)
         return server
 
+    def stop_accepting(self) -> None:
+        """Accept no more clients, in place of a killed broker. The listeners stay: asyncio loses
+        the socket of a client that it is accepting while its listener closes."""
+        for server in self._servers:
+            for listening in server.sockets:
+                self.remove_reader(listening.fileno())
+
     def stop_listening(self) -> None:
-        """Close all listeners, in place of a killed broker."""
+        """Close all listeners."""
         for server in self._servers:
             server.close()
 
