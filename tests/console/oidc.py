@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from tests.console.secured import ServerWithLogins
 from tests.servers.process import HOST, ServerProcess, free_port
-from tests.servers.sharegroup_server import SharegroupServer
 
 CLIENT: Final = "the-console"
 SECRET: Final = "canary of the client"
@@ -40,25 +40,14 @@ def settings(folder: Path, issuer: str) -> Path:
     return file
 
 
-class TokenServer(SharegroupServer):
-    """A broker for which the provider's ID tokens name users: alice may do everything, bob nothing.
-    Whoever does not log in, at ``bootstrap``, may do everything too; ``secured`` is the address for
-    tokens."""
+class TokenServer(ServerWithLogins):
+    """They log in by the provider's ID tokens."""
 
     def __init__(self, folder: Path, issuer: str) -> None:
-        port, secured = free_port(), free_port()
-        self.secured = f"{HOST}:{secured}"
         super().__init__(
             folder,
-            f"listeners=PLAINTEXT://{HOST}:{port},SASL_PLAINTEXT://{self.secured}",
             "sasl.enabled.mechanisms=OAUTHBEARER",
             f"sasl.oauthbearer.jwks.endpoint.url={issuer}/jwks",
             f"sasl.oauthbearer.expected.audience={CLIENT}",
             f"sasl.oauthbearer.expected.issuer={issuer}",
-            "authorizer.class.name=StandardAuthorizer",
-            "super.users=User:ANONYMOUS;User:alice",
-            port=port,
         )
-        self.process.command = [
-            part for part in self.process.command if part not in ("--listen", self.bootstrap)
-        ]

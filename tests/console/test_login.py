@@ -130,6 +130,16 @@ class TestLogin:
         page.json("queues", status=401)
 
 
+def test_who_is_a_user_no_more_is_asked_to_log_in(tmp_path: Path) -> None:
+    with SecuredServer(tmp_path) as server, console(server.secured, tmp_path, "--login") as page:
+        page.log_in("bob", PASSWORDS["bob"])
+        server.stop()
+        server.write_users("alice")
+        server.start()
+        assert page.json("queues", status=401) == {"error": "log in first", "login": True}
+        page.log_in("bob", PASSWORDS["bob"], status=401)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

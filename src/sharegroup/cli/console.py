@@ -62,6 +62,8 @@ sharegroup console
 sharegroup console 127.0.0.1:9000 --bootstrap-server kafka-1:9092 --command-config admin.properties
 sharegroup console 0.0.0.0:443 --allow-host queues.example.com --login --tls-certificate queues.pem
     --bootstrap-server kafka-1:9093 --command-config tls.properties
+sharegroup console --login-oidc oidc.properties --bootstrap-server kafka-1:9093
+    --command-config tls.properties
 """
 Address = Annotated[
     str, typer.Argument(metavar="HOST:PORT", help="Where to listen; port 0: any free one.")

@@ -15,7 +15,7 @@ from sharegroup.cli.log_printing import COMMITTED, UNCOMMITTED, Look, peek
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, CommandConfig
 from sharegroup.cli.outcome import UsageError, run
 from sharegroup.cli.record_format import JSON
-from sharegroup.cli.value_decoder import checked
+from sharegroup.cli.value_decoder import ValueDecoder
 
 HELP: Final = """\
 Print records: as a member of a share group, which acknowledges them, or with --peek.
@@ -172,7 +172,9 @@ def consume(
         ranges = parse_key_ranges(key_part, key_ranges)
         broker = broker_of(bootstrap_server, command_config)
         form = _form(template, as_json)
-        decode = checked(decoder, form, JSON)
+        if decoder is not None and form == JSON:
+            raise UsageError("--decoder and JSON exclude each other: JSON has values as they are")
+        decode = None if decoder is None else ValueDecoder(decoder)
         if peek_only or (ranges and group is None):
             of_group: dict[str, object] = {"--group": group, "--confirmed-by": confirmed_by}
             _refuse(of_group | {"--ack": ack, "--from-beginning": from_beginning}, "--peek")

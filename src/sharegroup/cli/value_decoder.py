@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sharegroup.cli.handler_import import import_handler
-from sharegroup.cli.outcome import UsageError, complain
+from sharegroup.cli.outcome import complain
 from sharegroup.client.core.json_record import ShownRecord
 
 Decode = Callable[[bytes], str]
@@ -33,7 +33,7 @@ def _text(found: Any) -> str:
         return found
     if isinstance(found, bytes | bytearray):
         return found.decode()
-    return json.dumps(found, indent=None, ensure_ascii=False, default=str)
+    return json.dumps(found, ensure_ascii=False, default=str)
 
 
 class ValueDecoder:
@@ -58,12 +58,3 @@ class ValueDecoder:
                     f"({type(error).__name__}: {error}): such values are printed as they are"
                 )
             return bytes(record.value)
-
-
-def checked(name: str | None, template: str | None, json_form: str) -> ValueDecoder | None:
-    """The decoder of the option --decoder. Raises UsageError."""
-    if name is None:
-        return None
-    if template == json_form:
-        raise UsageError("--decoder and --format json exclude each other: JSON has values as bytes")
-    return ValueDecoder(name)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import html
 import logging
+import math
 import secrets
 import threading
 import time
@@ -18,7 +19,7 @@ from typing import Any, Final
 
 from authlib.integrations.base_client import OAuthError
 from authlib.integrations.starlette_client import OAuth
-from httpx2 import HTTPError
+from httpx2 import HTTPError, InvalidURL
 from joserfc.errors import JoseError
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -40,7 +41,10 @@ NAMES: Final = ("preferred_username", "email", "sub")
 """Claims that name a viewer, the best first."""
 EARLY_S: Final = 30
 """So long before it expires, a token is asked for anew."""
-
+_WRONG: Final = (
+    OAuthError, JoseError, HTTPError, InvalidURL, ValueError, KeyError, RuntimeError,
+)  # fmt: skip
+"""What Authlib raises when the provider is away, or answers something else than it should."""
 
 Token = tuple[str, float]
 LogIn = Callable[[Callable[[], Token]], Watched]
@@ -109,7 +113,7 @@ class OidcLogins:
         back = f"{scheme}://{request.headers['host']}{BACK}"
         try:
             response: RedirectResponse = await self._app.authorize_redirect(request, back)
-        except (OAuthError, HTTPError, ValueError, KeyError, RuntimeError) as error:
+        except _WRONG as error:
             return self._failed(f"the OpenID provider does not answer as it should: {error}", 502)
         self._keep(key, begun)
         response.set_cookie(
@@ -124,15 +128,15 @@ class OidcLogins:
 
     async def _back(self, request: Request) -> Response:
         """From the provider, with a code."""
-        _, begun = self._begun.pop(request.cookies.get(self._cookie, ""), (0.0, None))
-        if begun is None:
+        at_s, begun = self._begun.pop(request.cookies.get(self._cookie, ""), (0.0, None))
+        if begun is None or at_s < now_s() - LOGIN_S:
             return self._failed("this login was not begun here, or too long ago", 400)
         request.scope["session"] = begun
         try:
             token = await self._app.authorize_access_token(request)
             claims = token["userinfo"]
             keeper = _Tokens(self._app, token, self._provider.broker_token)
-        except (OAuthError, JoseError, HTTPError, ValueError, KeyError, RuntimeError) as error:
+        except _WRONG as error:
             return self._failed(f"the OpenID provider has not logged you in: {error}", 401)
         user = next(str(claims[name]) for name in NAMES if claims.get(name))
         try:
@@ -183,7 +187,8 @@ class _Tokens:
         self._refresh = token.get("refresh_token", self._refresh)
         text = str(token[self._kind])
         said_ms = expiry_ms(text)
-        expires_s = said_ms / 1000 if said_ms is not None else float(token["expires_at"])
+        # A token that does not say it is used until the broker refuses it.
+        expires_s = token.get("expires_at", math.inf) if said_ms is None else said_ms / 1000
         self._newest = text, expires_s
 
     def newest(self) -> Token:
@@ -198,7 +203,7 @@ class _Tokens:
                     raise RuntimeError("the login has expired")
                 try:
                     self._take(asyncio.run(self._renewed()))
-                except (OAuthError, HTTPError, ValueError, KeyError) as error:
+                except _WRONG as error:
                     raise RuntimeError(f"the OpenID provider renews no token: {error}") from None
             return self._newest
 

@@ -16,7 +16,7 @@ from sharegroup.client.admin.descriptions import GroupListing, OffsetSpec
 from sharegroup.console.limits import ENDS_MAX, FIRST_S, LIST_S, LOOK_QUEUES
 from sharegroup.console.queue_counts import QueueCounts
 from sharegroup.console.rates import SPARK_POINTS, Counts, Rates
-from sharegroup.model.errors import KafkaError
+from sharegroup.model.errors import GroupIdNotFound, KafkaError
 from sharegroup.model.ids import TopicPartition
 
 Json = dict[str, Any]
@@ -106,7 +106,8 @@ class QueueList:
             for at in one.offsets
         }
         await self._read_ends(asked)
-        for group, found in summaries.items():
+        for group in groups:
+            found = summaries.get(group, GroupIdNotFound())
             if isinstance(found, KafkaError):
                 self._known[group] = _Known(now_s, 0, found)
             else:

@@ -139,14 +139,15 @@ async def _act(session: Session, request: Request) -> Any:
         raise BadRequest(f"the acts are {', '.join(ACTS)}")
     given = await body_of(request)
     do = given.get("do") is True
-    if do and isinstance(given.get("group"), str):
-        session.desk.queues.list.forget(given["group"])
     if do and session.user is not None:
         log.info("%r: %s %s", session.user, request.path_params["name"], json.dumps(given))
     try:
         return {"said": await act(session.desk, given, do)}
     except BadAct as error:
         raise BadRequest(str(error)) from None
+    finally:
+        if do and isinstance(given.get("group"), str):
+            session.desk.queues.list.forget(given["group"])
 
 
 async def _events(session: Session, request: Request) -> Response:

@@ -70,7 +70,10 @@ class SparkViews:
         wanted: dict[TopicPartition, tuple[int, int]] = {}
         for at in partitions:
             begin, end = begins[at].offset, ends[at].offset
-            first = max(begin, end - REPORTS_MAX, min(self._read.get(at, 0), end))
+            read = self._read.get(at, 0)
+            if read > end:  # the topic was made anew
+                read = self._read[at] = 0
+            first = max(begin, end - REPORTS_MAX, read)
             if first < end:
                 wanted[at] = first, end
         if wanted:

@@ -128,9 +128,7 @@ class _Reports:
             self._producer.send(self._topic, report.to_json(), key=report.query_id.encode())
         except SharegroupError as error:
             self._not_before_s = time.monotonic() + PAUSE_S
-            if not self._said:
-                self._said = True
-                logger.warning("no report of queries to %s: %s", self._topic, error)
+            self._say(error)
 
     def end(self, event: Any) -> None:
         """The query has ended: its last numbers stay."""
@@ -147,8 +145,16 @@ class _Reports:
         self.write(_state(event, FAILED if error else ENDED, error=error, **known))
         self._last.pop(str(event.id), None)
         if not self._last and self._producer is not None:
-            self._producer.close()
-            self._producer = None
+            producer, self._producer = self._producer, None
+            try:
+                producer.close()
+            except SharegroupError as failure:
+                self._say(failure)
+
+    def _say(self, error: SharegroupError) -> None:
+        if not self._said:
+            self._said = True
+            logger.warning("no report of queries to %s: %s", self._topic, error)
 
     def _open(self) -> Any:
         from sharegroup.sync import Admin, Producer

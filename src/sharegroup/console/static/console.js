@@ -82,6 +82,7 @@ function sparkline(values, what) {
   drawn.setAttribute("viewBox", "0 0 90 22");
   drawn.setAttribute("role", "img");
   drawn.setAttribute("aria-label", what + ": " + rateText(values) + " a second");
+  if (values.length === 1) values = [values[0], values[0]]; // it has stood still
   const most = Math.max(1, ...values);
   const path = document.createElementNS(space, "path");
   path.setAttribute("d", values.map((value, at) => {
@@ -355,7 +356,7 @@ function chart(title, series, values) {
 function drawCharts(history) {
   const at = history.at_ms.map((ms) => ms / 1000);
   const [rates, lag] = [[at, history.written, history.finished, history.redelivered], [at, history.lag]];
-  if (!drawn) drawn = [chart("records a second", [["in", "--acquired"], ["out", "--acknowledged"], ["again", "--delayed"]], rates), chart("not finished", [["records", "--archived"]], lag)];
+  if (!drawn) drawn = [chart("records a second", [["in", "--acquired"], ["out", "--acknowledged"], ["delivered again", "--delayed"]], rates), chart("not finished", [["records", "--archived"]], lag)];
   drawn[0].setData(rates);
   drawn[1].setData(lag);
   return charts;
@@ -540,7 +541,7 @@ function drawSpark(found) {
     element("h1", {}, "Spark's queries"),
     found.missing ? element("p", {}, found.missing) : null,
     rows.length ? table([["query", "name"], ["queues", "name"], ["state", ""], ["batch", "number"], ["rows", "number"], ["rows /s", "number"], ["took", "number"],
-      ["accepted", "number"], ["released", "number"], ["rejected", "number"], ["again", "number"], ["lag", "number"], ["told", ""]], rows)
+      ["accepted", "number"], ["released", "number"], ["rejected", "number"], ["redelivered", "number"], ["lag", "number"], ["told", ""]], rows)
       : element("p", {}, "A query is shown here when its session has the listener: spark.streams.addListener(progress_listener({\"kafka.bootstrap.servers\": \"…\"})), from sharegroup.spark."),
     element("h2", {}, "Members of queues that are queries"),
     found.members.length ? table([["queue", "name"], ["member", "name"], ["client", ""], ["host", ""], ["partitions", "number"]],
