@@ -63,10 +63,10 @@ class _File(MemoryFile):
             raise OSError(errno.ENOSPC, "no space", self.path)
         super().append(data)
 
-    def sync(self) -> None:
+    def sync(self, size: int | None = None) -> None:
         self._disk.synced.append(self.path)
         if self._life == self._disk.life:
-            super().sync()
+            super().sync(size)
 
 
 class FillingDisk(MemoryDisk):

@@ -39,6 +39,8 @@ COMMANDS: Final = (
     "quotas",
     "acls",
     "fsck",
+    "check",
+    "simulate",
     "console",
     "spark-report",
 )

@@ -4,13 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import posixpath
+import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from sharegroup.model.environment import DiskFile
+from sharegroup.storage.local_file import SyncFailed
 
 _T = TypeVar("_T")
+PAGE_BYTES: Final = 4096
+
+
+class Trouble:
+    """What goes wrong with a disk, and when; by default nothing does."""
+
+    def before(self, operation: str, path: str) -> None:
+        """Called before a ``write``, ``sync`` or ``change`` of a name; raises OSError."""
+
+    def sync_s(self) -> float:
+        """How long the next sync takes, in seconds."""
+        return 0.0
+
+
+NONE: Final = Trouble()
 
 
 @dataclass(slots=True)
@@ -18,14 +35,17 @@ class _Content:
     data: bytearray = field(default_factory=bytearray)
     durable: int = 0
     """How many bytes survive a crash. The file itself always survives."""
+    failed: bool = False
+    """A sync has failed: the system has forgotten what was not durable, so no later sync helps."""
 
 
 class MemoryFile:
     """One open file of a :class:`MemoryDisk`."""
 
-    def __init__(self, path: str, content: _Content) -> None:
+    def __init__(self, path: str, content: _Content, trouble: Trouble = NONE) -> None:
         self.path = path
         self._content = content
+        self._trouble = trouble
 
     def size(self) -> int:
         """Bytes in the file."""
@@ -40,6 +60,7 @@ class MemoryFile:
 
     def append(self, data: bytes | Sequence[bytes | memoryview]) -> None:
         """Write at the end."""
+        self._trouble.before("write", self.path)
         for chunk in [data] if isinstance(data, bytes) else data:
             self._content.data += chunk
 
@@ -51,15 +72,23 @@ class MemoryFile:
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
 
-    def sync(self) -> None:
-        """Make the current content survive a crash."""
-        self._content.durable = len(self._content.data)
+    def sync(self, size: int | None = None) -> None:
+        """Make the current content, or its first ``size`` bytes, survive a crash."""
+        content = self._content
+        size = len(content.data) if size is None else min(size, len(content.data))
+        if not content.failed:
+            content.durable = max(content.durable, size)
+
+    def sync_failed(self) -> None:
+        """A sync has failed: what it should have made durable never will be."""
+        self._content.failed = True
 
 
 class MemoryDisk:
     """Implements ``model.environment.Disk``."""
 
-    def __init__(self) -> None:
+    def __init__(self, trouble: Trouble = NONE) -> None:
+        self._trouble = trouble
         self._files: dict[str, _Content] = {}
         self._folders: set[str] = set()
         self._locks: set[str] = set()
@@ -70,15 +99,55 @@ class MemoryDisk:
             del content.data[content.durable :]
         self._locks.clear()
 
+    def survivor(self, torn: random.Random | None = None) -> MemoryDisk:
+        """The disk as the next broker finds it after a power loss. What a dead broker still writes
+        to this object has no effect there.
+
+        Args:
+            torn: draws how much of each file's unsynced end has reached the disk after all, and
+                which pages of that have not. None: nothing has.
+        """
+        other = MemoryDisk(self._trouble)
+        for path, content in self._files.items():
+            data = bytes(content.data[: content.durable])
+            if torn is not None:
+                data += _torn(bytes(content.data[content.durable :]), torn)
+            other._files[path] = _Content(bytearray(data), len(data))
+        other._folders = set(self._folders)
+        return other
+
+    def successor(self) -> MemoryDisk:
+        """The disk as the next broker finds it after ``kill -9``: the system keeps what was
+        written, and has not synced it."""
+        other = MemoryDisk(self._trouble)
+        for path, content in self._files.items():
+            other._files[path] = _Content(bytearray(content.data), content.durable)
+        other._folders = set(self._folders)
+        return other
+
     def open(self, path: str) -> MemoryFile:
         """Open a file for reading and appending; creates it if missing."""
-        return MemoryFile(path, self._files.setdefault(path, _Content()))
+        return MemoryFile(path, self._files.setdefault(path, _Content()), self._trouble)
 
     async def sync(self, files: Sequence[DiskFile]) -> None:
         """Make the content of all ``files`` durable."""
-        for file in files:
-            if isinstance(file, MemoryFile):
-                file.sync()
+        sizes = [file.size() for file in files]
+        seconds = self._trouble.sync_s()
+        if seconds:
+            await asyncio.sleep(seconds)
+        failed: dict[str, OSError] = {}
+        for file, size in zip(files, sizes, strict=True):
+            if not isinstance(file, MemoryFile):
+                continue
+            try:
+                self._trouble.before("sync", file.path)
+            except OSError as error:
+                file.sync_failed()
+                failed[file.path] = error
+            else:
+                file.sync(size)
+        if failed:
+            raise SyncFailed(failed)
 
     async def run(self, work: Callable[[], _T]) -> _T:
         """Call ``work`` and return its result; other tasks run first, as while a thread works."""
@@ -93,6 +162,7 @@ class MemoryDisk:
 
     def write_file(self, path: str, data: bytes) -> None:
         """Replace a file durably."""
+        self._trouble.before("change", path)
         self._files[path] = _Content(bytearray(data), len(data))
 
     def reserve(self, path: str, size: int) -> None:
@@ -135,6 +205,7 @@ class MemoryDisk:
 
     def rename(self, old: str, new: str) -> None:
         """Move a file or a whole folder."""
+        self._trouble.before("change", old)
         if not self.exists(old):
             raise FileNotFoundError(2, "No such file or directory", old)
         for path in [p for p in self._files if p == old or p.startswith(f"{old}/")]:
@@ -158,3 +229,13 @@ class MemoryDisk:
     def unlock(self, path: str) -> None:
         """Release the lock file."""
         self._locks.discard(path)
+
+
+def _torn(data: bytes, chance: random.Random) -> bytes:
+    """What a power loss leaves of bytes that were written and not synced."""
+    kept = bytearray(data[: chance.choice((0, len(data), chance.randint(0, len(data))))])
+    for start in range(0, len(kept), PAGE_BYTES):
+        if chance.random() < 0.1:  # a page that the system had not written back
+            stop = min(start + PAGE_BYTES, len(kept))
+            kept[start:stop] = bytes(stop - start)
+    return bytes(kept)

@@ -13,7 +13,14 @@ EPOCH_MS = 1_767_225_600_000
 
 
 class SimulatedClock:
-    """Time of the simulated loop."""
+    """Time of the simulated loop.
+
+    Attributes:
+        ahead_ms: how far the wall clock is ahead: somebody set it.
+    """
+
+    def __init__(self) -> None:
+        self.ahead_ms = 0
 
     def monotonic_ms(self) -> int:
         """Virtual milliseconds since the loop was made."""
@@ -21,13 +28,15 @@ class SimulatedClock:
 
     def wall_ms(self) -> int:
         """Virtual milliseconds since 1970."""
-        return EPOCH_MS + self.monotonic_ms()
+        return EPOCH_MS + self.monotonic_ms() + self.ahead_ms
 
 
-def simulated_environment(disk: MemoryDisk, seed: int = 0) -> Environment:
+def simulated_environment(
+    disk: MemoryDisk, seed: int = 0, clock: SimulatedClock | None = None
+) -> Environment:
     """An environment with a virtual clock, ``disk``, and randomness determined by ``seed``."""
     return Environment(
-        clock=SimulatedClock(),
+        clock=clock or SimulatedClock(),
         disk=disk,
         entropy=random.Random(seed).randbytes,
     )

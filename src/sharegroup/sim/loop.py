@@ -9,12 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from contextvars import Context, copy_context
+from heapq import heapify, heappush
+from typing import Any, Final, TypeVar
+from warnings import catch_warnings
+from weakref import WeakKeyDictionary
 
 from sharegroup.sim.network import SimulatedNetwork, SimulatedServer, SimulatedTransport
+from sharegroup.sim.nodes import NODE
 
 T = TypeVar("T")
+STEP_S: Final = 1e-6
 
 
 class SimulationStalled(RuntimeError):
@@ -43,10 +51,11 @@ class _TimeSelector(selectors.BaseSelector):
         return {}
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Let ``timeout`` seconds pass at once."""
+        """Let ``timeout`` seconds pass at once. A step of the loop takes :data:`STEP_S` at least,
+        or who waits for a moment nearer than asyncio can tell would wait for ever."""
         if timeout is None:
             raise SimulationStalled("no task can run and no timer is set")
-        self.now_s += max(0.0, timeout)
+        self.now_s += max(STEP_S, timeout)
         return []
 
 
@@ -55,8 +64,128 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self._virtual = _TimeSelector()
+        self._dead: set[str] = set()
+        self._paused: dict[str, list[asyncio.Handle]] = {}
+        self._pauses: Counter[str] = Counter()
+        self._nodes: WeakKeyDictionary[asyncio.Task[Any], str] = WeakKeyDictionary()
+        self._buried: list[asyncio.Task[Any]] = []
+        self._started: list[asyncio.Task[Any]] = []
         super().__init__(self._virtual)
         self.network = SimulatedNetwork(self)
+        self.set_task_factory(self._new_task)  # type: ignore[arg-type]
+
+    def _new_task(
+        self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T], **how: Any
+    ) -> asyncio.Task[T]:
+        task = asyncio.Task(work, loop=loop, **how)
+        node = _node_of(how.get("context"))
+        if node:
+            self._nodes[task] = node
+        return task
+
+    def close(self) -> None:
+        """Close the loop, and let go of what was killed."""
+        for task in self._buried:
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            # Its ``finally`` clauses run here, and may not await anything.
+            with catch_warnings(action="ignore", category=RuntimeWarning), suppress(Exception):
+                work = task.get_coro()
+                assert work is not None
+                work.close()
+        self._buried.clear()
+        super().close()
+
+    def start(self, node: str, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Run ``work`` as the code of a node, whose name was not used before."""
+        context = copy_context()
+        context.run(NODE.set, node)
+        task = self.create_task(work, context=context)
+        self._started.append(task)  # the loop itself keeps no task alive
+        return task
+
+    def kill(self, node: str) -> None:
+        """As ``kill -9``: no line of the node's code runs any more, and its connections end."""
+        self._dead.add(node)
+        self._paused.pop(node, None)
+        for task in asyncio.all_tasks(self):
+            if self._nodes.get(task) == node:
+                # It stays, or its ``finally`` would run when it is collected.
+                self._buried.append(task)
+        for handle in (*self._ready, *self._scheduled):  # type: ignore[attr-defined]
+            if _node_of(handle._context) == node:
+                handle.cancel()
+        self.network.lose(node)
+
+    def kill_all(self) -> None:
+        """Kill every node that was started."""
+        for node in dict.fromkeys(self._nodes.values()):
+            self.kill(node)
+
+    def pause(self, node: str) -> None:
+        """As SIGSTOP: no line of the node's code runs until :meth:`resume` is called, once for each
+        pause."""
+        self._pauses[node] += 1
+        if node in self._paused or node in self._dead:
+            return
+        held: list[asyncio.Handle] = []
+        ready, timers = self._ready, self._scheduled  # type: ignore[attr-defined]
+        for at, one in enumerate(ready):
+            if _node_of(one._context) == node:
+                held.append(one)
+                # The loop counts on the number of those that are ready.
+                ready[at] = asyncio.Handle(lambda: None, (), self)
+                ready[at].cancel()
+        mine = [one for one in timers if _node_of(one._context) == node]
+        timers[:] = [one for one in timers if _node_of(one._context) != node]
+        heapify(timers)
+        self._paused[node] = held + mine
+
+    def resume(self, node: str) -> None:
+        """As SIGCONT: all that the node has missed happens now."""
+        self._pauses[node] -= 1
+        if self._pauses[node]:
+            return
+        for one in self._paused.pop(node, ()):
+            if isinstance(one, asyncio.TimerHandle) and one.when() > self.time():
+                heappush(self._scheduled, one)  # type: ignore[attr-defined]
+            else:
+                self._ready.append(one)  # type: ignore[attr-defined]
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        """As the base class; nothing of a dead node is called, or of a paused one."""
+        if self._dead or self._paused:
+            node = _node_of(context)
+            if node in self._paused:
+                handle = asyncio.Handle(callback, args, self, context)
+                self._paused[node].append(handle)
+                return handle
+            if node in self._dead:
+                handle = asyncio.Handle(callback, args, self, context)
+                handle.cancel()
+                return handle
+        return super().call_soon(callback, *args, context=context)
+
+    def call_at(  # type: ignore[override]
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """As the base class; nothing of a dead node is called, or of a paused one."""
+        if self._dead or self._paused:
+            node = _node_of(context)
+            if node in self._paused or node in self._dead:
+                handle = asyncio.TimerHandle(when, callback, args, self, context)
+                if node in self._dead:
+                    handle.cancel()
+                else:
+                    handle._scheduled = True  # type: ignore[attr-defined]
+                    self._paused[node].append(handle)
+                return handle
+        return super().call_at(when, callback, *args, context=context)
 
     def time(self) -> float:
         """Virtual seconds since the loop was made."""
@@ -96,3 +225,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     ) -> tuple[SimulatedTransport, asyncio.Protocol]:
         """Connect in the simulated network; ConnectionRefusedError if no server listens there."""
         return self.network.connect(protocol_factory, host or "127.0.0.1", port)
+
+
+def _node_of(context: Context | None) -> str:
+    return NODE.get() if context is None else context.get(NODE, "")

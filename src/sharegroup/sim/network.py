@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
+from contextvars import Context, copy_context
+from typing import Any, Final
 
-LATENCY_S = 0.0001
+from sharegroup.sim.nodes import NODE
+
+LATENCY_S: Final = 0.0001
 """One-way latency, about the latency of a loopback interface."""
 
 FIRST_FREE_PORT = 49_152
@@ -17,10 +20,16 @@ class SimulatedTransport(asyncio.Transport):
     """One side of a connection."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, protocol: asyncio.Protocol, peer: tuple[str, int]
+        self,
+        network: SimulatedNetwork,
+        protocol: asyncio.Protocol,
+        peer: tuple[str, int],
+        context: Context,
     ) -> None:
         super().__init__({"peername": peer})
-        self._loop = loop
+        self._network = network
+        self._loop = network.loop
+        self._context = context
         self._protocol = protocol
         self._closing = False
         self._reading = True
@@ -37,6 +46,19 @@ class SimulatedTransport(asyncio.Transport):
         """Send all chunks as one."""
         self.write(b"".join(chunks))
 
+    @property
+    def node(self) -> str:
+        """Whose side it is."""
+        return self._context.get(NODE, "")
+
+    def reset(self) -> None:
+        """The connection breaks, and this side hears of it; what travels to it is lost."""
+        if self._closing:
+            return
+        self._closing = True
+        error = ConnectionResetError(104, "Connection reset by peer")
+        self._loop.call_soon(self._protocol.connection_lost, error, context=self._context)
+
     def is_closing(self) -> bool:
         """Whether this side was closed."""
         return self._closing
@@ -50,7 +72,7 @@ class SimulatedTransport(asyncio.Transport):
         if self._closing:
             return
         self._closing = True
-        self._loop.call_soon(self._protocol.connection_lost, None)
+        self._loop.call_soon(self._protocol.connection_lost, None, context=self._context)
         if self.other is not None:
             self.other.send(None)
 
@@ -65,7 +87,7 @@ class SimulatedTransport(asyncio.Transport):
     def resume_reading(self) -> None:
         """Deliver the data that was held back, and resume."""
         self._reading = True
-        self._loop.call_soon(self._hand_out)
+        self._loop.call_soon(self._hand_out, context=self._context)
 
     def is_reading(self) -> bool:
         """Whether data is handed to the protocol."""
@@ -83,9 +105,11 @@ class SimulatedTransport(asyncio.Transport):
         keeps the order, because timers of the same moment fire in any order.
         """
         self._travelling.append(data)
-        self._loop.call_later(LATENCY_S, self._arrive)
+        seconds = self._network.travel_s(self)
+        self._loop.call_later(seconds, self._arrive, context=self._context)
 
     def _arrive(self) -> None:
+        # One message of the queue for each timer: a quick one does not overtake.
         self._inbox.append(self._travelling.popleft())
         self._hand_out()
 
@@ -145,7 +169,11 @@ class SimulatedNetwork:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self._listeners: dict[int, Callable[[], asyncio.Protocol]] = {}
+        self._listeners: dict[int, tuple[Callable[[], asyncio.Protocol], Context]] = {}
+        self._transports: list[SimulatedTransport] = []
+        self._silent_until_s: dict[str, float] = {}
+        self.latency_s: Callable[[], float] = lambda: LATENCY_S
+        """Draws how long a message takes."""
         self._next_port = FIRST_FREE_PORT
 
     def listen(
@@ -157,7 +185,7 @@ class SimulatedNetwork:
             port = self._next_port
         if port in self._listeners:
             raise OSError(98, "Address already in use")
-        self._listeners[port] = factory
+        self._listeners[port] = factory, copy_context()
         return SimulatedServer(self, host, port)
 
     def listens(self, port: int) -> bool:
@@ -176,14 +204,50 @@ class SimulatedNetwork:
         Raises:
             ConnectionRefusedError: no server listens there.
         """
-        accept = self._listeners.get(port)
-        if accept is None:
+        if port not in self._listeners:
             raise ConnectionRefusedError(111, f"no server listens on {host}:{port}")
+        accept, theirs = self._listeners[port]
+        ours = copy_context()
         self._next_port += 1
-        client, server = factory(), accept()
-        client_side = SimulatedTransport(self.loop, client, (host, port))
-        server_side = SimulatedTransport(self.loop, server, (host, self._next_port))
+        client, server = factory(), theirs.copy().run(accept)
+        client_side = SimulatedTransport(self, client, (host, port), ours)
+        # A copy: a context cannot be entered twice, and this code may run in the server's.
+        server_side = SimulatedTransport(self, server, (host, self._next_port), theirs.copy())
         client_side.other, server_side.other = server_side, client_side
-        server.connection_made(server_side)
+        self._transports = [one for one in self._transports if not one.is_closing()]
+        self._transports += [client_side, server_side]
+        # By the loop, so that nothing of a paused server runs.
+        self.loop.call_soon(server.connection_made, server_side, context=theirs.copy())
         client.connection_made(client_side)
         return client_side, client
+
+    def lose(self, node: str) -> None:
+        """The node is dead: its ports are free, and the others see their connections end."""
+        for port, (_, context) in [*self._listeners.items()]:
+            if context.get(NODE) == node:
+                del self._listeners[port]
+        for side in self._transports:
+            if side.node == node and not side.is_closing() and side.other is not None:
+                side.other.send(None)
+
+    def cut(self, node: str) -> None:
+        """Reset all connections of a node, for both sides."""
+        for side in self._transports:
+            if side.node == node and side.other is not None:
+                side.reset()
+                side.other.reset()
+
+    def silence(self, node: str, seconds: float) -> None:
+        """Nothing gets to the node, and nothing from it, for so long: it arrives afterwards, as TCP
+        sends it again."""
+        self._silent_until_s[node] = self.loop.time() + seconds
+
+    def travel_s(self, to: SimulatedTransport) -> float:
+        """How long a message takes to this side of a connection."""
+        seconds = self.latency_s()
+        if self._silent_until_s:
+            now_s = self.loop.time()
+            ends = [to.node] if to.other is None else [to.node, to.other.node]
+            until_s = max(self._silent_until_s.get(node, 0.0) for node in ends)
+            seconds = max(seconds, until_s - now_s)
+        return seconds

@@ -1,0 +1,355 @@
+"""The rules of one share partition: who holds a record, how often it came, and whether it is done.
+
+Times are a client's. A member holds records for sure from the moment at which its poll has returned
+until it acknowledges them, leaves, or the lock can have ended: it began when the records were asked
+for, at the earliest. Whatever may have happened in another order is no violation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+from sharegroup.check.history import ACCEPT, OK, REJECT, RELEASE, RENEW, UNKNOWN
+from sharegroup.check.spans import Spans
+
+OLD_MS: Final = 300_000
+"""No poll takes so long: what was done before that is done for all that come."""
+
+DONE: Final = "done"
+"""How a record was finished of which that is not known, or not kept."""
+
+CLOCK_MS: Final = 1
+"""Brokers count a lock in whole milliseconds."""
+
+
+class Phase(Enum):
+    """What is known of a record."""
+
+    FREE = "free"
+    HELD = "held"
+    UNSURE = "unsure"
+    """An acknowledgement may or may not have had its effect."""
+    DONE = "done"
+
+
+class State(NamedTuple):
+    """A record's state.
+
+    Attributes:
+        deliveries: the delivery count of the last delivery that was seen.
+        member: who has got it last.
+        asked_ms, known_ms: when that poll was made, and when it had returned.
+        acking: the member has acknowledged, and has no answer yet; or it has left.
+        renewed: the member has renewed its lock: the next poll returns the record again.
+        kills: how often the broker had been killed by then.
+        done_ms: when it was known to be done.
+        how: by which type.
+    """
+
+    phase: Phase = Phase.FREE
+    deliveries: int = 0
+    member: str | None = None
+    asked_ms: float = 0
+    known_ms: float = 0
+    acking: bool = False
+    renewed: bool = False
+    kills: int = 0
+    done_ms: float = 0
+    how: str = ""
+
+
+class Settings(NamedTuple):
+    """What holds in a group. None: not known, so nothing is said about it."""
+
+    limit: int | None = None
+    lock_ms: float | None = None
+    locks: int | None = None
+    ordering: str = "none"
+    isolation: str = "read_uncommitted"
+    letters: bool = False
+    unseen: bool = False
+    lowest_limit: int | None = None
+    """The lowest ``limit`` that there was: a record may have been given up by it."""
+
+    def weakest(self, event: dict[str, Any]) -> Settings:
+        """With what an event sets. The moment at which it takes effect is not known, so that of an
+        old and a new limit the one counts that allows more."""
+        given = {name: event[name] for name in Settings._fields if name in event}
+        new = self._replace(**given)
+        lowest = [one for one in (self.lowest_limit, new.limit) if one is not None]
+        new = new._replace(lowest_limit=min(lowest, default=None))
+        if self.limit is not None and new.limit is not None:
+            new = new._replace(limit=max(self.limit, new.limit))
+        if self.lock_ms is not None and new.lock_ms is not None:
+            new = new._replace(lock_ms=min(self.lock_ms, new.lock_ms))
+        if self.locks is not None and new.locks is not None:
+            new = new._replace(locks=max(self.locks, new.locks))
+        return new
+
+
+class Found(NamedTuple):
+    """A rule that does not hold, for the offsets ``first`` … ``last``."""
+
+    rule: str
+    first: int
+    last: int
+    text: str
+
+
+class SharePartitionRules:
+    """See the module. Each call returns what does not hold.
+
+    Args:
+        lost: how many polls of the group have no answer: they may have delivered any record.
+    """
+
+    def __init__(self, lost: Callable[[], int]) -> None:
+        self._lost = lost
+        self.states: Spans[State] = Spans(State())
+        self.end = 0
+        """No record at or after this offset was ever seen."""
+        self.kills = 0
+        self.shaky = False
+        """The broker cannot write, so it may lose locks and counts."""
+        self.start = 0
+        """The start offset (SPSO) that was seen last."""
+        self.settings = Settings()
+
+    def state(self, offset: int) -> State:
+        """What is known of a record."""
+        return next(self.states.items(offset, offset))[2]
+
+    def locked(self, state: State, now_ms: float) -> bool:
+        """Whether the lock of a record that is held cannot have ended yet."""
+        lock_ms = self.settings.lock_ms
+        return lock_ms is not None and now_ms < state.asked_ms + lock_ms - CLOCK_MS
+
+    def killed(self) -> None:
+        """The broker was killed: deliveries are not durable, so counts may begin lower."""
+        self.kills += 1
+
+    def shake(self, *, on: bool) -> None:
+        """The broker cannot write from now on, or can write again."""
+        self.shaky = on
+        self.kills += 1
+
+    def acquired(
+        self,
+        member: str,
+        first: int,
+        last: int,
+        count: int,
+        asked_ms: float,
+        now_ms: float,
+    ) -> list[Found]:
+        """A poll has returned these records. The member asked for them at ``asked_ms`` or later."""
+        found: list[Found] = []
+        if count < 1:
+            found.append(Found("S5", first, last, f"delivery count {count}: it begins at 1"))
+        limit = self.settings.limit
+        if limit is not None and count > limit:
+            text = f"delivery count {count}, over the limit {limit}"
+            found.append(Found("S5", first, last, text))
+        for begin, end, state in self.states.items(first, last):
+            wrong = self._wrong(begin, state, member, count, asked_ms, now_ms)
+            if wrong is not None:
+                found.append(Found(wrong[0], begin, end, wrong[1]))
+        new = State(Phase.HELD, count, member, asked_ms, now_ms, kills=self.kills)
+        # What is done stays done: it is told once, and what came of it does not count.
+        self.states.change(
+            first, last, lambda old: old if old.phase is Phase.DONE else self._newer(old, new)
+        )
+        self.end = max(self.end, last + 1)
+        return found
+
+    def _newer(self, old: State, new: State) -> State:
+        """Answers may arrive in another order than the deliveries; a renewed record comes again."""
+        if old.renewed and (old.member, old.deliveries) == (new.member, new.deliveries):
+            return old._replace(renewed=False)
+        return old if old.deliveries > new.deliveries and old.kills == new.kills else new
+
+    def _wrong(
+        self, first: int, state: State, member: str, count: int, asked_ms: float, now_ms: float
+    ) -> tuple[str, str] | None:
+        if state.phase is Phase.DONE:
+            # A client may return an earlier delivery late, or again after a renewal.
+            earlier = state.kills == self.kills and count <= state.deliveries
+            if asked_ms > state.done_ms and not earlier:
+                return "S2", f"delivered to {member} after it was done ({state.how})"
+            return None
+        if state.renewed and state.member == member and state.deliveries == count:
+            return None
+        if state.phase is Phase.UNSURE or asked_ms <= state.known_ms:
+            return None  # this delivery may be the earlier one
+        same_run = state.kills == self.kills and not self.shaky
+        # What was taken back, by order per key or by a member that leaves, does not count.
+        held = state.phase is Phase.HELD and self.settings.ordering == "none"
+        if same_run and count < state.deliveries + held:
+            return "S5", f"delivery count {count} after {state.deliveries}"
+        sure = state.phase is Phase.HELD and same_run and not state.acking
+        if sure and self.locked(state, now_ms) and not self._taken_back(first, state, now_ms):
+            return "S3", f"delivered to {member} while {state.member} holds it"
+        return None
+
+    def _taken_back(self, first: int, state: State, now_ms: float) -> bool:
+        """Whether the record may have been taken back from its holder, because an earlier one of
+        its key was given back: with order per key that is one that the holder had as well."""
+        if self.settings.ordering == "none":
+            return False
+        earlier = (one for _, _, one in self.states.items(0, first - 1)) if first else ()
+        return any(
+            one.member == state.member
+            and (one.phase is Phase.FREE or one.acking or not self.locked(one, now_ms))
+            for one in earlier
+        )
+
+    def asked(self, member: str, first: int, last: int, kind: str) -> None:
+        """The member acknowledges these records."""
+        if kind != RENEW:
+            self.states.change(first, last, lambda old: self._acking(old, member))
+
+    @staticmethod
+    def _acking(old: State, member: str) -> State:
+        held = old.phase is Phase.HELD and old.member == member
+        return old._replace(acking=True) if held else old
+
+    def answered(
+        self,
+        member: str,
+        first: int,
+        last: int,
+        kind: str,
+        result: str,
+        asked_ms: float,
+        now_ms: float,
+    ) -> list[Found]:
+        """The broker has answered an acknowledgement that was sent at ``asked_ms``."""
+        found: list[Found] = []
+        if result == OK:
+            for begin, end, state in self.states.items(first, last):
+                text = self._not_the_holder(state, member, kind, asked_ms, now_ms)
+                if text is not None:
+                    found.append(Found("S4", begin, end, text))
+        self.states.change(
+            first,
+            last,
+            lambda old: self._after(old, member, kind, result, asked_ms, now_ms),
+        )
+        self._forget(now_ms)
+        return found
+
+    def _not_the_holder(
+        self, state: State, member: str, kind: str, asked_ms: float, now_ms: float
+    ) -> str | None:
+        if state.phase is Phase.FREE and not state.deliveries:
+            return f"{kind} of {member} was taken, who never got the record"
+        if state.member == member or state.acking or state.known_ms >= asked_ms:
+            return None
+        # Of a record that is finished, any late answer is taken, and changes nothing.
+        if state.phase is Phase.HELD and self.locked(state, now_ms):
+            return f"{kind} of {member} was taken while {state.member} held the record"
+        if self.given_up(state):
+            return None
+        if state.phase is Phase.HELD:
+            return f"{kind} of {member} was taken after {state.member} had got the record"
+        if state.phase is Phase.FREE:
+            return f"{kind} of {member} was taken after {state.member} had released the record"
+        return None
+
+    def _after(
+        self, old: State, member: str, kind: str, result: str, asked_ms: float, now_ms: float
+    ) -> State:
+        if old.phase is Phase.DONE:
+            return old
+        if old.member != member and old.deliveries:
+            return old  # somebody else has it by now, or had it
+        if kind == RENEW:
+            if old.phase is not Phase.HELD or result not in (OK, UNKNOWN):
+                return old
+            return old._replace(asked_ms=asked_ms if result == OK else old.asked_ms, renewed=True)
+        if result == OK and kind in (ACCEPT, REJECT):
+            # A late answer for a record that was given up is taken, and changes nothing.
+            late = self.given_up(old) and not self.locked(old, asked_ms)
+            return State(
+                Phase.DONE,
+                old.deliveries,
+                kills=self.kills,
+                done_ms=now_ms,
+                how=DONE if late else kind,
+            )
+        if result == OK and kind == RELEASE:
+            return old._replace(phase=Phase.FREE, acking=False, known_ms=now_ms)
+        if result == UNKNOWN:
+            return old._replace(phase=Phase.UNSURE)
+        return old._replace(acking=False)
+
+    def _forget(self, now_ms: float) -> None:
+        """Runs that were done long ago become one."""
+        if len(self.states) < 1_000:
+            return
+        limit_ms = now_ms - OLD_MS
+
+        def older(state: State) -> State:
+            old = state.phase is Phase.DONE and state.done_ms < limit_ms
+            return State(Phase.DONE, done_ms=limit_ms, how=DONE) if old else state
+
+        self.states.change(0, self.end, older)
+
+    def left(self, member: str) -> None:
+        """The member's session ends: its records are free."""
+        self.states.change(
+            0,
+            self.end,
+            lambda old: (
+                old._replace(phase=Phase.FREE)
+                if old.phase is Phase.HELD and old.member == member
+                else old
+            ),
+        )
+
+    def moved(self, start: int) -> list[Found]:
+        """The group's start offset (SPSO) was seen at ``start``."""
+        found = []
+        if start < self.start:
+            found.append(Found("S7", start, start, f"the start offset was {self.start} before"))
+        self.start = max(self.start, start)
+        return found
+
+    def reset(self, offset: int) -> None:
+        """The group begins at ``offset`` again: what was done there is not."""
+        self.states.change(offset, max(offset, self.end), lambda _: State())
+        self.start = 0
+
+    def given_up(self, state: State) -> bool:
+        """Whether the record may be at the delivery limit."""
+        if self.settings.unseen:
+            return True
+        limit, lost = self.settings.lowest_limit, self._lost()
+        return lost > 0 if limit is None else state.deliveries + lost >= limit
+
+    def unfinished(self, first: int, last: int) -> list[Found]:
+        """Of a group that has read all there was: the records that are neither done nor at the
+        limit."""
+        found = []
+        for begin, end, state in self.states.items(first, last):
+            if state.phase in (Phase.DONE, Phase.UNSURE) or self.given_up(state):
+                continue
+            text = "delivered, not done, and gone" if state.deliveries else "never delivered"
+            found.append(Found("S1", begin, end, text))
+        return found
+
+    def letters(self, first: int, last: int, letters: Collection[int]) -> list[Found]:
+        """Of a group that has read all there was, and whose dead letters are ``letters``: the
+        records that were given up without one (S6), or accepted and have one."""
+        found = []
+        for begin, end, state in self.states.items(first, last):
+            accepted = state.phase is Phase.DONE and state.how == ACCEPT
+            sure = state.phase is not Phase.UNSURE and state.how != DONE
+            for offset in range(begin, end + 1):
+                if accepted and offset in letters:
+                    found.append(Found("S6", offset, offset, "accepted, and has a dead letter"))
+                elif sure and not accepted and offset not in letters:
+                    found.append(Found("S6", offset, offset, "given up without a dead letter"))
+        return found

@@ -1,0 +1,304 @@
+"""Reads a history once, and says which rules do not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import takewhile
+from typing import Final, NamedTuple
+
+from sharegroup.check.delivery_rules import Found, Settings, SharePartitionRules
+from sharegroup.check.history import (
+    ABORTED,
+    ACCEPT,
+    COMMITTED,
+    OK,
+    UNKNOWN,
+    BadHistory,
+    Event,
+    events,
+)
+from sharegroup.check.key_rules import KeyRules
+from sharegroup.check.log_rules import LogRules
+
+Place = tuple[str, str, int]
+"""Group, topic, partition."""
+
+VIOLATIONS_MAX: Final = 1_000
+"""So many are told; the rest is counted."""
+
+
+class Violation(NamedTuple):
+    """A rule that does not hold.
+
+    Attributes:
+        rule: as `S2`, see docs/correctness.md.
+        line: of the history, where it shows.
+        group: the share group; None: it is about a topic.
+        topic: empty: it is about the whole group.
+    """
+
+    rule: str
+    line: int
+    group: str | None
+    topic: str
+    partition: int
+    first: int
+    last: int
+    text: str
+
+    def __str__(self) -> str:
+        if not self.topic:
+            return f"{self.rule} {self.group}: {self.text}"
+        of = "" if self.group is None else f" of {self.group}"
+        offsets = str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+        return f"{self.rule} {self.topic}:{self.partition}@{offsets}{of}: {self.text}"
+
+
+class Verdict(NamedTuple):
+    """What a history shows.
+
+    Attributes:
+        violations: the first ones.
+        more: how many others there are.
+        counts: kind of event → how many there are.
+    """
+
+    violations: list[Violation]
+    more: int
+    counts: dict[str, int]
+
+
+class Judge:
+    """Takes events one by one."""
+
+    def __init__(self) -> None:
+        self._log = LogRules()
+        self._partitions: dict[Place, SharePartitionRules] = {}
+        self._keys: dict[Place, KeyRules] = {}
+        self._letters: dict[Place, set[int]] = {}
+        self._key_of: dict[tuple[str, int, int], str] = {}
+        self._settings: dict[str, Settings] = {}
+        self._calls: dict[int, Event] = {}
+        self._lost_polls: dict[str, int] = {}
+        self._violations: list[Violation] = []
+        self._more = 0
+        self._counts: dict[str, int] = {}
+        self._line = 0
+        self._shakes = 0
+        self._takers: dict[str, Callable[[Event], None]] = {
+            "settings": self._set,
+            "produce": self._called,
+            "produced": self._produced,
+            "poll": self._poll,
+            "polled": self._polled,
+            "ack": self._ack,
+            "acked": self._acked,
+            "leave": self._leave,
+            "reset": self._reset,
+            "starts": self._starts,
+            "letter": self._letter,
+            "kill": self._kill,
+            "shaky": self._shaky,
+            "end": self._end,
+        }
+
+    def take(self, line: int, event: Event) -> None:
+        """The next event. Raises BadHistory: it belongs to no call, or is not complete."""
+        self._line = line
+        op = event["op"]
+        self._counts[op] = self._counts.get(op, 0) + 1
+        try:
+            self._takers[op](event)
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadHistory(f"line {line}: {op} is not complete: {error!r}") from None
+
+    def verdict(self) -> Verdict:
+        """What there is to say, by the line where it shows."""
+        return Verdict(self._violations, self._more, self._counts)
+
+    # Events -----------------------------------------------------------------------------------
+
+    def _settings_of(self, group: str) -> Settings:
+        return self._settings.get(group, Settings())
+
+    def _set(self, event: Event) -> None:
+        group = event["group"]
+        settings = self._settings[group] = self._settings_of(group).weakest(event)
+        for (of, _, _), rules in self._partitions.items():
+            if of == group:
+                rules.settings = settings
+
+    def _called(self, event: Event) -> None:
+        self._calls[event["n"]] = event
+
+    def _produced(self, event: Event) -> None:
+        asked = self._calls.pop(event["n"])
+        if "offset" not in event:
+            return
+        topic, partition, offset = asked["topic"], event["partition"], event["offset"]
+        aborted = event.get("result") == ABORTED
+        found = self._log.written(topic, partition, offset, asked["id"], aborted=aborted)
+        self._tell(None, topic, partition, found)
+        if "key" in asked and not aborted:
+            self._key_of[topic, partition, offset] = asked["key"]
+            for (_, of, at), keys in self._keys.items():
+                if (of, at) == (topic, partition):
+                    keys.exists(offset, asked["key"])
+
+    def _poll(self, event: Event) -> None:
+        self._called(event)
+        self._lost_polls[event["group"]] = self._lost_polls.get(event["group"], 0) + 1
+
+    def _polled(self, event: Event) -> None:
+        asked = self._calls.pop(event["n"])
+        group, member = asked["group"], asked["member"]
+        if event.get("result") != UNKNOWN:
+            self._lost_polls[group] -= 1
+        when = event["since"] if "since" in event else asked["t"], event["t"]
+        for topic, partition, first, last, count in event["acquired"]:
+            place = group, topic, partition
+            rules = self._rules(*place)
+            self._tell(*place, rules.acquired(member, first, last, count, *when))
+            if rules.settings.isolation == COMMITTED:
+                self._tell(*place, self._log.aborted(topic, partition, first, last))
+            if place in self._keys:
+                for offset in range(first, last + 1):
+                    self._tell(*place, self._keys[place].acquired(member, offset, *when))
+        for topic, partition, offset, record in event.get("records", ()):
+            self._tell(None, topic, partition, self._log.read(topic, partition, offset, record))
+
+    def _ack(self, event: Event) -> None:
+        self._called(event)
+        for topic, partition, first, last, kind in event["acks"]:
+            self._rules(event["group"], topic, partition).asked(event["member"], first, last, kind)
+
+    def _acked(self, event: Event) -> None:
+        asked = self._calls.pop(event["n"])
+        group, member = asked["group"], asked["member"]
+        for (topic, partition, first, last, kind), result in zip(
+            asked["acks"], event["results"], strict=True
+        ):
+            place = group, topic, partition
+            found = self._rules(*place).answered(
+                member, first, last, kind, result, asked["t"], event["t"]
+            )
+            self._tell(*place, found)
+            if place in self._keys and (kind, result) == (ACCEPT, OK):
+                for offset in range(first, last + 1):
+                    self._tell(*place, self._keys[place].accepted(member, offset, asked["t"]))
+
+    def _leave(self, event: Event) -> None:
+        for (group, _, _), rules in self._partitions.items():
+            if group == event["group"]:
+                rules.left(event["member"])
+
+    def _reset(self, event: Event) -> None:
+        place = event["group"], event["topic"], event["partition"]
+        self._rules(*place).reset(event["offset"])
+        if place in self._keys:
+            self._keys[place].reset()
+
+    def _starts(self, event: Event) -> None:
+        place = event["group"], event["topic"], event["partition"]
+        self._tell(*place, self._rules(*place).moved(event["offset"]))
+
+    def _letter(self, event: Event) -> None:
+        place = event["group"], event["topic"], event["partition"]
+        self._letters.setdefault(place, set()).add(event["offset"])
+
+    def _kill(self, _: Event) -> None:
+        for rules in self._partitions.values():
+            rules.killed()
+
+    def _shaky(self, event: Event) -> None:
+        self._shakes += 1 if event["on"] else -1
+        for rules in self._partitions.values():
+            rules.shake(on=self._shakes > 0)
+
+    def _end(self, event: Event) -> None:
+        for topic, partition, one in self._log.twice():
+            self._tell(None, topic, partition, [one])
+        for group, many in event.get("left", {}).items():
+            left = "1 record is" if many == 1 else f"{many} records are"
+            text = f"{left} left, and nothing hinders the group"
+            self._tell(group, "", -1, [Found("L3", 0, 0, text)])
+        for group in event["drained"]:
+            topics = {topic for of, topic, _ in self._partitions if of == group}
+            for topic, partition, first, last in self._log.all(topics):
+                place = group, topic, partition
+                rules = self._rules(*place)
+                self._tell(*place, rules.unfinished(first, last))
+                if rules.settings.letters:
+                    letters = self._letters.get(place, set())
+                    self._tell(*place, rules.letters(first, last, letters))
+
+    def _rules(self, group: str, topic: str, partition: int) -> SharePartitionRules:
+        place = group, topic, partition
+        if place not in self._partitions:
+            rules = SharePartitionRules(lambda: self._lost_polls.get(group, 0))
+            self._partitions[place] = rules
+            rules.settings = self._settings_of(group)
+            rules.shaky = self._shakes > 0
+            if rules.settings.ordering == "key":
+                self._keys[place] = self._key_rules(place, rules)
+        return self._partitions[place]
+
+    def _key_rules(self, place: Place, rules: SharePartitionRules) -> KeyRules:
+        keys = KeyRules(rules)
+        for (topic, partition, offset), key in self._key_of.items():
+            if (topic, partition) == place[1:]:
+                keys.exists(offset, key)
+        return keys
+
+    def _tell(self, group: str | None, topic: str, partition: int, found: Iterable[Found]) -> None:
+        for one in found:
+            if len(self._violations) >= VIOLATIONS_MAX:
+                self._more += 1
+            else:
+                where = self._line, group, topic, partition
+                rule, first, last, text = one
+                self._violations.append(Violation(rule, *where, first, last, text))
+
+
+def judged(lines: Iterable[str | bytes]) -> Verdict:
+    """The verdict on a history.
+
+    Raises:
+        BadHistory: a line cannot be read.
+    """
+    judge = Judge()
+    for line, event in events(lines):
+        judge.take(line, event)
+    return judge.verdict()
+
+
+def evidence(lines: Callable[[], Iterable[str | bytes]], of: Violation) -> list[tuple[int, Event]]:
+    """The events of a history that concern a violation, up to the line where it shows.
+
+    Args:
+        lines: reads the history from its beginning. It is read twice.
+    """
+
+    def until() -> Iterator[tuple[int, Event]]:
+        return takewhile(lambda one: one[0] <= of.line, events(lines()))
+
+    calls = {event.get("n") for _, event in until() if _concerns(event, of)} - {None}
+    return [
+        (line, event)
+        for line, event in until()
+        if event.get("n") in calls or event["op"] == "kill" or _concerns(event, of)
+    ]
+
+
+def _concerns(event: Event, of: Violation) -> bool:
+    """Whether it names these offsets."""
+    if "group" in event and of.group is not None and event["group"] != of.group:
+        return False
+    here = of.topic, of.partition
+    runs = [one[:4] for one in (*event.get("acquired", ()), *event.get("acks", ()))]
+    runs += [[*one[:3], one[2]] for one in event.get("records", ())]
+    if any((one[0], one[1]) == here and one[2] <= of.last and one[3] >= of.first for one in runs):
+        return True
+    if event["op"] == "produced":
+        return event.get("partition") == of.partition and event.get("offset") == of.first
+    return event["op"] == "reset" and (event["topic"], event["partition"]) == here

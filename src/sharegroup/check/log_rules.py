@@ -1,0 +1,104 @@
+"""The rules of logs: an offset names one record for ever, and a record is written once (S12)."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Collection, Iterator
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Final
+
+from sharegroup.check.delivery_rules import Found
+
+_WRITTEN: Final = 1
+_ABORTED: Final = 2
+_NONE: Final = 0
+"""In place of a fingerprint: nothing is known of this offset."""
+
+
+_RUNS: Final = re.compile(bytes((_WRITTEN,)) + b"+")
+
+
+class _Log:
+    """One partition. Histories are long, so each offset has a fingerprint of its record, not its
+    id: 64 bits, of which two of ten million records share one in 370,000 histories."""
+
+    def __init__(self) -> None:
+        self.records = array("Q")
+        self.known = bytearray()
+        """What a producer was told of the record at an offset: nothing (0), _WRITTEN, _ABORTED."""
+
+    def reach(self, offset: int) -> None:
+        """Have room for this offset."""
+        missing = offset + 1 - len(self.records)
+        if missing > 0:
+            self.records.extend([_NONE] * missing)
+            self.known.extend(bytes(missing))
+
+
+class LogRules:
+    """What was written, and what was read where."""
+
+    def __init__(self) -> None:
+        self._logs: dict[tuple[str, int], _Log] = {}
+
+    def written(
+        self, topic: str, partition: int, offset: int, record: str, *, aborted: bool = False
+    ) -> list[Found]:
+        """A producer was told that its record is at this offset; or was, in an aborted
+        transaction."""
+        found = self.read(topic, partition, offset, record)
+        self._logs[topic, partition].known[offset] = _ABORTED if aborted else _WRITTEN
+        return found
+
+    def aborted(self, topic: str, partition: int, first: int, last: int) -> list[Found]:
+        """Records of aborted transactions among these, which nobody may get."""
+        log = self._logs.get((topic, partition))
+        if log is None:
+            return []
+        at = log.known.find(_ABORTED, first, last + 1)
+        return [] if at < 0 else [Found("S11", at, at, "its transaction was aborted")]
+
+    def read(self, topic: str, partition: int, offset: int, record: str) -> list[Found]:
+        """A consumer has got a record from this offset."""
+        log = self._logs.setdefault((topic, partition), _Log())
+        log.reach(offset)
+        seen, now = log.records[offset], _fingerprint(record)
+        if seen not in (_NONE, now):
+            return [Found("S12", offset, offset, f"is {record}, and was another record before")]
+        log.records[offset] = now
+        return []
+
+    def twice(self) -> Iterator[tuple[str, int, Found]]:
+        """Records that stand at two places of a topic: topic, partition, and the second place."""
+        by_topic: dict[str, list[tuple[int, _Log]]] = {}
+        for (topic, partition), log in self._logs.items():
+            by_topic.setdefault(topic, []).append((partition, log))
+        for topic, logs in by_topic.items():
+            everything = sorted(one for _, log in logs for one in log.records if one != _NONE)
+            again = {a for a, b in pairwise(everything) if a == b}
+            if not again:
+                continue
+            first: dict[int, str] = {}
+            for partition, log in logs:
+                for offset, one in enumerate(log.records):
+                    if one in again:
+                        here = f"{topic}:{partition}@{offset}"
+                        there = first.setdefault(one, here)
+                        if there != here:
+                            text = f"the record of {there} stands here, too"
+                            yield topic, partition, Found("S12", offset, offset, text)
+
+    def all(self, topics: Collection[str]) -> Iterator[tuple[str, int, int, int]]:
+        """The records that producers know to be written: topic, partition, first and last offset
+        of each run."""
+        for (topic, partition), log in self._logs.items():
+            if topic not in topics:
+                continue
+            for run in _RUNS.finditer(log.known):
+                yield topic, partition, run.start(), run.end() - 1
+
+
+def _fingerprint(record: str) -> int:
+    return int.from_bytes(blake2b(record.encode(), digest_size=8).digest()) or 1

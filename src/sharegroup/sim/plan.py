@@ -1,0 +1,158 @@
+"""What one seed draws: how many take part, which options they use, and which faults happen when."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, Self
+
+from sharegroup.model.errors import ConfigError
+
+FAULTS_S: Final = 30
+"""Faults happen within so many virtual seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that goes wrong.
+
+    Attributes:
+        kind: one of :data:`KINDS`.
+        at_s: when, in virtual seconds.
+        value: how long, or how much: see :data:`KINDS`.
+    """
+
+    kind: str
+    at_s: float
+    value: float = 0
+
+    def __str__(self) -> str:
+        return f"{self.kind}@{self.at_s:g}" + (f"+{self.value:g}" if self.value else "")
+
+    @classmethod
+    def parsed(cls, text: str) -> Self:
+        """A fault as :meth:`__str__` writes it."""
+        kind, _, rest = text.partition("@")
+        at_s, _, value = rest.partition("+")
+        if kind not in KINDS:
+            raise ConfigError(f"there is no fault {kind!r}: {', '.join(KINDS)}")
+        return cls(kind, float(at_s), float(value or 0))
+
+
+KINDS: Final[dict[str, tuple[float, ...]]] = {
+    "kill": (0, 0.1, 3),  # kill -9 of the broker; it starts again after so many seconds
+    "power": (0, 0.1, 3),  # as kill, and what was not synced is lost, or torn
+    "stall": (0.5, 3, 10),  # nothing of the broker runs for so many seconds
+    "eio": (0, 1),  # one write (0) or sync (1) fails; the broker is restarted later
+    "full": (0.5, 5),  # the disk is full
+    "slow": (2, 10),  # each sync takes 0.5 s, for so many seconds
+    "clock": (-3600, -5, 5, 3600),  # the wall clock jumps
+    "member": (0,),  # kill -9 of a member; another one comes
+    "leave": (0,),  # a member leaves by itself; another one comes
+    "pause": (0.5, 3, 8),  # nothing of a member runs
+    "cut": (0,),  # the connections of a member are reset
+    "silence": (0.5, 3, 8),  # nothing gets to or from a member
+    "lock": (1000, 2000, 5000),  # a setting changes: the lock's duration, in milliseconds
+    "limit": (2, 3, 5, 10),  # the delivery limit
+    "still": (2, 8),  # the group is paused
+}
+"""Kind of fault → the values that are drawn for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """See the module. Each field but ``faults`` is a number, so that a smaller plan is easily had.
+
+    Attributes:
+        keys: how many keys there are; 0: records have no keys.
+        ordered: 1: ``share.ordering=key``.
+        letters: 1: what is given up becomes a dead letter.
+        transactional: 1: producers use transactions, and the group reads what is committed.
+        backoff_ms: how long a failed record rests.
+        release, reject, slow, renew: in how many of a hundred cases a member releases or rejects a
+            record, works longer than its lock lasts, or renews its locks first.
+        latency_ms: the longest time that a message takes.
+    """
+
+    seed: int
+    partitions: int
+    producers: int
+    members: int
+    groups: int
+    records: int
+    keys: int
+    ordered: int
+    letters: int
+    transactional: int
+    limit: int
+    lock_ms: int
+    backoff_ms: int
+    release: int
+    reject: int
+    slow: int
+    renew: int
+    latency_ms: float
+    faults: tuple[Fault, ...] = ()
+
+    @classmethod
+    def drawn(cls, seed: int) -> Self:
+        """The plan of a seed."""
+        chance = random.Random(f"{seed} plan")
+        keys = chance.choice((0, 0, 1, 3, 20))
+        kinds = chance.sample([*KINDS], chance.randint(0, 5))
+        return cls(
+            seed=seed,
+            partitions=chance.randint(1, 4),
+            producers=chance.randint(1, 3),
+            members=chance.randint(1, 5),
+            groups=chance.choice((1, 1, 2)),
+            records=chance.randint(20, 200),
+            keys=keys,
+            ordered=int(keys > 0 and chance.random() < 0.7),
+            letters=chance.choice((0, 1)),
+            transactional=chance.choice((0, 0, 1)),
+            limit=chance.choice((2, 3, 5, 10)),
+            lock_ms=chance.choice((1_000, 2_000, 5_000)),
+            backoff_ms=chance.choice((0, 0, 500)),
+            release=chance.choice((0, 5, 30)),
+            reject=chance.choice((0, 5)),
+            slow=chance.choice((0, 2, 10)),
+            renew=chance.choice((0, 0, 20)),
+            latency_ms=chance.choice((0.1, 2, 30)),
+            faults=cls._faults(chance, kinds),
+        )
+
+    @staticmethod
+    def _faults(chance: random.Random, kinds: list[str]) -> tuple[Fault, ...]:
+        if not kinds:
+            return ()
+        drawn = []
+        for _ in range(chance.randint(1, 8)):
+            kind, at_s = chance.choice(kinds), round(chance.uniform(0, FAULTS_S), 3)
+            drawn.append(Fault(kind, at_s, chance.choice(KINDS[kind])))
+        return tuple(sorted(drawn, key=lambda one: one.at_s))
+
+    def __str__(self) -> str:
+        words = [f"{one.name}={getattr(self, one.name):g}" for one in fields(self)[:-1]]
+        return " ".join([*words, "faults=" + (",".join(map(str, self.faults)) or "none")])
+
+    @classmethod
+    def parsed(cls, text: str) -> Self:
+        """A plan as :meth:`__str__` writes it. What is not named is as the seed draws it.
+
+        Raises:
+            ConfigError: it has a name or a value that no plan has.
+        """
+        words = dict(word.partition("=")[::2] for word in text.split())
+        try:
+            plan = cls.drawn(int(words.pop("seed")))
+            given: dict[str, Any] = {}
+            for name, value in words.items():
+                if name == "faults":
+                    listed = [] if value == "none" else value.split(",")
+                    given[name] = tuple(Fault.parsed(one) for one in listed)
+                else:
+                    given[name] = type(getattr(plan, name))(float(value))
+            return replace(plan, **given)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ConfigError(f"this is no plan, {error}: {text}") from None

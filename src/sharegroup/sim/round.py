@@ -1,0 +1,381 @@
+"""Runs the plan of one seed: a broker, clients, faults, and a history of what the clients saw.
+
+The production broker and our clients run unchanged. All that happens is drawn from the seed, so one
+seed gives one history, byte for byte.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import traceback
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, NamedTuple
+
+from sharegroup.broker.configs.broker import load
+from sharegroup.broker.server import Broker
+from sharegroup.client.admin.admin import Admin
+from sharegroup.client.admin.descriptions import OffsetSpec
+from sharegroup.model.errors import SharegroupError
+from sharegroup.sim.clients import ADDRESS, TOPIC, SimulatedMember, SimulatedProducer
+from sharegroup.sim.disk import MemoryDisk
+from sharegroup.sim.disk_faults import DiskFaults
+from sharegroup.sim.environment import SimulatedClock, simulated_environment
+from sharegroup.sim.loop import SimulatedLoop
+from sharegroup.sim.plan import Fault, Plan
+from sharegroup.sim.recorder import Recorder
+
+HOST, PORT = ADDRESS.split(":")
+LETTERS: Final = "dlq.jobs"
+DRAIN_S: Final = 900
+"""After the faults all must be done within so many virtual seconds."""
+LOOK_S: Final = 3
+"""So often the offsets of the groups are looked at."""
+SETTLES_S: Final = 2
+OPTIONS: Final = (
+    "group.share.min.record.lock.duration.ms=1000",
+    "group.share.record.lock.duration.ms=1000",
+    "group.share.max.delivery.count.limit=10",
+)
+
+log = logging.getLogger("sharegroup.sim")
+
+
+class Outcome(NamedTuple):
+    """What a round was.
+
+    Attributes:
+        history: its lines.
+        virtual_s: how much virtual time it took.
+        crashes: what a client raised that it must not raise, and what the broker did not expect.
+    """
+
+    history: list[str]
+    virtual_s: float
+    crashes: list[str]
+
+
+def play(plan: Plan) -> Outcome:
+    """Run a plan."""
+    loop = SimulatedLoop()
+    lines: list[str] = []
+    crashes = _Crashes()
+    loop.set_exception_handler(lambda _, context: crashes.add(str(context.get("exception"))))
+    logger = logging.getLogger("sharegroup")
+    logger.addHandler(crashes)
+    try:
+        # Not a Runner: it would wait for tasks of dead nodes, which run no more.
+        asyncio.set_event_loop(loop)
+        loop.run_until_complete(Round(plan, loop, lines, crashes.add).run())
+        loop.kill_all()
+        return Outcome(lines, loop.time(), crashes.found)
+    finally:
+        logger.removeHandler(crashes)
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+class _Crashes(logging.Handler):
+    """Collects what nobody has expected: it is in the log with its traceback."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.found: list[str] = []
+
+    def add(self, text: str) -> None:
+        self.found.append(text)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info:
+            self.add(self.format(record))
+
+
+class Round:
+    """One run of a plan."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        loop: SimulatedLoop,
+        lines: list[str],
+        crashed: Callable[[str], None],
+    ) -> None:
+        self.plan = plan
+        self._crashed = crashed
+        self.history = Recorder(loop.time, lines.append)
+        self._loop = loop
+        self._chance = random.Random(f"{plan.seed} round")
+        self._clock = SimulatedClock()
+        self._trouble = DiskFaults()
+        self._disk = MemoryDisk(self._trouble)
+        self._brokers = 0
+        self._broker_changes = asyncio.Lock()
+        self._broken = False
+        self._members: list[SimulatedMember] = []
+        self._groups = [f"group-{one}" for one in range(plan.groups)]
+        loop.network.latency_s = lambda: 0.0001 + self._chance.random() * plan.latency_ms / 1000
+        self._faults: dict[str, Callable[[float], Coroutine[Any, Any, None]]] = {
+            "kill": self._kill,
+            "power": self._power,
+            "stall": self._stall,
+            "eio": self._eio,
+            "full": self._full,
+            "slow": self._slow,
+            "clock": self._jump,
+            "member": self._kill_member,
+            "leave": self._leave,
+            "pause": self._pause,
+            "cut": self._cut,
+            "silence": self._silence,
+            "lock": self._change_lock,
+            "limit": self._change_limit,
+            "still": self._still,
+        }
+
+    async def run(self) -> None:
+        """All of it."""
+        plan = self.plan
+        await self._start_broker()
+        self._admin = Admin(ADDRESS, jitter=random.Random(f"{plan.seed} admin"))
+        async with self._admin:
+            await self._set_up()
+            producers = [
+                SimulatedProducer(plan, number, self.history, self._clock)
+                for number in range(plan.producers)
+            ]
+            for number, one in enumerate(producers):
+                self._client(f"producer-{number}", one.run())
+            for group in self._groups:
+                for _ in range(plan.members):
+                    self._start_member(group)
+            await asyncio.gather(*(self._fault(one) for one in plan.faults))
+            self._trouble.fails = ""
+            if self._broken:
+                await self._restart(0, lambda: self._disk.survivor())
+                self.history.tell("shaky", on=False)
+            left = await self._drain(producers)
+            if plan.letters and not left:
+                await self._read_letters()
+        drained = [group for group in self._groups if group not in left]
+        self.history.tell("end", drained=drained, left=left)
+
+    async def _set_up(self) -> None:
+        plan = self.plan
+        await self._admin.create_topics(TOPIC, partitions=plan.partitions)
+        settings = {
+            "share.record.lock.duration.ms": str(plan.lock_ms),
+            "share.auto.offset.reset": "earliest",
+            "share.delivery.count.limit": str(plan.limit),
+            "share.release.backoff.ms": str(plan.backoff_ms),
+        }
+        if plan.ordered:
+            settings["share.ordering"] = "key"
+        if plan.transactional:
+            settings["share.isolation.level"] = "read_committed"
+        if plan.letters:
+            on = {"errors.deadletterqueue.group.enable": "true"}
+            await self._admin.create_topics(LETTERS, partitions=2, configs=on)
+            settings["errors.deadletterqueue.topic.name"] = LETTERS
+        said = {"ordering": "key"} if plan.ordered else {}
+        said |= {"isolation": "read_committed"} if plan.transactional else {}
+        for group in self._groups:
+            await self._admin.alter_configs("group", group, settings)
+            self.history.tell(
+                "settings",
+                group=group,
+                limit=plan.limit,
+                lock_ms=plan.lock_ms,
+                letters=bool(plan.letters),
+                unseen=bool(plan.letters),
+                **said,
+            )
+
+    def _client(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        def ended(task: asyncio.Task[None]) -> None:
+            if not task.cancelled() and task.exception() is not None:
+                text = "".join(traceback.format_exception(task.exception()))
+                self._crashed(f"{name}: {text}")
+
+        self._loop.start(name, work).add_done_callback(ended)
+
+    # --- the broker -------------------------------------------------------------------------------
+
+    async def _start_broker(self) -> None:
+        """Start it on the disk as it is; again and again, while the disk does not let it."""
+        while True:
+            self._brokers += 1
+            ready = asyncio.Event()
+            started = self._loop.start(self._broker, self._serve(ready))
+            waiting = asyncio.ensure_future(ready.wait())
+            await asyncio.wait([started, waiting], return_when=asyncio.FIRST_COMPLETED)
+            if ready.is_set():
+                return
+            waiting.cancel()
+            log.info("the broker does not start: %s", started.exception())
+            self._loop.kill(self._broker)
+            self._disk = self._disk.successor()
+            await asyncio.sleep(1)
+
+    @property
+    def _broker(self) -> str:
+        return f"broker-{self._brokers}"
+
+    async def _serve(self, ready: asyncio.Event) -> None:
+        seed = random.Random(f"{self.plan.seed} {self._broker}").getrandbits(32)
+        environment = simulated_environment(self._disk, seed, self._clock)
+        broker = await Broker.open(load("", OPTIONS), environment, "data")
+        await broker.listen(HOST, int(PORT))
+        ready.set()
+        await asyncio.get_running_loop().create_future()
+
+    async def _restart(self, seconds: float, disk: Callable[[], MemoryDisk]) -> None:
+        async with self._broker_changes:
+            self._loop.kill(self._broker)
+            self._disk = disk()
+            self.history.tell("kill")
+            await asyncio.sleep(seconds)
+            await self._start_broker()
+
+    # --- faults -----------------------------------------------------------------------------------
+
+    async def _fault(self, fault: Fault) -> None:
+        await asyncio.sleep(fault.at_s)
+        await self._faults[fault.kind](fault.value)
+
+    async def _kill(self, seconds: float) -> None:
+        await self._restart(seconds, lambda: self._disk.successor())
+
+    async def _power(self, seconds: float) -> None:
+        await self._restart(seconds, lambda: self._disk.survivor(self._chance))
+
+    async def _stall(self, seconds: float) -> None:
+        async with self._broker_changes:
+            self._loop.pause(self._broker)
+            await asyncio.sleep(seconds)
+            self._loop.resume(self._broker)
+
+    async def _eio(self, sync: float) -> None:
+        if not self._broken:
+            self.history.tell("shaky", on=True)
+        self._broken = True
+        self._trouble.fails = "sync" if sync else "write"
+
+    async def _full(self, seconds: float) -> None:
+        self.history.tell("shaky", on=True)
+        self._trouble.full = True
+        await asyncio.sleep(seconds)
+        self._trouble.full = False
+        await asyncio.sleep(SETTLES_S)  # what could not be written is loaded again
+        self.history.tell("shaky", on=False)
+
+    async def _slow(self, seconds: float) -> None:
+        self._trouble.slow = True
+        await asyncio.sleep(seconds)
+        self._trouble.slow = False
+
+    async def _jump(self, seconds: float) -> None:
+        self._clock.ahead_ms += round(seconds * 1000)
+
+    def _start_member(self, group: str) -> None:
+        name = f"member-{len(self._members) + 1}"
+        member = SimulatedMember(self.plan, group, name, self.history)
+        self._members.append(member)
+        self._client(name, member.run())
+
+    def _some_member(self) -> SimulatedMember:
+        recent = self._members[-self.plan.members * self.plan.groups :]
+        return self._chance.choice(recent)
+
+    async def _kill_member(self, _: float) -> None:
+        member = self._some_member()
+        self._loop.kill(member.name)
+        self._lost(member)
+        self._start_member(member.group)
+
+    async def _leave(self, _: float) -> None:
+        member = self._some_member()
+        member.leaves = True
+        self._start_member(member.group)
+
+    async def _pause(self, seconds: float) -> None:
+        member = self._some_member()
+        self._loop.pause(member.name)
+        await asyncio.sleep(seconds)
+        self._loop.resume(member.name)
+
+    async def _cut(self, _: float) -> None:
+        member = self._some_member()
+        self._loop.network.cut(member.name)
+        self._lost(member)
+
+    async def _silence(self, seconds: float) -> None:
+        self._loop.network.silence(self._some_member().name, seconds)
+
+    def _lost(self, member: SimulatedMember) -> None:
+        """Its session ends with its connections, and its records are free."""
+        self.history.tell("leave", group=member.group, member=member.name)
+
+    async def _change_lock(self, lock_ms: float) -> None:
+        await self._change({"share.record.lock.duration.ms": f"{lock_ms:g}"}, lock_ms=lock_ms)
+
+    async def _change_limit(self, limit: float) -> None:
+        await self._change({"share.delivery.count.limit": f"{limit:g}"}, limit=limit)
+
+    async def _still(self, seconds: float) -> None:
+        await self._change({"share.paused": "true"})
+        await asyncio.sleep(seconds)
+        await self._change({"share.paused": "false"})
+
+    async def _change(self, settings: dict[str, str], **said: Any) -> None:
+        group = self._chance.choice(self._groups) if said else self._groups[0]
+        if said:
+            self.history.tell("settings", group=group, **said)
+        while True:
+            try:
+                await self._admin.alter_configs("group", group, settings)
+            except SharegroupError:
+                await asyncio.sleep(1)
+            else:
+                return
+
+    # --- the end ----------------------------------------------------------------------------------
+
+    async def _drain(self, producers: list[SimulatedProducer]) -> dict[str, int]:
+        """Look until all is produced and the groups have nothing left, for :data:`DRAIN_S` at most.
+        Returns what each group has left."""
+        until_s = self._loop.time() + DRAIN_S
+        left = dict.fromkeys(self._groups, -1)
+        while left and self._loop.time() < until_s:
+            await asyncio.sleep(LOOK_S)
+            try:
+                found = {group: await self._left(group) for group in self._groups}
+            except (SharegroupError, OSError):
+                continue
+            busy = not all(one.done for one in producers)
+            left = {group: many for group, many in found.items() if many or busy}
+        return left
+
+    async def _left(self, group: str) -> int:
+        """How many records the group has not done; -1: not known yet."""
+        offsets = await self._admin.list_share_group_offsets(group)
+        ends = await self._admin.list_offsets([*offsets], OffsetSpec.LATEST)
+        total = 0
+        for (topic, partition), one in offsets.items():
+            start = one.start_offset
+            if start is not None:
+                self.history.tell(
+                    "starts", group=group, topic=topic, partition=partition, offset=start
+                )
+            end = ends[topic, partition].offset  # type: ignore[index]
+            total += end - (one.begins_at or 0) if one.lag is None else one.lag
+        return total if len(offsets) == self.plan.partitions else -1
+
+    async def _read_letters(self) -> None:
+        """Tell which records have become dead letters."""
+        for group in self._groups:
+            for one in await self._admin.list_dead_letters(group):
+                topic, partition = one.source
+                self.history.tell(
+                    "letter", group=group, topic=topic, partition=partition, offset=one.offset
+                )

@@ -1,0 +1,411 @@
+"""Each rule holds for a history that is right, and shows in one that is not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from sharegroup.check.history import BadHistory
+from sharegroup.check.judge import evidence, judged
+
+GROUP, TOPIC = "workers", "jobs"
+
+
+class Recorder:
+    """A history in the making."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.lines: list[str] = []
+        self.t = 0
+        self._n = 0
+        self.tell("settings", group=GROUP, **({"limit": 5, "lock_ms": 1_000} | settings))
+
+    def tell(self, op: str, **fields: Any) -> None:
+        self.t += 1
+        self.lines.append(json.dumps({"op": op, "t": self.t, **fields}))
+
+    def n(self) -> int:
+        self._n += 1
+        return self._n
+
+    def produce(
+        self, *offsets: int, ids: dict[int, str] | None = None, key: str = "", **said: Any
+    ) -> None:
+        for offset in offsets:
+            n = self.n()
+            name = (ids or {}).get(offset, f"r{offset}")
+            self.tell("produce", n=n, topic=TOPIC, id=name, **({"key": key} if key else {}))
+            self.tell("produced", n=n, partition=0, offset=offset, **said)
+
+    def poll(self, member: str, first: int, last: int, count: int = 1, **said: Any) -> None:
+        n = self.n()
+        self.tell("poll", n=n, group=GROUP, member=member)
+        records = [[TOPIC, 0, offset, f"r{offset}"] for offset in range(first, last + 1)]
+        acquired = [[TOPIC, 0, first, last, count]]
+        self.tell("polled", n=n, acquired=acquired, records=records, **said)
+
+    def ack(
+        self, member: str, first: int, last: int, kind: str = "accept", result: str = "ok"
+    ) -> None:
+        n = self.n()
+        self.tell("ack", n=n, group=GROUP, member=member, acks=[[TOPIC, 0, first, last, kind]])
+        self.tell("acked", n=n, results=[result])
+
+    def end(self, **said: Any) -> None:
+        self.tell("end", **({"drained": [GROUP]} | said))
+
+    def place(self, op: str, offset: int) -> None:
+        self.tell(op, group=GROUP, topic=TOPIC, partition=0, offset=offset)
+
+    def found(self) -> list[str]:
+        return [str(one) for one in judged(self.lines).violations]
+
+
+def test_a_history_that_is_right() -> None:
+    history = Recorder()
+    history.produce(*range(10))
+    history.poll("a", 0, 4)
+    history.poll("b", 5, 9)
+    history.ack("a", 0, 2)
+    history.ack("a", 3, 4, "release")
+    history.poll("b", 3, 4, 2)
+    history.ack("b", 3, 9)
+    history.end()
+    assert history.found() == []
+
+
+def test_a_record_that_is_lost() -> None:
+    history = Recorder()
+    history.produce(*range(4))
+    history.poll("a", 0, 1)
+    history.ack("a", 0, 0)
+    history.end()
+    assert history.found() == [
+        f"S1 jobs:0@1 of {GROUP}: delivered, not done, and gone",
+        f"S1 jobs:0@2-3 of {GROUP}: never delivered",
+    ]
+
+
+def test_a_record_at_the_limit_is_not_lost() -> None:
+    history = Recorder(limit=1)
+    history.produce(0)
+    history.poll("a", 0, 0)
+    history.tell("leave", group=GROUP, member="a")
+    history.end()
+    assert history.found() == []
+
+
+def test_a_poll_without_an_answer_may_have_been_the_last_delivery() -> None:
+    history = Recorder(limit=1)
+    history.produce(0)
+    history.tell("poll", n=history.n(), group=GROUP, member="a")
+    history.end()
+    assert history.found() == []
+
+
+def test_what_is_accepted_comes_again() -> None:
+    history = Recorder()
+    history.produce(0, 1)
+    history.poll("a", 0, 1)
+    history.ack("a", 0, 1)
+    history.poll("b", 1, 1, 2)
+    assert history.found() == [f"S2 jobs:0@1 of {GROUP}: delivered to b after it was done (accept)"]
+    [shown] = judged(history.lines).violations
+    ops = [event["op"] for _, event in evidence(lambda: history.lines, shown)]
+    assert ops == ["produce", "produced", "poll", "polled", "ack", "acked", "poll", "polled"]
+
+
+def test_two_hold_one_record() -> None:
+    history = Recorder()
+    history.produce(0)
+    history.poll("a", 0, 0)
+    history.poll("b", 0, 0, 2)
+    assert history.found() == [f"S3 jobs:0@0 of {GROUP}: delivered to b while a holds it"]
+
+
+@pytest.mark.parametrize("ends", ["lock", "leave", "ack", "kill"])
+def test_a_hold_may_have_ended(ends: str) -> None:
+    history = Recorder()
+    history.produce(0)
+    history.poll("a", 0, 0)
+    if ends == "lock":
+        history.t += 1_000
+    elif ends == "leave":
+        history.tell("leave", group=GROUP, member="a")
+    elif ends == "kill":
+        history.tell("kill")
+    else:
+        acks = [[TOPIC, 0, 0, 0, "release"]]
+        history.tell("ack", n=history.n(), group=GROUP, member="a", acks=acks)
+    history.poll("b", 0, 0, 2)
+    assert history.found() == []
+
+
+def test_a_renewal_holds_on() -> None:
+    history = Recorder()
+    history.produce(0)
+    history.poll("a", 0, 0)
+    history.t += 900
+    history.ack("a", 0, 0, "renew")
+    history.t += 900
+    history.poll("b", 0, 0, 2)
+    assert history.found() == [f"S3 jobs:0@0 of {GROUP}: delivered to b while a holds it"]
+
+
+def test_who_holds_it_no_more_is_not_heard() -> None:
+    history = Recorder()
+    history.produce(0)
+    history.poll("a", 0, 0)
+    history.t += 1_000
+    history.poll("b", 0, 0, 2)
+    history.ack("a", 0, 0)
+    assert history.found() == [
+        f"S4 jobs:0@0 of {GROUP}: accept of a was taken while b held the record"
+    ]
+
+
+def test_who_never_got_it_is_not_heard() -> None:
+    history = Recorder()
+    history.produce(0)
+    history.ack("a", 0, 0)
+    assert history.found() == [
+        f"S4 jobs:0@0 of {GROUP}: accept of a was taken, who never got the record"
+    ]
+
+
+def test_an_answer_that_is_refused_changes_nothing() -> None:
+    history = Recorder()
+    history.produce(0)
+    history.poll("a", 0, 0)
+    history.t += 1_000
+    history.poll("b", 0, 0, 2)
+    history.ack("a", 0, 0, result="INVALID_RECORD_STATE")
+    history.ack("b", 0, 0)
+    history.end()
+    assert history.found() == []
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ((0,), "delivery count 0: it begins at 1"),
+        ((1, 1), "delivery count 1 after 1"),
+        ((1, 6), "delivery count 6, over the limit 5"),
+    ],
+)
+def test_counts_of_deliveries(counts: tuple[int, ...], said: str) -> None:
+    history = Recorder()
+    history.produce(0)
+    for count in counts:
+        history.poll("a", 0, 0, count)
+        history.t += 1_000
+    assert history.found() == [f"S5 jobs:0@0 of {GROUP}: {said}"]
+
+
+def test_counts_may_begin_lower_after_a_kill() -> None:
+    history = Recorder()
+    history.produce(0)
+    history.poll("a", 0, 0, 2)
+    history.tell("kill")
+    history.poll("a", 0, 0, 1)
+    assert history.found() == []
+
+
+def test_an_offset_with_two_records() -> None:
+    history = Recorder()
+    history.produce(0)
+    history.produce(0, ids={0: "another"})
+    assert history.found() == ["S12 jobs:0@0: is another, and was another record before"]
+
+
+def test_a_record_at_two_offsets() -> None:
+    history = Recorder()
+    history.produce(0, 1, ids={1: "r0"})
+    history.poll("a", 0, 0)
+    history.ack("a", 0, 0)
+    history.poll("a", 1, 1)
+    found = history.found()
+    assert found[:1] == ["S12 jobs:0@1: is r1, and was another record before"]
+    history = Recorder()
+    history.produce(0, 1, ids={1: "r0"})
+    history.tell("end", drained=[])
+    assert history.found() == ["S12 jobs:0@1: the record of jobs:0@0 stands here, too"]
+
+
+def test_after_a_reset_records_come_again() -> None:
+    history = Recorder()
+    history.produce(0)
+    history.poll("a", 0, 0)
+    history.ack("a", 0, 0)
+    history.tell("reset", group=GROUP, topic=TOPIC, partition=0, offset=0)
+    history.poll("a", 0, 0)
+    history.ack("a", 0, 0)
+    history.end()
+    assert history.found() == []
+
+
+def test_a_renewed_record_comes_again_from_the_next_poll() -> None:
+    history = Recorder()
+    history.produce(0)
+    history.poll("a", 0, 0)
+    history.ack("a", 0, 0, "renew")
+    history.poll("a", 0, 0)
+    history.ack("a", 0, 0)
+    history.end()
+    assert history.found() == []
+
+
+def test_a_record_that_was_fetched_ahead_may_be_held_for_less() -> None:
+    history = Recorder()
+    history.produce(0)
+    history.t += 1_000
+    history.poll("a", 0, 0, since=3)
+    history.t += 500
+    history.poll("b", 0, 0, 2)
+    assert history.found() == []
+
+
+def test_a_late_answer_for_a_record_that_was_given_up() -> None:
+    """The broker takes it, as Kafka does, and it changes nothing."""
+    history = Recorder(limit=1, letters=True)
+    history.produce(0)
+    history.poll("a", 0, 0)
+    history.t += 1_000
+    history.ack("a", 0, 0)
+    history.place("letter", 0)
+    history.end()
+    assert history.found() == []
+
+
+def test_an_answer_after_a_release() -> None:
+    history = Recorder()
+    history.produce(0)
+    history.poll("a", 0, 0)
+    history.t += 1_000
+    history.poll("b", 0, 0, 2)
+    history.ack("b", 0, 0, "release")
+    history.ack("a", 0, 0)
+    assert history.found() == [
+        f"S4 jobs:0@0 of {GROUP}: accept of a was taken after b had released the record"
+    ]
+
+
+def test_dead_letters() -> None:
+    history = Recorder(limit=1, letters=True)
+    history.produce(*range(4))
+    history.poll("a", 0, 3)
+    history.ack("a", 0, 1)
+    history.ack("a", 2, 2, "reject")
+    history.ack("a", 3, 3, "release")
+    history.place("letter", 1)
+    history.place("letter", 2)
+    history.end()
+    assert history.found() == [
+        f"S6 jobs:0@1 of {GROUP}: accepted, and has a dead letter",
+        f"S6 jobs:0@3 of {GROUP}: given up without a dead letter",
+    ]
+
+
+def test_a_start_offset_that_goes_back() -> None:
+    history = Recorder()
+    for offset in (3, 5, 4):
+        history.place("starts", offset)
+    assert history.found() == [f"S7 jobs:0@4 of {GROUP}: the start offset was 5 before"]
+    history.place("reset", 0)
+    history.place("starts", 0)
+    assert len(history.found()) == 1
+
+
+def test_a_key_with_two_members() -> None:
+    history = Recorder(ordering="key")
+    history.produce(0, 1, 2, key="k")
+    history.poll("a", 0, 0)
+    history.poll("b", 1, 1)
+    assert history.found() == [f"S9 jobs:0@1 of {GROUP}: delivered to b while a holds 0 of its key"]
+
+
+def test_a_key_out_of_order() -> None:
+    history = Recorder(ordering="key")
+    history.produce(0, 1, key="k")
+    history.produce(2, key="another")
+    history.poll("a", 0, 2)
+    history.ack("a", 0, 0, "release")
+    history.poll("b", 1, 2)
+    history.ack("b", 1, 2)
+    assert history.found() == [
+        f"S9 jobs:0@1 of {GROUP}: delivered to b before 0 of its key",
+        f"S9 jobs:0@1 of {GROUP}: accepted by b before 0 of its key is done",
+    ]
+
+
+def test_a_key_in_order() -> None:
+    history = Recorder(ordering="key")
+    history.produce(0, 1, key="k")
+    history.poll("a", 0, 1)
+    history.ack("a", 0, 1, "release")
+    history.poll("b", 0, 0, 2)
+    history.ack("b", 0, 0)
+    history.poll("a", 1, 1)  # what was taken back does not count
+    history.ack("a", 1, 1)
+    history.end()
+    assert history.found() == []
+
+
+@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+def test_an_aborted_record(isolation: str) -> None:
+    history = Recorder(isolation=isolation)
+    history.produce(0, result="aborted")
+    history.poll("a", 0, 0)
+    history.ack("a", 0, 0)
+    history.end()
+    said = [f"S11 jobs:0@0 of {GROUP}: its transaction was aborted"]
+    assert history.found() == (said if isolation == "read_committed" else [])
+
+
+def test_a_group_that_does_not_get_through() -> None:
+    history = Recorder()
+    history.produce(0)
+    history.end(drained=[], left={GROUP: 1})
+    assert history.found() == [f"L3 {GROUP}: 1 record is left, and nothing hinders the group"]
+
+
+@pytest.mark.parametrize("while_shaky", [True, False])
+def test_locks_are_lost_where_the_state_cannot_be_written(while_shaky: bool) -> None:
+    history = Recorder()
+    history.produce(0)
+    history.poll("a", 0, 0)
+    if while_shaky:
+        history.tell("shaky", on=True)
+    history.poll("b", 0, 0, 2)
+    assert bool(history.found()) != while_shaky
+
+
+def test_a_limit_that_changes() -> None:
+    """When it takes effect is not known, so both count."""
+    history = Recorder(limit=2)
+    history.produce(0, 1)
+    history.poll("a", 0, 1, 2)
+    history.tell("settings", group=GROUP, limit=3)
+    history.t += 1_000
+    history.poll("a", 0, 0, 3)
+    history.ack("a", 0, 0)
+    history.end()
+    assert history.found() == []
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{", "line 1 is no JSON"),
+        ("[]", "line 1 is no JSON object"),
+        ('{"op": "go", "t": 1}', "line 1: op is 'go', not settings"),
+        ('{"op": "kill"}', "line 1: t is no number"),
+        ('{"op": "poll", "t": 1, "n": 1, "group": "g"}', "line 1: poll needs member"),
+        ('{"op": "polled", "t": 1, "n": 1, "acquired": []}', "line 1: polled is not complete"),
+    ],
+)
+def test_a_line_that_is_no_event(line: str, said: str) -> None:
+    with pytest.raises(BadHistory, match=said):
+        judged([line])

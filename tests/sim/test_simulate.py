@@ -1,0 +1,143 @@
+"""Seeds: the real broker and clients under faults, judged by what the clients saw."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from sharegroup.check.judge import judged
+from sharegroup.model.errors import ConfigError
+from sharegroup.sim.plan import KINDS, Fault, Plan
+from sharegroup.sim.round import play
+from sharegroup.sim.shrinking import shrunk
+from tests.cli.command import Commands
+
+SEEDS = 40
+COMMANDS = Commands("")
+HASH = """\
+import sys, hashlib
+from sharegroup.sim.plan import Plan
+from sharegroup.sim.round import play
+for seed in range(int(sys.argv[1])):
+    print(hashlib.sha256("\\n".join(play(Plan.drawn(seed)).history).encode()).hexdigest())
+"""
+CALM = replace(
+    Plan.drawn(0),
+    partitions=2, producers=2, members=2, groups=1, records=60, keys=0, ordered=0, letters=1,
+    transactional=0, limit=3, lock_ms=1_000, backoff_ms=0, release=5, reject=5, slow=5, renew=5,
+    latency_ms=2, faults=(),
+)  # fmt: skip
+
+
+def wrong(plan: Plan) -> list[str]:
+    """What does not hold, and what crashed."""
+    outcome = play(plan)
+    return [str(one) for one in judged(outcome.history).violations] + outcome.crashes
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_every_rule_holds(part: int) -> None:
+    for seed in range(part, SEEDS, 4):
+        assert not wrong(Plan.drawn(seed)), f"sharegroup simulate --seed {seed}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_fault(kind: str) -> None:
+    faults = tuple(Fault(kind, 0.5 + at, value) for at, value in enumerate(KINDS[kind]))
+    assert not wrong(replace(CALM, faults=faults))
+
+
+@pytest.mark.parametrize("option", ["ordered", "transactional", "backoff"])
+def test_every_option(option: str) -> None:
+    options = {
+        "ordered": {"keys": 3, "ordered": 1, "release": 30},
+        "transactional": {"transactional": 1},
+        "backoff": {"backoff_ms": 500, "groups": 2},
+    }
+    faults = (Fault("kill", 0.7), Fault("power", 1.4, 0.1))
+    assert not wrong(replace(CALM, **options[option], faults=faults))
+
+
+def test_a_seed_is_one_history_in_every_process() -> None:
+    hashes = [
+        subprocess.run(
+            [sys.executable, "-c", HASH, "3"],
+            env={"PYTHONHASHSEED": hash_seed},
+            capture_output=True, text=True, check=True, timeout=120,
+        ).stdout.split()
+        for hash_seed in ("0", "4711")
+    ]  # fmt: skip
+    here = [
+        sha256("\n".join(play(Plan.drawn(seed)).history).encode()).hexdigest() for seed in range(3)
+    ]
+    assert hashes == [here, here]
+
+
+def test_a_plan_is_a_line_of_text() -> None:
+    for seed in range(200):
+        plan = Plan.drawn(seed)
+        assert Plan.parsed(str(plan)) == plan
+    assert Plan.parsed("seed=7 members=1") == replace(Plan.drawn(7), members=1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "members=1", "seed=x", "seed=1 size=3", "seed=1 members=many", "seed=1 faults=rain@3"],
+)
+def test_a_text_that_is_no_plan(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"no plan|no fault"):
+        Plan.parsed(text)
+
+
+def test_a_plan_is_made_smaller() -> None:
+    """Down to what matters: here two of the faults, with two members at least."""
+    kinds = ["kill", "cut", "member", "clock", "power", "leave", "slow", "eio"]
+    plan = replace(CALM, members=5, faults=tuple(Fault(kind, 1) for kind in kinds))
+
+    def fails(smaller: Plan) -> bool:
+        kinds = {fault.kind for fault in smaller.faults}
+        return {"cut", "eio"} <= kinds and smaller.members >= 2
+
+    smallest = shrunk(plan, fails)
+    assert [fault.kind for fault in smallest.faults] == ["cut", "eio"]
+    assert (smallest.members, smallest.producers, smallest.records) == (2, 1, 1)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    history = tmp_path / "history.jsonl"
+    shown = COMMANDS.run("simulate", "--seed", "3", "--history", str(history))
+    assert shown.status == 0, shown
+    plan, counted, verdict = shown.stdout.splitlines()
+    assert plan == str(Plan.drawn(3))
+    assert counted.endswith("s of virtual time")
+    assert verdict == "  every rule holds"
+    assert history.read_text().splitlines() == play(Plan.drawn(3)).history
+
+    checked = COMMANDS.run("check", str(history))
+    assert checked.status == 0, checked
+    assert checked.stdout.startswith("no violations: ")
+
+    shown = COMMANDS.run("simulate", "--seeds", "0..4", "--jobs", "2")
+    assert shown.status == 0, shown
+    assert shown.stdout.startswith("4 seeds, none failed: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "name one of --seed, --seeds and --plan"),
+        (("--seed", "1", "--seeds", "0..2"), "name one of --seed, --seeds and --plan"),
+        (("--seeds", "5"), "write the first seed and the end, as 0..1000"),
+        (("--seeds", "0..2", "--history", "x"), "--history takes the history of one seed"),
+        (("--plan", "seed=1 rain=2"), "this is no plan"),
+        (("--seed", "1", "--history", "/nowhere/x"), "/nowhere/x cannot be written: No such file"),
+    ],
+)
+def test_wrong_use(words: tuple[str, ...], said: str) -> None:
+    shown = COMMANDS.run("simulate", *words)
+    assert (shown.status, said in shown.stderr) == (2, True), shown
