@@ -29,6 +29,7 @@ class LedSharePartition:
         "meter",
         "passed_by",
         "timer",
+        "writes",
     )
 
     def __init__(
@@ -48,6 +49,8 @@ class LedSharePartition:
         """A fetch found the lock taken: another look is due when it is free."""
         self.fenced = False
         self.looking_ahead = False
+        self.writes = 0
+        """Changes of the core that are being written."""
         self.crowded = False
         """Too many dead records wait for their letters: nothing is delivered."""
         self.meter = SharePartitionMeter()

@@ -230,6 +230,8 @@ class SharePartitions:
         """
         if not changes:
             return
+        for led, _ in changes:
+            led.writes += 1
         try:
             if any(led.fenced for led, _ in changes):
                 raise errors.FencedStateEpoch("The share partition was loaded again.")
@@ -242,6 +244,9 @@ class SharePartitions:
             if isinstance(error, errors.FencedStateEpoch | errors.FencedLeaderEpoch):
                 raise errors.NotLeaderOrFollower(str(error)) from error
             raise errors.CoordinatorNotAvailable(str(error)) from error
+        finally:
+            for led, _ in changes:
+                led.writes -= 1
         for led, change in changes:
             self.wake(led)
             if change.dead:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from sharegroup.broker.coordination.share_groups_view import ShareGroupsView
 from sharegroup.broker.coordination.share_state_log import ShareStateLog
+from sharegroup.broker.delivery.led_share_partition import LedSharePartition
 from sharegroup.broker.delivery.next_record import NextRecords
 from sharegroup.broker.delivery.share_partitions import SharePartitions
 from sharegroup.broker.hot_path_counters import SharePartitionMeter
@@ -225,24 +226,19 @@ class ShareGroupViews:
         """
         led = self._share_partitions.find(key)
         if led is not None:
-            now = led.core.statistics()
-            return WindowView(
-                start_offset=now.start_offset,
-                end_offset=now.end_offset,
-                finished=led.core.delivery_complete_count,
-                in_flight=now.acquired,
-                available=now.available,
-                delayed=now.delayed,
-                acknowledged=now.acknowledged,
-                archived=now.archived,
-                redelivered=led.meter.redelivered_records,
-            )
+            return _window(led)
         stored = await self._state.read_summary(key)
         return WindowView(
             start_offset=stored.start_offset,
             end_offset=stored.start_offset,
             finished=max(0, stored.delivery_complete_count),
         )
+
+    def settled(self, key: SharePartitionKey) -> WindowView | None:
+        """A share partition that is loaded, and of which no change is being written. It may have
+        passed over offsets without records since the last write."""
+        led = self._share_partitions.find(key)
+        return None if led is None or led.writes else _window(led)
 
     async def records_end(
         self, key: SharePartitionKey, log: ReadableLog, looks: NextRecords
@@ -308,6 +304,21 @@ class ShareGroupViews:
             )
         except ValueError as error:
             raise UnknownServerError(f"the durable state of {key} cannot be: {error}") from error
+
+
+def _window(led: LedSharePartition) -> WindowView:
+    now = led.core.statistics()
+    return WindowView(
+        start_offset=now.start_offset,
+        end_offset=now.end_offset,
+        finished=led.core.delivery_complete_count,
+        in_flight=now.acquired,
+        available=now.available,
+        delayed=now.delayed,
+        acknowledged=now.acknowledged,
+        archived=now.archived,
+        redelivered=led.meter.redelivered_records,
+    )
 
 
 def _range(span: Span, now_ms: int, settings: DeliverySettings) -> RangeView:

@@ -195,6 +195,9 @@ async def _partition(
             return described
         end = await parts.views.share_groups.records_end(key, log, looks)
         finished = summary.start_offset + max(0, summary.delivery_complete_count)
+        settled = parts.views.share_groups.settled(key)
+        if settled is not None:
+            finished = settled.start_offset + settled.finished
         described.lag = max(0, end - finished)
         described.damaged = [DamagedOffsets(*each) for each in log.damages()[:DAMAGED_RANGES_MAX]]
     described.in_flight_count = parts.views.share_groups.in_flight(key)
