@@ -344,7 +344,9 @@ class Round:
     async def _drain(self, producers: list[SimulatedProducer]) -> dict[str, int]:
         """Look until all is produced and the groups have nothing left, for :data:`DRAIN_S` at most.
         Returns what each group has left."""
-        until_s = self._loop.time() + DRAIN_S
+        # A record rests by the wall clock over a restart: longer, if that was set back meanwhile.
+        back_s = sum(max(0, -one.value) for one in self.plan.faults if one.kind == "clock")
+        until_s = self._loop.time() + DRAIN_S + back_s
         left = dict.fromkeys(self._groups, -1)
         while left and self._loop.time() < until_s:
             await asyncio.sleep(LOOK_S)

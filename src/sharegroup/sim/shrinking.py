@@ -54,7 +54,7 @@ def _smaller(plan: Plan) -> Iterator[Plan]:
         yield replace(plan, faults=faults)
     for name, least in LEAST.items():
         now = getattr(plan, name)
-        for value in dict.fromkeys((least, (now + least) // 2 if now - least > 1 else least)):
+        for value in dict.fromkeys((least, max(least, now // 2))):
             if value < now:
                 given: dict[str, Any] = {name: type(now)(value)}
                 if name == "keys" and not value:
