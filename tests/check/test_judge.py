@@ -308,6 +308,19 @@ def test_dead_letters() -> None:
     ]
 
 
+@pytest.mark.parametrize("leaves", [True, False])
+def test_an_answer_that_nobody_hears(leaves: bool) -> None:
+    history = Recorder(letters=True)
+    history.produce(0)
+    history.poll("a", 0, 0)
+    acks = [[TOPIC, 0, 0, 0, "accept"]]
+    history.tell("ack", n=history.n(), group=GROUP, member="a", acks=acks)
+    if leaves:
+        history.tell("leave", group=GROUP, member="a")
+    history.end()
+    assert history.found() == []
+
+
 def test_a_start_offset_that_goes_back() -> None:
     history = Recorder()
     for offset in (3, 5, 4):

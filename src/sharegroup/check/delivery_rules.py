@@ -299,15 +299,16 @@ class SharePartitionRules:
 
     def left(self, member: str) -> None:
         """The member's session ends: its records are free."""
-        self.states.change(
-            0,
-            self.end,
-            lambda old: (
-                old._replace(phase=Phase.FREE)
-                if old.phase is Phase.HELD and old.member == member
-                else old
-            ),
-        )
+
+        def after(old: State) -> State:
+            if old.phase is not Phase.HELD or old.member != member:
+                return old
+            if old.acking:  # and nobody will hear the answer
+                return old._replace(phase=Phase.UNSURE)
+            # The broker may not know yet, so nothing is sure.
+            return old._replace(phase=Phase.FREE, acking=True)
+
+        self.states.change(0, self.end, after)
 
     def moved(self, start: int) -> list[Found]:
         """The group's start offset (SPSO) was seen at ``start``."""
@@ -334,11 +335,16 @@ class SharePartitionRules:
         limit."""
         found = []
         for begin, end, state in self.states.items(first, last):
-            if state.phase in (Phase.DONE, Phase.UNSURE) or self.given_up(state):
+            if state.phase is Phase.DONE or self._unsure(state) or self.given_up(state):
                 continue
             text = "delivered, not done, and gone" if state.deliveries else "never delivered"
             found.append(Found("S1", begin, end, text))
         return found
+
+    @staticmethod
+    def _unsure(state: State) -> bool:
+        """Whether an acknowledgement without an answer may have had its effect."""
+        return state.phase is Phase.UNSURE or (state.phase is Phase.HELD and state.acking)
 
     def letters(self, first: int, last: int, letters: Collection[int]) -> list[Found]:
         """Of a group that has read all there was, and whose dead letters are ``letters``: the
@@ -346,7 +352,7 @@ class SharePartitionRules:
         found = []
         for begin, end, state in self.states.items(first, last):
             accepted = state.phase is Phase.DONE and state.how == ACCEPT
-            sure = state.phase is not Phase.UNSURE and state.how != DONE
+            sure = not self._unsure(state) and state.how != DONE
             for offset in range(begin, end + 1):
                 if accepted and offset in letters:
                     found.append(Found("S6", offset, offset, "accepted, and has a dead letter"))

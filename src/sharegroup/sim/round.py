@@ -16,22 +16,21 @@ from typing import Any, Final, NamedTuple
 from sharegroup.broker.configs.broker import load
 from sharegroup.broker.server import Broker
 from sharegroup.client.admin.admin import Admin
-from sharegroup.client.admin.descriptions import OffsetSpec
 from sharegroup.model.errors import SharegroupError
-from sharegroup.sim.clients import ADDRESS, TOPIC, SimulatedMember, SimulatedProducer
 from sharegroup.sim.disk import MemoryDisk
 from sharegroup.sim.disk_faults import DiskFaults
 from sharegroup.sim.environment import SimulatedClock, simulated_environment
 from sharegroup.sim.loop import SimulatedLoop
 from sharegroup.sim.plan import Fault, Plan
 from sharegroup.sim.recorder import Recorder
+from sharegroup.sim.recording import RecordingMember, RecordingProducer
+from sharegroup.sim.workload import Workload, groups_of
 
-HOST, PORT = ADDRESS.split(":")
-LETTERS: Final = "dlq.jobs"
+HOST: Final = "127.0.0.1"
+PORT: Final = 9092
+ADDRESS: Final = f"{HOST}:{PORT}"
 DRAIN_S: Final = 900
 """After the faults all must be done within so many virtual seconds."""
-LOOK_S: Final = 3
-"""So often the offsets of the groups are looked at."""
 SETTLES_S: Final = 2
 OPTIONS: Final = (
     "group.share.min.record.lock.duration.ms=1000",
@@ -112,8 +111,8 @@ class Round:
         self._brokers = 0
         self._broker_changes = asyncio.Lock()
         self._broken = False
-        self._members: list[SimulatedMember] = []
-        self._groups = [f"group-{one}" for one in range(plan.groups)]
+        self._members: list[RecordingMember] = []
+        self._groups = groups_of(plan)
         loop.network.latency_s = lambda: 0.0001 + self._chance.random() * plan.latency_ms / 1000
         self._faults: dict[str, Callable[[float], Coroutine[Any, Any, None]]] = {
             "kill": self._kill,
@@ -139,9 +138,10 @@ class Round:
         await self._start_broker()
         self._admin = Admin(ADDRESS, jitter=random.Random(f"{plan.seed} admin"))
         async with self._admin:
-            await self._set_up()
+            workload = Workload(plan, self.history, self._admin)
+            await workload.set_up()
             producers = [
-                SimulatedProducer(plan, number, self.history, self._clock)
+                RecordingProducer(plan, number, self.history, ADDRESS, self._clock.wall_ms)
                 for number in range(plan.producers)
             ]
             for number, one in enumerate(producers):
@@ -154,42 +154,9 @@ class Round:
             if self._broken:
                 await self._restart(0, lambda: self._disk.survivor())
                 self.history.tell("shaky", on=False)
-            left = await self._drain(producers)
-            if plan.letters and not left:
-                await self._read_letters()
-        drained = [group for group in self._groups if group not in left]
-        self.history.tell("end", drained=drained, left=left)
-
-    async def _set_up(self) -> None:
-        plan = self.plan
-        await self._admin.create_topics(TOPIC, partitions=plan.partitions)
-        settings = {
-            "share.record.lock.duration.ms": str(plan.lock_ms),
-            "share.auto.offset.reset": "earliest",
-            "share.delivery.count.limit": str(plan.limit),
-            "share.release.backoff.ms": str(plan.backoff_ms),
-        }
-        if plan.ordered:
-            settings["share.ordering"] = "key"
-        if plan.transactional:
-            settings["share.isolation.level"] = "read_committed"
-        if plan.letters:
-            on = {"errors.deadletterqueue.group.enable": "true"}
-            await self._admin.create_topics(LETTERS, partitions=2, configs=on)
-            settings["errors.deadletterqueue.topic.name"] = LETTERS
-        said = {"ordering": "key"} if plan.ordered else {}
-        said |= {"isolation": "read_committed"} if plan.transactional else {}
-        for group in self._groups:
-            await self._admin.alter_configs("group", group, settings)
-            self.history.tell(
-                "settings",
-                group=group,
-                limit=plan.limit,
-                lock_ms=plan.lock_ms,
-                letters=bool(plan.letters),
-                unseen=bool(plan.letters),
-                **said,
-            )
+            # A record rests by the wall clock over a restart: longer, if that was set back.
+            back_s = sum(max(0, -one.value) for one in plan.faults if one.kind == "clock")
+            await workload.end(producers, DRAIN_S + back_s)
 
     def _client(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         def ended(task: asyncio.Task[None]) -> None:
@@ -225,7 +192,7 @@ class Round:
         seed = random.Random(f"{self.plan.seed} {self._broker}").getrandbits(32)
         environment = simulated_environment(self._disk, seed, self._clock)
         broker = await Broker.open(load("", OPTIONS), environment, "data")
-        await broker.listen(HOST, int(PORT))
+        await broker.listen(HOST, PORT)
         ready.set()
         await asyncio.get_running_loop().create_future()
 
@@ -279,11 +246,11 @@ class Round:
 
     def _start_member(self, group: str) -> None:
         name = f"member-{len(self._members) + 1}"
-        member = SimulatedMember(self.plan, group, name, self.history)
+        member = RecordingMember(self.plan, group, name, self.history, ADDRESS)
         self._members.append(member)
         self._client(name, member.run())
 
-    def _some_member(self) -> SimulatedMember:
+    def _some_member(self) -> RecordingMember:
         recent = self._members[-self.plan.members * self.plan.groups :]
         return self._chance.choice(recent)
 
@@ -312,7 +279,7 @@ class Round:
     async def _silence(self, seconds: float) -> None:
         self._loop.network.silence(self._some_member().name, seconds)
 
-    def _lost(self, member: SimulatedMember) -> None:
+    def _lost(self, member: RecordingMember) -> None:
         """Its session ends with its connections, and its records are free."""
         self.history.tell("leave", group=member.group, member=member.name)
 
@@ -338,46 +305,3 @@ class Round:
                 await asyncio.sleep(1)
             else:
                 return
-
-    # --- the end ----------------------------------------------------------------------------------
-
-    async def _drain(self, producers: list[SimulatedProducer]) -> dict[str, int]:
-        """Look until all is produced and the groups have nothing left, for :data:`DRAIN_S` at most.
-        Returns what each group has left."""
-        # A record rests by the wall clock over a restart: longer, if that was set back meanwhile.
-        back_s = sum(max(0, -one.value) for one in self.plan.faults if one.kind == "clock")
-        until_s = self._loop.time() + DRAIN_S + back_s
-        left = dict.fromkeys(self._groups, -1)
-        while left and self._loop.time() < until_s:
-            await asyncio.sleep(LOOK_S)
-            try:
-                found = {group: await self._left(group) for group in self._groups}
-            except (SharegroupError, OSError):
-                continue
-            busy = not all(one.done for one in producers)
-            left = {group: many for group, many in found.items() if many or busy}
-        return left
-
-    async def _left(self, group: str) -> int:
-        """How many records the group has not done; -1: not known yet."""
-        offsets = await self._admin.list_share_group_offsets(group)
-        ends = await self._admin.list_offsets([*offsets], OffsetSpec.LATEST)
-        total = 0
-        for (topic, partition), one in offsets.items():
-            start = one.start_offset
-            if start is not None:
-                self.history.tell(
-                    "starts", group=group, topic=topic, partition=partition, offset=start
-                )
-            end = ends[topic, partition].offset  # type: ignore[index]
-            total += end - (one.begins_at or 0) if one.lag is None else one.lag
-        return total if len(offsets) == self.plan.partitions else -1
-
-    async def _read_letters(self) -> None:
-        """Tell which records have become dead letters."""
-        for group in self._groups:
-            for one in await self._admin.list_dead_letters(group):
-                topic, partition = one.source
-                self.history.tell(
-                    "letter", group=group, topic=topic, partition=partition, offset=one.offset
-                )

@@ -1,10 +1,10 @@
-"""The clients of a simulation: producers and members of share groups that record what they do."""
+"""Producers and members of share groups that record what they ask and are told, as a plan says."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from sharegroup.client.core.record import Record
@@ -12,12 +12,10 @@ from sharegroup.client.errors import BootstrapError, TransactionAborted
 from sharegroup.client.producer.producer import Producer
 from sharegroup.client.share_consumer import ShareConsumer
 from sharegroup.model.errors import KafkaError, SharegroupError
-from sharegroup.sim.environment import SimulatedClock
 from sharegroup.sim.plan import Plan
 from sharegroup.sim.recorder import Recorder
 
 TOPIC: Final = "jobs"
-ADDRESS: Final = "127.0.0.1:9092"
 PAUSES_S: Final = (0.0, 0.0, 0.05, 0.3)
 BUFFERED_MS: Final = 0.1
 """A poll that takes no longer has asked no broker."""
@@ -30,13 +28,20 @@ class Enough(Exception):
     """A transaction is aborted by its own will."""
 
 
-class SimulatedProducer:
-    """Writes records whose value is their id."""
+class RecordingProducer:
+    """Writes records whose value is their id.
 
-    def __init__(self, plan: Plan, number: int, history: Recorder, clock: SimulatedClock) -> None:
+    Args:
+        address: of the broker.
+        wall_ms: the wall clock.
+    """
+
+    def __init__(
+        self, plan: Plan, number: int, history: Recorder, address: str, wall_ms: Callable[[], int]
+    ) -> None:
         self._plan, self._number, self._history = plan, number, history
         self._chance = random.Random(f"{plan.seed} producer {number}")
-        self._clock = clock
+        self._address, self._wall_ms = address, wall_ms
         self.done = False
 
     async def run(self) -> None:
@@ -61,9 +66,9 @@ class SimulatedProducer:
     def _producer(self) -> Producer:
         chance = self._chance
         return Producer(
-            ADDRESS,
+            self._address,
             jitter=chance,
-            clock_ms=self._clock.wall_ms,
+            clock_ms=self._wall_ms,
             transactional_id=f"writer-{self._number}" if self._plan.transactional else None,
             transaction_timeout_ms=10_000,
             batch_size=chance.choice((200, 16_384)),
@@ -116,11 +121,16 @@ class SimulatedProducer:
             self._history.tell("produced", n=n, **place, **said)
 
 
-class SimulatedMember:
-    """A member of a share group, in explicit mode."""
+class RecordingMember:
+    """A member of a share group, in explicit mode.
 
-    def __init__(self, plan: Plan, group: str, name: str, history: Recorder) -> None:
+    Args:
+        address: of the broker.
+    """
+
+    def __init__(self, plan: Plan, group: str, name: str, history: Recorder, address: str) -> None:
         self._plan, self.group, self.name, self._history = plan, group, name, history
+        self._address = address
         self._chance = random.Random(f"{plan.seed} {name}")
         self._ahead = bool(plan.letters) and self._chance.random() < 0.5
         self._since_ms = 0.0
@@ -141,7 +151,7 @@ class SimulatedMember:
         return ShareConsumer[bytes, bytes](
             TOPIC,
             group_id=self.group,
-            bootstrap_servers=ADDRESS,
+            bootstrap_servers=self._address,
             acknowledgement_mode="explicit",
             acquire_mode="batch_optimized" if self._ahead else "record_limit",
             max_poll_records=self._chance.choice((1, 5, 50)),

@@ -1,0 +1,109 @@
+"""What a plan does with a broker, beside its clients and its faults: topics and settings at the
+beginning, and at the end whether every group gets through."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from sharegroup.client.admin.admin import Admin
+from sharegroup.client.admin.descriptions import OffsetSpec
+from sharegroup.model.errors import SharegroupError
+from sharegroup.sim.plan import Plan
+from sharegroup.sim.recorder import Recorder
+from sharegroup.sim.recording import TOPIC, RecordingProducer
+
+LETTERS: Final = "dlq.jobs"
+LOOK_S: Final = 3
+"""So often the offsets of the groups are looked at."""
+
+
+def groups_of(plan: Plan) -> list[str]:
+    """The names of the groups."""
+    return [f"group-{one}" for one in range(plan.groups)]
+
+
+class Workload:
+    """One run of a plan."""
+
+    def __init__(self, plan: Plan, history: Recorder, admin: Admin) -> None:
+        self.plan = plan
+        self.history = history
+        self._admin = admin
+        self._groups = groups_of(plan)
+
+    async def set_up(self) -> None:
+        """Make topics, and configure the groups."""
+        plan = self.plan
+        await self._admin.create_topics(TOPIC, partitions=plan.partitions)
+        settings = {
+            "share.record.lock.duration.ms": str(plan.lock_ms),
+            "share.auto.offset.reset": "earliest",
+            "share.delivery.count.limit": str(plan.limit),
+        }
+        if plan.backoff_ms:
+            settings["share.release.backoff.ms"] = str(plan.backoff_ms)
+        if plan.ordered:
+            settings["share.ordering"] = "key"
+        if plan.transactional:
+            settings["share.isolation.level"] = "read_committed"
+        if plan.letters:
+            on = {"errors.deadletterqueue.group.enable": "true"}
+            await self._admin.create_topics(LETTERS, partitions=2, configs=on)
+            settings["errors.deadletterqueue.topic.name"] = LETTERS
+        said = {"ordering": "key"} if plan.ordered else {}
+        said |= {"isolation": "read_committed"} if plan.transactional else {}
+        for group in self._groups:
+            await self._admin.alter_configs("group", group, settings)
+            self.history.tell(
+                "settings",
+                group=group,
+                limit=plan.limit,
+                lock_ms=plan.lock_ms,
+                letters=bool(plan.letters),
+                unseen=bool(plan.letters),
+                **said,
+            )
+
+    async def end(self, producers: Sequence[RecordingProducer], wait_s: float) -> None:
+        """Look until all is produced and the groups have nothing left, for ``wait_s`` at most."""
+        now_s = asyncio.get_running_loop().time
+        until_s = now_s() + wait_s
+        left = dict.fromkeys(self._groups, -1)
+        while left and now_s() < until_s:
+            await asyncio.sleep(LOOK_S)
+            try:
+                found = {group: await self._left(group) for group in self._groups}
+            except (SharegroupError, OSError):
+                continue
+            busy = not all(one.done for one in producers)
+            left = {group: many for group, many in found.items() if many or busy}
+        if self.plan.letters and not left:
+            await self._read_letters()
+        drained = [group for group in self._groups if group not in left]
+        self.history.tell("end", drained=drained, left=left)
+
+    async def _left(self, group: str) -> int:
+        """How many records the group has not done; -1: not known yet."""
+        offsets = await self._admin.list_share_group_offsets(group)
+        ends = await self._admin.list_offsets([*offsets], OffsetSpec.LATEST)
+        total = 0
+        for (topic, partition), one in offsets.items():
+            start = one.start_offset
+            if start is not None:
+                self.history.tell(
+                    "starts", group=group, topic=topic, partition=partition, offset=start
+                )
+            end = ends[topic, partition].offset  # type: ignore[index]
+            total += end - (one.begins_at or 0) if one.lag is None else one.lag
+        return total if len(offsets) == self.plan.partitions else -1
+
+    async def _read_letters(self) -> None:
+        """Tell which records have become dead letters."""
+        for group in self._groups:
+            for one in await self._admin.list_dead_letters(group):
+                topic, partition = one.source
+                self.history.tell(
+                    "letter", group=group, topic=topic, partition=partition, offset=one.offset
+                )
