@@ -175,8 +175,10 @@ class SharePartitionRules:
     ) -> tuple[str, str] | None:
         if state.phase is Phase.DONE:
             # A client may return an earlier delivery late, or again after a renewal.
-            earlier = state.kills == self.kills and count <= state.deliveries
-            if asked_ms > state.done_ms and not earlier:
+            same_run = state.kills == self.kills
+            earlier = same_run and count <= state.deliveries
+            later = same_run and count > state.deliveries and state.how != DONE
+            if later or (asked_ms > state.done_ms and not earlier):
                 return "S2", f"delivered to {member} after it was done ({state.how})"
             return None
         if state.renewed and state.member == member and state.deliveries == count:

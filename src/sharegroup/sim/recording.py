@@ -159,6 +159,7 @@ class RecordingMember:
         )
 
     async def _work(self, consumer: ShareConsumer[bytes, bytes]) -> None:
+        renewed, lock_s = False, self._plan.lock_ms / 1000
         while True:
             records = await self._poll(consumer)
             if self.leaves:
@@ -167,11 +168,16 @@ class RecordingMember:
                 return
             if not records:
                 continue
-            if self._chance.randrange(100) < self._plan.renew:
+            if renewed:  # longer in all than a lock lasts
+                await asyncio.sleep(0.6 * lock_s)
+            elif self._chance.randrange(100) < self._plan.renew:
+                await asyncio.sleep(0.6 * lock_s)
                 await self._answer(consumer, [(one, "renew") for one in records])
-                continue  # the next poll returns them again
+                renewed = True  # the next poll returns them again
+                continue
+            renewed = False
             slow = self._chance.randrange(100) < self._plan.slow
-            await asyncio.sleep(self._plan.lock_ms / 1000 + 0.5 if slow else 0.01)
+            await asyncio.sleep(lock_s + 0.5 if slow else 0.01)
             await self._answer(consumer, self._decided(records))
 
     def _decided(

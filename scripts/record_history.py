@@ -1,0 +1,114 @@
+"""Runs a plan of `sharegroup simulate` against a real broker that is killed, records what the
+clients see, and judges it.
+
+    python scripts/record_history.py --broker sharegroup --kills 5
+    python scripts/record_history.py --broker kafka --client confluent --kills 3 --out h.jsonl
+
+Faults of the plan are left out, except that the broker is killed (SIGKILL) so many times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Final
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from sharegroup.check.judge import judged  # noqa: E402
+from sharegroup.client.admin.admin import Admin  # noqa: E402
+from sharegroup.client.clock import wall_ms  # noqa: E402
+from sharegroup.sim.plan import Plan  # noqa: E402
+from sharegroup.sim.recorder import Recorder  # noqa: E402
+from sharegroup.sim.recording import RecordingMember, RecordingProducer  # noqa: E402
+from sharegroup.sim.workload import Workload, groups_of  # noqa: E402
+from tests.apache_kafka.broker import KafkaBroker  # noqa: E402
+from tests.kills.confluent_member import ConfluentMember  # noqa: E402
+from tests.servers.sharegroup_server import SharegroupServer  # noqa: E402
+
+OPTIONS: Final = (
+    "group.share.min.record.lock.duration.ms=1000",
+    "group.share.record.lock.duration.ms=1000",
+    "group.share.max.delivery.count.limit=10",
+)
+BEAT: Final = "group.share.heartbeat.interval.ms=1000", "group.share.min.heartbeat.interval.ms=1000"
+DRAIN_S: Final = 120
+
+
+async def record(
+    server: SharegroupServer | KafkaBroker, plan: Plan, client: str, kills: int, history: Recorder
+) -> None:
+    """Run the plan, with kills at moments that its seed names."""
+    chance = Random(f"{plan.seed} kills")
+    producers = [
+        RecordingProducer(plan, number, history, server.bootstrap, wall_ms)
+        for number in range(plan.producers)
+    ]
+    kind = ConfluentMember if client == "confluent" else RecordingMember
+    members = [
+        kind(plan, group, f"{group}-member-{number}", history, server.bootstrap)
+        for group in groups_of(plan)
+        for number in range(plan.members)
+    ]
+    async with Admin(server.bootstrap) as admin:
+        workload = Workload(plan, history, admin)
+        await workload.set_up()
+        tasks = [asyncio.create_task(one.run()) for one in (*producers, *members)]
+        for _ in range(kills):
+            await asyncio.sleep(chance.uniform(0.5, 4))
+            history.tell("kill")
+            await asyncio.to_thread(server.kill)
+            await asyncio.to_thread(server.start)
+        await workload.end(producers, DRAIN_S)
+        for member in members:
+            member.leaves = True
+        done, late = await asyncio.wait(tasks, timeout=60)
+        for task in late:
+            task.cancel()
+        for task in done:
+            await task
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--broker", choices=("sharegroup", "kafka"), default="sharegroup")
+    parser.add_argument("--client", choices=("sharegroup", "confluent"), default="sharegroup")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--records", type=int, default=2_000)
+    parser.add_argument("--kills", type=int, default=3)
+    parser.add_argument("--out", metavar="FILE", help="where the history goes")
+    given = parser.parse_args()
+    kafka = given.broker == "kafka"
+    plan = replace(Plan.drawn(given.seed), records=given.records, faults=(), backoff_ms=0)
+    plan = replace(plan, ordered=0 if kafka or given.client == "confluent" else plan.ordered)
+    print(plan)
+    logging.getLogger("sharegroup").setLevel(logging.ERROR)  # the broker is gone, by our will
+    lines: list[str] = []
+    history = Recorder(time.monotonic, lines.append)
+    with tempfile.TemporaryDirectory() as folder:
+        options = (*OPTIONS, *BEAT) if kafka else OPTIONS
+        server = (KafkaBroker if kafka else SharegroupServer)(Path(folder), *options)
+        with server:
+            asyncio.run(record(server, plan, given.client, given.kills, history))
+    if given.out:
+        Path(given.out).write_text("".join(f"{line}\n" for line in lines))
+    verdict = judged(lines)
+    for one in verdict.violations[:10]:
+        print(f"  {one}")
+    print(f"{len(lines):,} events, {len(verdict.violations) + verdict.more} violations")
+    return 1 if verdict.violations else 0
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        sys.exit(main())
+    sys.exit(130)
