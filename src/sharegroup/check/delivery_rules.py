@@ -273,7 +273,7 @@ class SharePartitionRules:
             return old._replace(asked_ms=asked_ms if result == OK else old.asked_ms, renewed=True)
         if result == OK and kind in (ACCEPT, REJECT):
             # A late answer for a record that was given up is taken, and changes nothing.
-            late = self.given_up(old) and not self.locked(old, asked_ms)
+            late = self.given_up(old) and not self.locked(old, now_ms)
             return State(
                 Phase.DONE,
                 old.deliveries,

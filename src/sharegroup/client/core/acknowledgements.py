@@ -28,6 +28,7 @@ it."""
 IN_TRANSACTION: Final = 0xFB
 """In an array of types: handed to a transaction, which has not told the broker yet."""
 
+_GAP: Final = bytes([AckType.GAP])
 _DECIDED_RUN = re.compile(rb"[\x00-\x0f]+")
 _LONG_RUN = re.compile(rb"\0{10,}")
 """More than ten equal types in a row, as :func:`_differences` shows them."""
@@ -46,6 +47,11 @@ class AcknowledgedRange(NamedTuple):
     def offsets(self) -> OffsetRange:
         """The offsets alone."""
         return OffsetRange(self.first, self.last)
+
+    @property
+    def decides(self) -> bool:
+        """Whether the application has decided about a record of it: it is not a gap only."""
+        return bool(self.types.strip(_GAP))
 
 
 def ranges_of(first: int, types: bytes | bytearray) -> list[AcknowledgedRange]:

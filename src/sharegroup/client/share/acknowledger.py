@@ -229,9 +229,12 @@ class Acknowledger:
         if outcome.error is not None:
             log.info("acknowledgement of %s failed: %s", outcome.partition, outcome.error)
             self._metrics.acknowledgements_failed(outcome.ranges)
+        # The application has not decided about gaps. If their lock has expired, that must not look
+        # as if its own acknowledgements had failed, which the broker has taken.
+        error = outcome.error if any(one.decides for one in outcome.ranges) else None
         for collector in self._collectors:
             if collector.get(outcome.partition) is None:
-                collector[outcome.partition] = outcome.error
+                collector[outcome.partition] = error
         if self._on_acknowledged is not None:
             self._on_acknowledged(outcome)
 
