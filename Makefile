@@ -22,7 +22,7 @@ NOT_IN_LIGHT := tests/spark tests/arrow/test_hashes.py tests/arrow/test_rows.py 
 	tests/test_benchmark_report.py tests/test_extras.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-light demo test test-fast test-light soak lint bench docs site release
+.PHONY: help setup setup-light demo test test-fast test-light soak simulate lint bench docs site release
 .PHONY: clean lock
 
 help:  ## Show this list
@@ -51,6 +51,9 @@ test-light: setup-light  ## All tests that need no Spark, Kafka, Java or Go
 
 soak: setup  ## The crash test of the Spark source over 200 seeds (ARGS="--seeds 1000 --kafka")
 	@$(RUN) $(BIN)/python scripts/soak.py $(ARGS)
+
+simulate: setup  ## Seeds of the whole broker under faults (ARGS="--seeds 0..100000")
+	@$(RUN) $(BIN)/python -m sharegroup simulate $(or $(ARGS),--seeds 0..1000)
 
 lint: setup  ## Format, ruff, types, import contracts, house rules
 	$(BIN)/ruff format --check

@@ -178,18 +178,18 @@ PLANTED: Final = (
         "        end = self.end if unfinished is None else min(self.end, unfinished + 1)\n",
     ),
     Planted(
+        "window-without-end",
+        "more records are in flight than the settings allow",
+        "share/order/log_order.py",
+        "            return settings.record_locks_max - (window.end - window.start)\n",
+        "            return settings.record_locks_max\n",
+    ),
+    Planted(
         "key-backwards",
         "with order per key the records of a key come in the wrong order",
         "share/order/key_queues.py",
         "                key.offsets.append(offset)\n",
         "                key.offsets.insert(key.wait, offset)\n",
-    ),
-    Planted(
-        "key-order-forgotten",
-        "with order per key an accept counts before an earlier record of its key is done",
-        "share/order/key_queues.py",
-        "            if key.offsets[head] == offset:\n",
-        "            if key.offsets[head] == offset or (key.remove(offset) or True):\n",
     ),
     Planted(
         "key-with-two",

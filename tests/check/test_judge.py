@@ -321,6 +321,18 @@ def test_an_answer_that_nobody_hears(leaves: bool) -> None:
     assert history.found() == []
 
 
+def test_more_in_flight_than_the_settings_allow() -> None:
+    history = Recorder(locks=5)
+    history.produce(*range(8))
+    history.poll("a", 0, 3)
+    history.ack("a", 0, 0)
+    history.poll("b", 4, 5)
+    history.poll("b", 6, 7)
+    assert history.found() == [
+        f"S8 jobs:0@6-7 of {GROUP}: 7 records are in flight, over the limit 5"
+    ]
+
+
 def test_a_start_offset_that_goes_back() -> None:
     history = Recorder()
     for offset in (3, 5, 4):

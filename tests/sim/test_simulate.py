@@ -17,7 +17,7 @@ from sharegroup.sim.round import play
 from sharegroup.sim.shrinking import shrunk
 from tests.cli.command import Commands
 
-SEEDS = 40
+SEEDS = 32
 COMMANDS = Commands("")
 HASH = """\
 import sys, hashlib
@@ -29,8 +29,8 @@ for seed in range(int(sys.argv[1])):
 CALM = replace(
     Plan.drawn(0),
     partitions=2, producers=2, members=2, groups=1, records=60, keys=0, ordered=0, letters=1,
-    transactional=0, limit=3, lock_ms=1_000, backoff_ms=0, release=5, reject=5, slow=5, renew=5,
-    latency_ms=2, faults=(),
+    transactional=0, turns=0, priorities=0, locks=0, limit=3, lock_ms=1_000, backoff_ms=0,
+    release=5, reject=5, slow=5, renew=5, latency_ms=2, faults=(),
 )  # fmt: skip
 
 
@@ -52,12 +52,17 @@ def test_every_kind_of_fault(kind: str) -> None:
     assert not wrong(replace(CALM, faults=faults))
 
 
-@pytest.mark.parametrize("option", ["ordered", "transactional", "backoff"])
+@pytest.mark.parametrize(
+    "option", ["ordered", "transactional", "backoff", "turns", "priorities", "locks"]
+)
 def test_every_option(option: str) -> None:
     options = {
         "ordered": {"keys": 3, "ordered": 1, "release": 30},
         "transactional": {"transactional": 1},
         "backoff": {"backoff_ms": 500, "groups": 2},
+        "turns": {"keys": 3, "turns": 1},
+        "priorities": {"priorities": 1, "renew": 20},
+        "locks": {"records": 400, "locks": 1},
     }
     faults = (Fault("kill", 0.7), Fault("power", 1.4, 0.1))
     assert not wrong(replace(CALM, **options[option], faults=faults))

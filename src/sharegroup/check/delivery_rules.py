@@ -17,6 +17,9 @@ from sharegroup.check.spans import Spans
 OLD_MS: Final = 300_000
 """No poll takes so long: what was done before that is done for all that come."""
 
+FORGET_AT: Final = 1_000
+"""Runs of offsets with different states that are kept in any case."""
+
 DONE: Final = "done"
 """How a record was finished of which that is not known, or not kept."""
 
@@ -116,6 +119,7 @@ class SharePartitionRules:
         self.start = 0
         """The start offset (SPSO) that was seen last."""
         self.settings = Settings()
+        self._forget_at = FORGET_AT
 
     def state(self, offset: int) -> State:
         """What is known of a record."""
@@ -162,7 +166,24 @@ class SharePartitionRules:
             first, last, lambda old: old if old.phase is Phase.DONE else self._newer(old, new)
         )
         self.end = max(self.end, last + 1)
+        if self.settings.locks is not None:
+            found += self._in_flight(first, last, now_ms)
         return found
+
+    def _in_flight(self, first: int, last: int, now_ms: float) -> list[Found]:
+        """Whether more records are held than the settings allow."""
+        held = sum(
+            end - begin + 1
+            for begin, end, state in self.states.items(self.start, self.end)
+            if state.phase is Phase.HELD
+            and state.kills == self.kills
+            and not state.acking
+            and self.locked(state, now_ms)
+        )
+        limit = self.settings.locks
+        if limit is None or held <= limit:
+            return []
+        return [Found("S8", first, last, f"{held} records are in flight, over the limit {limit}")]
 
     def _newer(self, old: State, new: State) -> State:
         """Answers may arrive in another order than the deliveries; a renewed record comes again."""
@@ -289,7 +310,7 @@ class SharePartitionRules:
 
     def _forget(self, now_ms: float) -> None:
         """Runs that were done long ago become one."""
-        if len(self.states) < 1_000:
+        if len(self.states) < self._forget_at:
             return
         limit_ms = now_ms - OLD_MS
 
@@ -298,6 +319,7 @@ class SharePartitionRules:
             return State(Phase.DONE, done_ms=limit_ms, how=DONE) if old else state
 
         self.states.change(0, self.end, older)
+        self._forget_at = max(FORGET_AT, 2 * len(self.states))  # a look costs as much as there is
 
     def left(self, member: str) -> None:
         """The member's session ends: its records are free."""

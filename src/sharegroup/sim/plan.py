@@ -68,6 +68,9 @@ class Plan:
         ordered: 1: ``share.ordering=key``.
         letters: 1: what is given up becomes a dead letter.
         transactional: 1: producers use transactions, and the group reads what is committed.
+        turns: 1: ``share.fairness=key``.
+        priorities: 1: records have one of ten priorities.
+        locks: 1: at most 100 records of a partition are in flight, as few as can be set.
         backoff_ms: how long a failed record rests.
         release, reject, slow, renew: in how many of a hundred cases a member releases or rejects a
             record, works longer than its lock lasts, or renews its locks first.
@@ -84,6 +87,9 @@ class Plan:
     ordered: int
     letters: int
     transactional: int
+    turns: int
+    priorities: int
+    locks: int
     limit: int
     lock_ms: int
     backoff_ms: int
@@ -99,6 +105,7 @@ class Plan:
         """The plan of a seed."""
         chance = random.Random(f"{seed} plan")
         keys = chance.choice((0, 0, 1, 3, 20))
+        order = chance.choice(("", "", "key", "key", "turns", "priorities"))
         kinds = chance.sample([*KINDS], chance.randint(0, 5))
         return cls(
             seed=seed,
@@ -106,11 +113,14 @@ class Plan:
             producers=chance.randint(1, 3),
             members=chance.randint(1, 5),
             groups=chance.choice((1, 1, 2)),
-            records=chance.randint(20, 200),
+            records=chance.choice((chance.randint(20, 200), chance.randint(20, 200), 500)),
             keys=keys,
-            ordered=int(keys > 0 and chance.random() < 0.7),
+            ordered=int(keys > 0 and order == "key"),
             letters=chance.choice((0, 1)),
             transactional=chance.choice((0, 0, 1)),
+            turns=int(keys > 0 and order == "turns"),
+            priorities=int(order == "priorities"),
+            locks=chance.choice((0, 0, 1)),
             limit=chance.choice((2, 3, 5, 10)),
             lock_ms=chance.choice((1_000, 2_000, 5_000)),
             backoff_ms=chance.choice((0, 0, 500)),

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from sharegroup.client.core.record import Record
 from sharegroup.client.errors import BootstrapError, TransactionAborted
+from sharegroup.client.producer.delivery import Delivery
 from sharegroup.client.producer.producer import Producer
 from sharegroup.client.share_consumer import ShareConsumer
 from sharegroup.model.errors import KafkaError, SharegroupError
@@ -16,6 +17,7 @@ from sharegroup.sim.plan import Plan
 from sharegroup.sim.recorder import Recorder
 
 TOPIC: Final = "jobs"
+PRIORITY: Final = "priority"
 PAUSES_S: Final = (0.0, 0.0, 0.05, 0.3)
 BUFFERED_MS: Final = 0.1
 """A poll that takes no longer has asked no broker."""
@@ -85,9 +87,15 @@ class RecordingProducer:
             calls[name] = n, key.encode() if key else None
         return calls
 
+    def _write(self, producer: Producer, name: str, key: bytes | None) -> Delivery:
+        if not self._plan.priorities:
+            return producer.send(TOPIC, name, key=key)
+        headers = [(PRIORITY, b"%d" % self._chance.randrange(10))]
+        return producer.send(TOPIC, name, key=key, headers=headers)
+
     async def _send(self, producer: Producer, names: Sequence[str]) -> None:
         calls = self._calls(names)
-        sent = [producer.send(TOPIC, name, key=key) for name, (_, key) in calls.items()]
+        sent = [self._write(producer, name, key) for name, (_, key) in calls.items()]
         for (n, _), future in zip(calls.values(), sent, strict=True):
             try:
                 where = await future
@@ -102,7 +110,7 @@ class RecordingProducer:
         outcome = "committed"
         try:
             async with producer.transaction():
-                sent = [producer.send(TOPIC, name, key=key) for name, (_, key) in calls.items()]
+                sent = [self._write(producer, name, key) for name, (_, key) in calls.items()]
                 places += [await one for one in sent]
                 if self._chance.random() < 0.2:
                     raise Enough

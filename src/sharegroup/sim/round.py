@@ -30,8 +30,9 @@ HOST: Final = "127.0.0.1"
 PORT: Final = 9092
 ADDRESS: Final = f"{HOST}:{PORT}"
 DRAIN_S: Final = 900
-"""After the faults all must be done within so many virtual seconds."""
+"""After the faults a group must come further within so many virtual seconds."""
 SETTLES_S: Final = 2
+EIO_S: Final = 5
 OPTIONS: Final = (
     "group.share.min.record.lock.duration.ms=1000",
     "group.share.record.lock.duration.ms=1000",
@@ -227,6 +228,11 @@ class Round:
             self.history.tell("shaky", on=True)
         self._broken = True
         self._trouble.fails = "sync" if sync else "write"
+        for _ in range(EIO_S):  # until it has failed, if anything is written
+            await asyncio.sleep(1)
+            if not self._trouble.fails:
+                break
+        await asyncio.sleep(1)  # and for a while with what is out of service
 
     async def _full(self, seconds: float) -> None:
         self.history.tell("shaky", on=True)

@@ -18,6 +18,9 @@ LEAST: Final[dict[str, float]] = {
     "ordered": 0,
     "letters": 0,
     "transactional": 0,
+    "turns": 0,
+    "priorities": 0,
+    "locks": 0,
     "backoff_ms": 0,
     "release": 0,
     "reject": 0,
@@ -58,7 +61,7 @@ def _smaller(plan: Plan) -> Iterator[Plan]:
             if value < now:
                 given: dict[str, Any] = {name: type(now)(value)}
                 if name == "keys" and not value:
-                    given["ordered"] = 0
+                    given |= {"ordered": 0, "turns": 0}
                 yield replace(plan, **given)
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import OffsetSpec
 from sharegroup.model.errors import SharegroupError
 from sharegroup.sim.plan import Plan
 from sharegroup.sim.recorder import Recorder
-from sharegroup.sim.recording import TOPIC, RecordingProducer
+from sharegroup.sim.recording import PRIORITY, TOPIC, RecordingProducer
 
 LETTERS: Final = "dlq.jobs"
+LOCKS: Final = 100
 LOOK_S: Final = 3
 """So often the offsets of the groups are looked at."""
 
@@ -46,13 +47,20 @@ class Workload:
             settings["share.release.backoff.ms"] = str(plan.backoff_ms)
         if plan.ordered:
             settings["share.ordering"] = "key"
+        if plan.turns:
+            settings["share.fairness"] = "key"
+        if plan.priorities:
+            settings["share.priority.header"] = PRIORITY
+        if plan.locks:
+            settings["share.partition.max.record.locks"] = str(LOCKS)
         if plan.transactional:
             settings["share.isolation.level"] = "read_committed"
         if plan.letters:
             on = {"errors.deadletterqueue.group.enable": "true"}
             await self._admin.create_topics(LETTERS, partitions=2, configs=on)
             settings["errors.deadletterqueue.topic.name"] = LETTERS
-        said = {"ordering": "key"} if plan.ordered else {}
+        said: dict[str, Any] = {"ordering": "key"} if plan.ordered else {}
+        said |= {"locks": LOCKS} if plan.locks else {}
         said |= {"isolation": "read_committed"} if plan.transactional else {}
         for group in self._groups:
             await self._admin.alter_configs("group", group, settings)
@@ -67,7 +75,8 @@ class Workload:
             )
 
     async def end(self, producers: Sequence[RecordingProducer], wait_s: float) -> None:
-        """Look until all is produced and the groups have nothing left, for ``wait_s`` at most."""
+        """Look until all is produced and the groups have nothing left; until for ``wait_s`` nothing
+        has changed, at most."""
         now_s = asyncio.get_running_loop().time
         until_s = now_s() + wait_s
         left = dict.fromkeys(self._groups, -1)
@@ -78,7 +87,9 @@ class Workload:
             except (SharegroupError, OSError):
                 continue
             busy = not all(one.done for one in producers)
-            left = {group: many for group, many in found.items() if many or busy}
+            before, left = left, {group: many for group, many in found.items() if many or busy}
+            if left != before:
+                until_s = now_s() + wait_s
         if self.plan.letters and not left:
             await self._read_letters()
         drained = [group for group in self._groups if group not in left]

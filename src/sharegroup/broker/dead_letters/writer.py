@@ -136,22 +136,23 @@ class DeadLetterWriter:
         wait_s = RETRY_MIN_S
         too_large: set[DeadKey] = set()
         """Dead records, each alone, whose letter is too large for the topic."""
+        dead: Sequence[DeadRecords] = ()
         while not self._closing.is_set():
-            dead = await self._state.dead(key)
-            if not dead:
-                return
-            ready = [one for one in dead if one.key not in too_large]
             trouble: KafkaError | None = None
-            if ready:
-                try:
+            try:
+                dead = await self._state.dead(key)
+                if not dead:
+                    return
+                ready = [one for one in dead if one.key not in too_large]
+                if ready:
                     async with self._turns:
                         if not await self._write_some(key, ready, too_large):
                             continue
                     wait_s = RETRY_MIN_S
                     continue
-                except KafkaError as error:
-                    trouble = error
-            if trouble is not None:
+            except KafkaError as error:  # of the topic, or of the state itself
+                trouble = error
+            if trouble is not None and dead:
                 self._say(key.group_id, sum(one.size for one in dead), trouble)
             too_large.clear()  # after the pause they are tried again
             await self._pause(wait_s)
