@@ -16,6 +16,7 @@ import logging
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -78,7 +79,7 @@ async def record(
             await task
 
 
-def main() -> int:
+def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--broker", choices=("sharegroup", "kafka"), default="sharegroup")
     parser.add_argument("--client", choices=("sharegroup", "confluent"), default="sharegroup")
@@ -86,7 +87,7 @@ def main() -> int:
     parser.add_argument("--records", type=int, default=2_000)
     parser.add_argument("--kills", type=int, default=3)
     parser.add_argument("--out", metavar="FILE", help="where the history goes")
-    given = parser.parse_args()
+    given = parser.parse_args(words)
     kafka = given.broker == "kafka"
     plan = replace(Plan.drawn(given.seed), records=given.records, faults=(), backoff_ms=0)
     plan = replace(plan, ordered=0 if kafka or given.client == "confluent" else plan.ordered)

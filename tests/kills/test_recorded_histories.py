@@ -1,0 +1,23 @@
+"""The checker judges what clients see of a real broker that is killed (docs/correctness.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scripts.record_history import main
+from tests.cli.command import Commands
+
+pytestmark = pytest.mark.process
+
+
+@pytest.mark.parametrize("client", ["sharegroup", "confluent"])
+def test_a_killed_broker(client: str, tmp_path: Path) -> None:
+    history = tmp_path / "history.jsonl"
+    words = ["--client", client, "--seed", "2", "--records", "60", "--kills", "1"]
+    assert main([*words, "--out", str(history)]) == 0
+    checked = Commands("").run("check", str(history))
+    assert checked.status == 0, checked
+    assert "1 kill" in checked.stdout
+    assert "1 end" in checked.stdout
