@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -146,3 +147,14 @@ def test_the_command(tmp_path: Path) -> None:
 def test_wrong_use(words: tuple[str, ...], said: str) -> None:
     shown = COMMANDS.run("simulate", *words)
     assert (shown.status, said in shown.stderr) == (2, True), shown
+
+
+def test_ctrl_c_ends_it_quietly() -> None:
+    """Also in the middle of a seed, which is that of a long plan."""
+    plan = "seed=226 members=1 producers=1 records=500 slow=100 lock_ms=5000 faults=none"
+    running = COMMANDS.start("simulate", "--plan", plan)
+    assert running.stdout is not None
+    assert running.stdout.readline().startswith(b"seed=226 ")
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert (running.returncode, out, err) == (130, b"", b"")

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from signal import SIG_IGN, SIGINT, signal
 from time import process_time
 from typing import Annotated, Final, NamedTuple
 
@@ -179,12 +180,16 @@ def _played(seeds: range, jobs: int) -> Iterator[Judged]:
     if jobs == 1:
         yield from map(_judge_seed, seeds)
         return
-    with ProcessPoolExecutor(jobs) as pool:
+    with ProcessPoolExecutor(jobs, initializer=_leave_ctrl_c_to_parent) as pool:
         try:
             yield from pool.map(_judge_seed, seeds, chunksize=4)
         except (KeyboardInterrupt, GeneratorExit):
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _leave_ctrl_c_to_parent() -> None:
+    signal(SIGINT, SIG_IGN)
 
 
 def _judge_seed(seed: int) -> Judged:

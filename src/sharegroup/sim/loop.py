@@ -117,9 +117,10 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         self.network.lose(node)
 
     def kill_all(self) -> None:
-        """Kill every node that was started."""
+        """Kill every node that was started, and whatever else runs: it is over."""
         for node in dict.fromkeys(self._nodes.values()):
             self.kill(node)
+        self._buried += [one for one in asyncio.all_tasks(self) if one not in self._nodes]
 
     def pause(self, node: str) -> None:
         """As SIGSTOP: no line of the node's code runs until :meth:`resume` is called, once for each

@@ -68,9 +68,9 @@ def play(plan: Plan) -> Outcome:
         # Not a Runner: it would wait for tasks of dead nodes, which run no more.
         asyncio.set_event_loop(loop)
         loop.run_until_complete(Round(plan, loop, lines, crashes.add).run())
-        loop.kill_all()
         return Outcome(lines, loop.time(), crashes.found)
     finally:
+        loop.kill_all()
         logger.removeHandler(crashes)
         asyncio.set_event_loop(None)
         loop.close()
