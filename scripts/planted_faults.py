@@ -149,14 +149,6 @@ PLANTED: Final = (
         "_VERBS[1 if kind == 3 else kind] if lock and",
     ),
     Planted(
-        "letter-lost",
-        "a dead letter counts as written before it is durable",
-        "broker/dead_letters/writer.py",
-        "        appended = await log.append(batch)\n"
-        "        await log.wait_durable(appended.last_offset + 1)\n",
-        "        await log.append(batch)\n",
-    ),
-    Planted(
         "letters-one-short",
         "of a range of dead records the last one gets no letter",
         "broker/dead_letters/writer.py",

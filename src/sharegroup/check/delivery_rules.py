@@ -212,11 +212,11 @@ class SharePartitionRules:
         if same_run and count < state.deliveries + held:
             return "S5", f"delivery count {count} after {state.deliveries}"
         sure = state.phase is Phase.HELD and same_run and not state.acking
-        if sure and self.locked(state, now_ms) and not self._taken_back(first, state, now_ms):
+        if sure and self.locked(state, now_ms) and not self.taken_back(first, state, now_ms):
             return "S3", f"delivered to {member} while {state.member} holds it"
         return None
 
-    def _taken_back(self, first: int, state: State, now_ms: float) -> bool:
+    def taken_back(self, first: int, state: State, now_ms: float) -> bool:
         """Whether the record may have been taken back from its holder, because an earlier one of
         its key was given back: with order per key that is one that the holder had as well."""
         if self.settings.ordering == "none":

@@ -33,7 +33,8 @@ class KeyRules:
             if not self._sure(state) or state.acking:
                 continue
             if state.phase is Phase.HELD and state.member != member:
-                if state.known_ms < asked_ms and self._states.locked(state, now_ms):
+                held = state.known_ms < asked_ms and self._states.locked(state, now_ms)
+                if held and not self._states.taken_back(earlier, state, now_ms):
                     text = f"delivered to {member} while {state.member} holds {earlier} of its key"
                     return [Found("S9", offset, offset, text)]
             elif self._waits(state, asked_ms):
