@@ -19,6 +19,8 @@ from sharegroup.sim.recorder import Recorder
 TOPIC: Final = "jobs"
 PRIORITY: Final = "priority"
 PAUSES_S: Final = (0.0, 0.0, 0.05, 0.3)
+MANY: Final = 300
+"""So many records are written in bursts."""
 BUFFERED_MS: Final = 0.1
 """A poll that takes no longer has asked no broker."""
 UNCHANGED: Final = ("INVALID_RECORD_STATE", "UNKNOWN_MEMBER_ID")
@@ -50,12 +52,13 @@ class RecordingProducer:
         """Write all."""
         plan, chance = self._plan, self._chance
         each = plan.records // plan.producers + 1
+        sizes = (1, 1, 5) if plan.records < MANY else (5, 50)
         record = 0
         while record < each:
             try:
                 async with self._producer() as producer:
                     while record < each:
-                        several = min(chance.choice((1, 1, 5)), each - record)
+                        several = min(chance.choice(sizes), each - record)
                         names = [f"{self._number}/{record + one}" for one in range(several)]
                         record += several
                         write = self._transaction if plan.transactional else self._send
@@ -185,7 +188,9 @@ class RecordingMember:
                 continue
             renewed = False
             slow = self._chance.randrange(100) < self._plan.slow
-            await asyncio.sleep(lock_s + 0.5 if slow else 0.01)
+            # Where few records may be in flight, members hold them for long.
+            quick_s = lock_s / 2 if self._plan.locks else 0.01
+            await asyncio.sleep(lock_s + 0.5 if slow else quick_s)
             await self._answer(consumer, self._decided(records))
 
     def _decided(
