@@ -70,10 +70,10 @@ def create(
     async def command() -> None:
         settings = parse_settings(config or [])
         async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
-            counted = {} if partitions is None else {"partitions": partitions}
+            counted = -1 if partitions is None else partitions  # -1: as many as the broker sets
             created = True
             try:
-                await admin.create_topics(name, configs=settings, **counted)
+                await admin.create_topics(name, configs=settings, partitions=counted)
             except TopicAlreadyExists:
                 if not if_not_exists:
                     raise

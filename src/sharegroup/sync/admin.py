@@ -102,6 +102,7 @@ class Admin(Front):
         partitions: int = BROKERS_DEFAULT,
         replication_factor: int = BROKERS_DEFAULT,
         configs: Mapping[str, str] | None = None,
+        validate_only: bool = False,
     ) -> None:
         """Create topics, all with the same settings."""
         self._run(
@@ -110,6 +111,7 @@ class Admin(Front):
                 partitions=partitions,
                 replication_factor=replication_factor,
                 configs=configs,
+                validate_only=validate_only,
             )
         )
 
@@ -154,10 +156,15 @@ class Admin(Front):
         return self._run(self._inner.describe_configs(resource, name))
 
     def alter_configs(
-        self, resource: Resource, name: str, settings: Mapping[str, str | None]
+        self,
+        resource: Resource,
+        name: str,
+        settings: Mapping[str, str | None],
+        *,
+        validate_only: bool = False,
     ) -> None:
         """Change these settings only; None resets one to its default."""
-        self._run(self._inner.alter_configs(resource, name, settings))
+        self._run(self._inner.alter_configs(resource, name, settings, validate_only=validate_only))
 
     def begin_group_at(self, group: str, offset_reset: str) -> bool:
         """Let a share group that does not exist yet begin at ``earliest``, ``latest`` or
@@ -275,6 +282,10 @@ class Admin(Front):
     def resume_group(self, group_id: str) -> None:
         """Deliver records to a share group again."""
         self._run(self._inner.resume_group(group_id))
+
+    def paused_groups(self, groups: Iterable[str]) -> set[str]:
+        """Which of these share groups are paused, as far as their settings may be seen."""
+        return self._run(self._inner.paused_groups(groups))
 
     def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int]

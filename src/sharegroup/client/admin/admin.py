@@ -58,6 +58,7 @@ from sharegroup.client.admin.each import of_each, or_first_error
 from sharegroup.client.admin.hand_requests import (
     decide_blocked_record,
     decide_records,
+    paused_groups,
     purge_ends,
     set_paused,
 )
@@ -168,8 +169,12 @@ class Admin:
         partitions: int = BROKERS_DEFAULT,
         replication_factor: int = BROKERS_DEFAULT,
         configs: Mapping[str, str] | None = None,
+        validate_only: bool = False,
     ) -> None:
         """Create topics, all with the same settings.
+
+        Args:
+            validate_only: create nothing, and raise what creating them would raise.
 
         Raises:
             TopicAlreadyExists, InvalidTopic, InvalidPartitions, InvalidConfig …: the error of the
@@ -181,6 +186,7 @@ class Admin:
             partitions,
             replication_factor,
             configs or {},
+            validate_only,
         )
 
     async def delete_topics(self, *names: str) -> None:
@@ -250,19 +256,27 @@ class Admin:
         return await self._ask(topic_requests.describe_configs, kind, str(name))
 
     async def alter_configs(
-        self, resource: Resource, name: str, settings: Mapping[str, str | None]
+        self,
+        resource: Resource,
+        name: str,
+        settings: Mapping[str, str | None],
+        *,
+        validate_only: bool = False,
     ) -> None:
         """Change these settings only; None resets one to its default. A group need not exist. For
         example, let a new share group begin at the first record::
 
             await admin.alter_configs("group", "billing", {"share.auto.offset.reset": "earliest"})
 
+        Args:
+            validate_only: change nothing, and raise what the change would raise.
+
         Raises:
             InvalidConfig: a value is invalid; the text is the broker's.
             InvalidRequest: a broker cannot have this setting or value.
         """
         kind = _resource(resource)
-        await self._ask(topic_requests.alter_configs, kind, str(name), settings)
+        await self._ask(topic_requests.alter_configs, kind, str(name), settings, validate_only)
 
     # --- groups -----------------------------------------------------------------------------------
 
@@ -465,6 +479,10 @@ class Admin:
     async def resume_group(self, group_id: str) -> None:
         """Deliver records to a share group again. Raises as :meth:`pause_group` does."""
         await self._ask(set_paused, group_id, paused=False)
+
+    async def paused_groups(self, groups: Iterable[str]) -> set[str]:
+        """Which of these share groups are paused, as far as their settings may be seen."""
+        return await self._ask(paused_groups, list(groups))
 
     async def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int]

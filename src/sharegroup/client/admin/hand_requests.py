@@ -17,6 +17,10 @@ from sharegroup.model.ids import TopicPartition
 from sharegroup.model.offsets import OffsetRange
 from sharegroup.wire import apis
 from sharegroup.wire.messages.acknowledgement_notes import Pause, Reason
+from sharegroup.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
 from sharegroup.wire.messages.share_acknowledge import (
     AcknowledgementBatch,
     AcknowledgePartition,
@@ -28,6 +32,7 @@ from sharegroup.wire.messages.share_acknowledge import (
 BLOCKED_RECORDS_FEATURE: Final = "share.blocked.records"
 BY_HAND_FEATURE: Final = "share.by.hand"
 PAUSED: Final = "share.paused"
+PAUSED_AT_ONCE: Final = 1_000
 RANGES_MAX: Final = 1_000
 """Ranges in one request."""
 
@@ -39,6 +44,25 @@ async def set_paused(cluster: Cluster, group_id: str, *, paused: bool) -> None:
         raise UnsupportedVersion("the broker cannot pause a group")
     settings = {PAUSED: "true" if paused else None}
     await alter_configs(cluster, ResourceType.GROUP, group_id, settings)
+
+
+async def paused_groups(cluster: Cluster, groups: Sequence[str]) -> set[str]:
+    """DescribeConfigs of many groups, of one setting, PAUSED_AT_ONCE in a request. A group whose
+    settings may not be seen is left out, and so are all of a broker that cannot pause."""
+    found: set[str] = set()
+    if BY_HAND_FEATURE not in cluster.features:
+        return found
+    for at in range(0, len(groups), PAUSED_AT_ONCE):
+        wanted = [
+            DescribeConfigsResource(int(ResourceType.GROUP), name, [PAUSED])
+            for name in groups[at : at + PAUSED_AT_ONCE]
+        ]
+        request = DescribeConfigsRequest(resources=wanted)
+        answer = await cluster.send_to_any(apis.DESCRIBE_CONFIGS, request)
+        for one in answer.results:
+            if any(each.name == PAUSED and each.value == "true" for each in one.configs):
+                found.add(one.resource_name)
+    return found
 
 
 async def purge_ends(

@@ -69,6 +69,7 @@ async def create_topics(
     partitions: int,
     replication_factor: int,
     configs: Mapping[str, str],
+    validate_only: bool = False,
 ) -> None:
     """CreateTopics."""
     entries = [CreatableTopicConfig(name, str(value)) for name, value in configs.items()]
@@ -77,6 +78,7 @@ async def create_topics(
             CreatableTopic(name, partitions, replication_factor, configs=entries) for name in names
         ],
         timeout_ms=cluster.request_timeout_ms,
+        validate_only=validate_only,
     )
     response = await cluster.send_to_any(apis.CREATE_TOPICS, request)
     _raise_first(response.topics, "CREATE")
@@ -168,7 +170,11 @@ async def describe_configs(
 
 
 async def alter_configs(
-    cluster: Cluster, kind: ResourceType, name: str, settings: Mapping[str, str | None]
+    cluster: Cluster,
+    kind: ResourceType,
+    name: str,
+    settings: Mapping[str, str | None],
+    validate_only: bool = False,
 ) -> None:
     """IncrementalAlterConfigs of one resource."""
     entries = [
@@ -178,7 +184,7 @@ async def alter_configs(
         for key, value in settings.items()
     ]
     request = IncrementalAlterConfigsRequest(
-        resources=[AlterConfigsResource(int(kind), name, entries)]
+        resources=[AlterConfigsResource(int(kind), name, entries)], validate_only=validate_only
     )
     response = await _send_about(cluster, kind, name, apis.INCREMENTAL_ALTER_CONFIGS, request)
     _raise_first(response.responses, "ALTER_CONFIGS", _resource(kind, name))
