@@ -5,7 +5,25 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 OLD_MS: Final = 60_000
-"""A record that waits for so long is worth a word."""
+"""A record that waits for so long, or is held for so long, is worth a word."""
+_NAMED: Final = 3
+"""Partitions that a sentence names."""
+
+
+_CAUSES: Final = {
+    "delivery-limit": "delivery limit",
+    "released": "delivery limit: released at the last delivery",
+    "lock-expired": "delivery limit: the last lock ended",
+    "session-ended": "delivery limit: the last member left",
+    "unknown": "not known",
+    "expired": "expired before it was finished",
+    "rejected": "rejected",
+    "operator": "given up by an operator",
+    "purged": "purged",
+    "damaged": "damaged on disk",
+    "deleted": "deleted",
+    "retention-cap": "deleted by retention",
+}
 
 
 class QueueState(NamedTuple):
@@ -17,12 +35,57 @@ class QueueState(NamedTuple):
     in_flight: int | None
     delayed: int | None
     dead: int | None
-    blocked: int
     oldest_age_ms: int | None
     finished_per_s: float
-    unassigned: int
-    """Partitions with unfinished records that no member has."""
     damaged: int
+    blocked: int = 0
+    unassigned: tuple[str, ...] = ()
+    """Partitions with unfinished records that no member has."""
+    left: int = 0
+    """Records that members hold which have left the group."""
+    letters_lack: str | None = None
+    """Why dead letters cannot be written; None: not known."""
+
+
+class Status(NamedTuple):
+    """What is wrong with a queue, in a few words.
+
+    Attributes:
+        rank: queues are sorted by it, the highest first; 0: nothing is wrong.
+        text: empty if nothing is wrong.
+    """
+
+    rank: int
+    text: str
+
+
+def status_of(queue: QueueState) -> Status:
+    """The worst that is known. The rules stand in docs/console.md."""
+    old_ms = queue.oldest_age_ms or 0
+    still = old_ms > OLD_MS and not queue.finished_per_s
+    for rank, holds, text in (
+        (8, queue.damaged, f"{queue.damaged:,} lost to damage"),
+        (7, queue.lag and not queue.members and not queue.paused, "no member"),
+        (6, queue.dead, f"{count(queue.dead or 0, 'dead letter')} waiting"),
+        (5, queue.blocked, f"{queue.blocked:,} blocked"),
+        (4, still and _moves_not(queue) and queue.in_flight, _held_text(queue)),
+        (3, still and _moves_not(queue), f"members ask for none, {minutes(old_ms)}"),
+        (2, queue.paused, "paused"),
+        (1, old_ms > OLD_MS and not still, f"oldest {minutes(old_ms)}"),
+    ):
+        if holds:
+            return Status(rank, text)
+    return Status(0, "")
+
+
+def _moves_not(queue: QueueState) -> bool:
+    """Whether members could finish something and do not."""
+    rests = bool(queue.delayed) and (queue.delayed or 0) >= queue.lag
+    return bool(queue.lag) and not rests and not queue.paused
+
+
+def _held_text(queue: QueueState) -> str:
+    return f"{queue.in_flight or 0:,} held, none finished, {minutes(queue.oldest_age_ms or 0)}"
 
 
 def likely_causes(queue: QueueState) -> list[str]:
@@ -32,23 +95,25 @@ def likely_causes(queue: QueueState) -> list[str]:
         found.append("The group is paused: resume it, and records are delivered again.")
     if queue.lag and not queue.members:
         found.append("No member consumes: records wait until a worker joins the group.")
+    if queue.left:
+        found.append(
+            f"{count(queue.left, 'record')} held by a member that has left: delivered again when "
+            "the lock ends."
+        )
     if queue.members and queue.unassigned and not queue.paused:
         found.append(
-            f"{_count(queue.unassigned, 'partition')} with records belong to no member: a member "
-            "may have been killed, and its session has yet to end."
+            f"No member has {_named(queue.unassigned)}: records wait there. A member may have been "
+            "killed, and its session has yet to end."
         )
     if queue.blocked:
         found.append(
-            f"{_count(queue.blocked, 'record')} failed and hold their keys until an operator "
+            f"{count(queue.blocked, 'record')} failed and hold their keys until an operator "
             "decides (share.ordering.on.failure=block)."
         )
     if queue.dead:
-        found.append(
-            f"{_count(queue.dead, 'dead letter')} cannot be written yet: the broker's log says "
-            "what its topic lacks."
-        )
+        found.append(waiting_text(queue.dead, queue.letters_lack))
     if queue.damaged:
-        found.append(f"{_count(queue.damaged, 'record')} are lost to damage on disk.")
+        found.append(f"{count(queue.damaged, 'record')} are lost to damage on disk.")
     old = queue.oldest_age_ms is not None and queue.oldest_age_ms > OLD_MS
     if old and not found and not queue.finished_per_s:
         found += _still(queue)
@@ -65,5 +130,31 @@ def _still(queue: QueueState) -> list[str]:
     return ["Members ask for no records."]
 
 
-def _count(number: int, noun: str) -> str:
+def waiting_text(letters: int, why: str | None) -> str:
+    """About dead letters that cannot be written."""
+    return (
+        f"{count(letters, 'dead letter')} cannot be written yet{'' if why is None else f': {why}'}."
+    )
+
+
+def _named(partitions: tuple[str, ...]) -> str:
+    more = len(partitions) - _NAMED
+    return ", ".join(partitions[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def said_of(cause: str | None) -> str | None:
+    """One cause of a failure in the words that all pages use."""
+    return None if cause is None else _CAUSES.get(cause, cause)
+
+
+def minutes(ms: int) -> str:
+    """Such as ``3 min``, in one unit."""
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000)):
+        if ms >= size:
+            return f"{ms // size:,} {unit}"
+    return f"{ms // 1000} s"
+
+
+def count(number: int, noun: str) -> str:
+    """Such as ``2 records``."""
     return f"{number:,} {noun}{'s' * (number != 1)}"

@@ -24,6 +24,8 @@ TEXT_MAX: Final = 4_096
 """Characters of a text in it."""
 PARTITIONS_MAX: Final = 10_000
 """Partitions of a topic that the page makes."""
+GROUPS_NAMED: Final = 10
+"""Groups that a sentence names."""
 PLACES_MAX: Final = 20
 """Partitions that a sentence names."""
 
@@ -40,6 +42,8 @@ SHOWN_BYTES_MAX: Final = 65_536
 """More of a key, a value or a header is not sent to the page, which says so."""
 RANGES_MAX: Final = 2_000
 """Ranges of records that one partition shows; the page says if there are more."""
+HELD_MAX: Final = 200
+"""Ranges of held records that a queue shows, those that are held for longest."""
 QUERIES_MAX: Final = 500
 """Spark's queries that the page shows, those that have told of themselves last."""
 REPORTS_MAX: Final = 10_000

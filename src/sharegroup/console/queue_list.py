@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import GroupListing, OffsetSpec
+from sharegroup.console.causes import QueueState, status_of
 from sharegroup.console.limits import ENDS_MAX, FIRST_S, LIST_S, LOOK_QUEUES
 from sharegroup.console.queue_counts import QueueCounts
 from sharegroup.console.rates import SPARK_POINTS, Counts, Rates
@@ -29,6 +30,7 @@ class _Known(NamedTuple):
     asked_s: float
     members: int
     counts: QueueCounts | KafkaError
+    paused: bool = False
 
 
 class QueueList:
@@ -77,6 +79,11 @@ class QueueList:
         self._known.pop(group, None)
         self._listed_s = -LIST_S
 
+    async def groups_of(self, topic: str) -> list[str]:
+        """The share groups that have a state of this topic."""
+        found = (await self.all())["queues"]
+        return [one["group"] for one in found if topic in one.get("topics", ())]
+
     async def _list(self, age_s: float = 0.0) -> tuple[dict[str, str], list[Json]]:
         """Share group → state, and the other groups."""
         now_s = time.monotonic()
@@ -99,6 +106,7 @@ class QueueList:
     async def _ask(self, groups: list[str]) -> None:
         now_s = time.monotonic()
         summaries = await self._admin.summarize_share_groups(groups)
+        paused = await self._admin.paused_groups(groups)
         asked = {
             at
             for one in summaries.values()
@@ -112,7 +120,7 @@ class QueueList:
                 self._known[group] = _Known(now_s, 0, found)
             else:
                 counts = QueueCounts.of(found.offsets, self._ends)
-                self._known[group] = _Known(now_s, found.members, counts)
+                self._known[group] = _Known(now_s, found.members, counts, group in paused)
 
     async def _read_ends(self, asked: set[TopicPartition]) -> None:
         """The ends of these partitions, and of all others of queues if they are few."""
@@ -134,10 +142,19 @@ class QueueList:
     def _line(self, group: str, state: str, known: _Known) -> Json:
         line: Json = {"group": group, "state": state}
         if isinstance(known.counts, KafkaError):
-            return {**line, "error": str(known.counts)}
+            return {**line, "error": str(known.counts), "status": {"rank": 9, "text": "not seen"}}
         counts = known.counts.with_ends(self._ends)
         rates = self._rates.setdefault(group, Rates())
-        return {**line, "members": known.members, "error": None, **counted(counts, rates)}
+        numbers = counted(counts, rates)
+        status = status_of(state_of(numbers, known.members, known.paused))
+        return {
+            **line,
+            "members": known.members,
+            "paused": known.paused,
+            "status": status._asdict(),
+            "error": None,
+            **numbers,
+        }
 
 
 async def topic_names(admin: Admin) -> set[str]:
@@ -176,6 +193,22 @@ def counted(counts: QueueCounts, rates: Rates) -> Json:
         "written": _drawn(rates.written(SPARK_POINTS)),
         "finished": _drawn(rates.finished(SPARK_POINTS)),
     }
+
+
+def state_of(numbers: Json, members: int, paused: bool) -> QueueState:
+    """What can be said of a queue with these numbers."""
+    oldest_ms = numbers["oldest_ms"] if numbers["lag"] else None
+    return QueueState(
+        members=members,
+        paused=paused,
+        lag=numbers["lag"],
+        in_flight=numbers["in_flight"],
+        delayed=numbers["delayed"],
+        dead=numbers["dead"],
+        damaged=numbers["damaged"],
+        oldest_age_ms=None if oldest_ms is None else round(time.time() * 1000) - int(oldest_ms),
+        finished_per_s=numbers["finished"][-1] if numbers["finished"] else 0.0,
+    )
 
 
 def _drawn(rates: list[float]) -> list[float]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import (
@@ -14,14 +14,18 @@ from sharegroup.client.admin.descriptions import (
     ShareGroupOffset,
 )
 from sharegroup.client.admin.hand_requests import PAUSED
-from sharegroup.console.causes import QueueState, likely_causes
-from sharegroup.console.limits import RANGES_MAX
+from sharegroup.console.causes import OLD_MS, likely_causes, status_of
+from sharegroup.console.holds import Hold, Holds
+from sharegroup.console.letter_goals import TOPIC_NAME, lacking_of_group
+from sharegroup.console.limits import HELD_MAX, RANGES_MAX
 from sharegroup.console.queue_counts import QueueCounts, lag_of
-from sharegroup.console.queue_list import QueueList, counted, ends_of, topic_names
+from sharegroup.console.queue_list import QueueList, counted, ends_of, state_of, topic_names
 from sharegroup.console.rates import Rates
 from sharegroup.console.settings import settings_of
 from sharegroup.model.errors import KafkaError, SharegroupError
 from sharegroup.model.ids import TopicPartition
+
+LOCK: Final = "share.record.lock.duration.ms"
 
 Json = dict[str, Any]
 
@@ -31,11 +35,13 @@ class QueueViews:
 
     Attributes:
         list: all queues, with one line each.
+        holds: how long members hold records.
     """
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
         self._rates: dict[str, Rates] = {}
+        self.holds = Holds()
         self.list = QueueList(admin, self._rates)
 
     async def one(self, group: str) -> Json:
@@ -54,36 +60,40 @@ class QueueViews:
         settings, no_settings = await settings_of(self._admin, "group", group)
         rates = self._rates.setdefault(group, Rates())
         counts = counted(QueueCounts.of(offsets, ends), rates)
-        held = _held_by_member(states)
+        values = {one["name"]: one["value"] for one in settings}
+        clients = {one.member_id: one.client_id for one in described.members}
+        seen = self.holds.seen(group, states, now_ms(), lock_ms_of(values))
+        held = [*_held(seen, clients)]
         assigned = {at for member in described.members for at in member.assignment}
-        paused = any(one["name"] == PAUSED and one["value"] == "true" for one in settings)
-        behind = [
-            at for at, one in offsets.items() if lag_of(one, ends.get(at)) and at not in assigned
-        ]
-        state = QueueState(
-            members=len(described.members),
-            paused=paused,
-            lag=counts["lag"],
-            in_flight=counts["in_flight"],
-            delayed=counts["delayed"],
-            dead=counts["dead"],
+        paused = values.get(PAUSED) == "true"
+        state = state_of(counts, len(described.members), paused)._replace(
             blocked=sum(_size(r) for one in states.values() for r in one.ranges if r.blocked),
-            oldest_age_ms=None
-            if counts["oldest_ms"] is None
-            else _now_ms() - int(counts["oldest_ms"]),
-            finished_per_s=counts["finished"][-1] if counts["finished"] else 0.0,
-            unassigned=len(behind),
-            damaged=counts["damaged"],
+            unassigned=tuple(
+                f"{at.topic}:{at.partition}"
+                for at, one in offsets.items()
+                if lag_of(one, ends.get(at)) and at not in assigned
+            ),
+            left=sum(one["last"] - one["first"] + 1 for one in held if one["client"] is None),
         )
+        if state.dead:
+            state = state._replace(
+                letters_lack=await lacking_of_group(self._admin, values.get(TOPIC_NAME))
+            )
+        by_member = _held_by_member(states)
         return {
-            "at_ms": _now_ms(),
+            "at_ms": now_ms(),
             "group": group,
             "state": described.state,
             "paused": paused,
+            "status": status_of(state)._asdict(),
             **counts,
             "history": _history(rates),
             "causes": likely_causes(state),
-            "members": [_member(one, held.get(one.member_id, [])) for one in described.members],
+            "held": held[:HELD_MAX],
+            "more_held": max(0, len(held) - HELD_MAX),
+            "members": [
+                _member(one, by_member.get(one.member_id, [])) for one in described.members
+            ],
             "partitions": [
                 _partition(at, one, ends.get(at), states.get(at)) for at, one in offsets.items()
             ],
@@ -103,9 +113,9 @@ class QueueViews:
 
 
 def _history(rates: Rates) -> Json:
-    now_ms = _now_ms()
+    at_ms = now_ms()
     return {
-        "at_ms": [now_ms - round(age_s * 1000) for age_s in rates.ages_s()],
+        "at_ms": [at_ms - round(age_s * 1000) for age_s in rates.ages_s()],
         "written": rates.written(),
         "finished": rates.finished(),
         "redelivered": rates.redelivered(),
@@ -113,12 +123,46 @@ def _history(rates: Rates) -> Json:
     }
 
 
-def _now_ms() -> int:
+def now_ms() -> int:
+    """Milliseconds since 1970."""
     return round(time.time() * 1000)
 
 
 def _size(one: RecordRange) -> int:
     return one.last - one.first + 1
+
+
+def lock_ms_of(settings: Mapping[str, str | None]) -> int | None:
+    """How long the locks of a group are; None: not known."""
+    found = settings.get(LOCK) or ""
+    return int(found) if found.isdecimal() else None
+
+
+def hold_json(one: Hold, client: str | None) -> Json:
+    """``client`` is None if the member has left the group."""
+    held_ms = now_ms() - one.since_ms
+    return {
+        "member": one.member,
+        "client": client,
+        "since_ms": one.since_ms,
+        "exact": one.exact,
+        "too_long": held_ms > OLD_MS,
+        "renewals": one.renewals,
+        "deliveries": one.deliveries,
+        "until_ms": one.until_ms,
+    }
+
+
+def _held(
+    seen: Mapping[TopicPartition, tuple[Hold, ...]], clients: Mapping[str, str]
+) -> Iterator[Json]:
+    """What is held, the longest first."""
+    everywhere = [(at, one) for at, held in seen.items() for one in held]
+    for at, one in sorted(everywhere, key=lambda each: (each[1].since_ms, each[0], each[1].first)):
+        place = {"topic": at.topic, "partition": at.partition}
+        yield {**place, "first": one.first, "last": one.last} | hold_json(
+            one, clients.get(one.member)
+        )
 
 
 def _held_by_member(

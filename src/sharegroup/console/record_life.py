@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import PartitionRecords, RecordRange
+from sharegroup.console.causes import said_of
+from sharegroup.console.holds import Hold, Holds
+from sharegroup.console.letter_goals import TOPIC_NAME
+from sharegroup.console.queue_views import hold_json, lock_ms_of, now_ms
 from sharegroup.model.ids import TopicPartition
 from sharegroup.share.record_state import RecordState
 
@@ -14,18 +19,49 @@ LIMIT: Final = "share.delivery.count.limit"
 Json = dict[str, Any]
 
 
-async def life_of(admin: Admin, group: str, at: TopicPartition, offset: int) -> Json:
+async def life_of(admin: Admin, holds: Holds, group: str, at: TopicPartition, offset: int) -> Json:
     """``state`` with ``deliveries``, ``member``, ``lock_ms`` and ``reason`` as far as they are
-    known, and ``next``, a sentence.
+    known, and ``next``, a sentence. ``held``: who holds it, since when; null: nobody.
 
     Raises:
         KafkaError: there is no such group, or it may not be seen.
     """
     records = (await admin.describe_record_states(group, [at])).get(at)
-    limit = (await admin.describe_configs("group", group)).get(LIMIT)
+    settings = {
+        name: one.value for name, one in (await admin.describe_configs("group", group)).items()
+    }
     life = _unknown() if records is None else _life(records, offset)
-    life["group"], life["limit"] = group, None if limit is None else limit.value
-    return life
+    return {
+        **life,
+        "group": group,
+        "limit": settings.get(LIMIT),
+        "letters": settings.get(TOPIC_NAME) or None,
+        "held": None
+        if records is None
+        else await _held(
+            admin,
+            holds.seen(group, {at: records}, now_ms(), lock_ms_of(settings)),
+            group,
+            at,
+            offset,
+        ),
+        "at_ms": now_ms(),
+    }
+
+
+async def _held(
+    admin: Admin,
+    seen: Mapping[TopicPartition, tuple[Hold, ...]],
+    group: str,
+    at: TopicPartition,
+    offset: int,
+) -> Json | None:
+    hold = next((one for one in seen[at] if one.first <= offset <= one.last), None)
+    if hold is None:
+        return None
+    members = (await admin.describe_share_groups([group]))[group].members
+    clients = {one.member_id: one.client_id for one in members}
+    return hold_json(hold, clients.get(hold.member))
 
 
 def _life(records: PartitionRecords, offset: int) -> Json:
@@ -61,6 +97,7 @@ def _unknown() -> Json:
         "member": None,
         "lock_ms": None,
         "reason": None,
+        "reason_said": None,
         "next": "The group has fetched nothing from this partition yet.",
     }
 
@@ -68,13 +105,16 @@ def _unknown() -> Json:
 def _in_flight(one: RecordRange) -> Json:
     state = one.state.name.lower()
     if one.archiving:
-        state, following = "archiving", "Its dead letter is written; until then it is kept."
+        state, following = (
+            "archiving",
+            ("It has failed for good. It is kept until its dead letter can be written."),
+        )
     elif one.blocked:
         state, following = "blocked", "It waits for an operator, who releases or archives it."
     elif one.state is RecordState.ACQUIRED:
         following = (
-            "Its member accepts, releases, rejects or renews it. If the lock ends first, it is "
-            "delivered again."
+            "Its member accepts, releases, rejects it, or renews its lock. If the lock ends first, "
+            "it is delivered again."
         )
     elif one.state is RecordState.AVAILABLE and one.lock_ms is not None:
         state, following = "delayed", "It rests, and is delivered again when it is due."
@@ -83,12 +123,15 @@ def _in_flight(one: RecordRange) -> Json:
     elif one.state is RecordState.ACKNOWLEDGED:
         following = "Nothing: it was accepted."
     else:
-        following = "Nothing: it was given up" + (f" ({one.reason})." if one.reason else ".")
+        following = "Nothing: it was given up" + (
+            f" ({said_of(one.reason)})." if one.reason else "."
+        )
     return {
         "state": state,
         "deliveries": one.delivery_count or None,
-        "member": one.member_id,
-        "lock_ms": one.lock_ms,
+        "member": None if one.archiving else one.member_id,
+        "lock_ms": None if one.archiving else one.lock_ms,
         "reason": one.reason,
+        "reason_said": said_of(one.reason),
         "next": following,
     }

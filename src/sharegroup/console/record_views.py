@@ -18,6 +18,8 @@ from sharegroup.client.core.record import ConsumerRecord
 from sharegroup.client.dead_letters.queue import dead_letter_queue
 from sharegroup.client.log_reading import as_log_record
 from sharegroup.client.network.cluster import Cluster
+from sharegroup.console.causes import said_of
+from sharegroup.console.letter_goals import waiting_letters
 from sharegroup.console.limits import LETTERS_MAX
 from sharegroup.console.payloads import Decode, decoded, shown
 from sharegroup.model.errors import ConfigError, OffsetOutOfRange, UnknownTopicOrPartition
@@ -51,7 +53,10 @@ async def record_at(
         consumer.seek(at.topic, at.partition, offset)
         for record in await consumer.poll(READ_MS):
             return {**_record(record), **await decoded(record.value, decode)}
-    raise OffsetOutOfRange(f"{at} has no record at {offset} or after it that can be read")
+    raise OffsetOutOfRange(
+        f"{at} has no record at {offset} or after it that can be read: there is the mark of a "
+        "transaction's end, or compaction has removed the record"
+    )
 
 
 def _record(record: ConsumerRecord[bytes, bytes]) -> Json:
@@ -66,6 +71,9 @@ def _record(record: ConsumerRecord[bytes, bytes]) -> Json:
     }
 
 
+_NO_LETTERS: Final[Json] = {"causes": [], "letters": [], "more": False}
+
+
 async def letters_of(admin: Admin, group: str, where: str | None) -> Json:
     """The dead letters of a group that are not done: by cause, and the oldest ones singly.
 
@@ -78,18 +86,25 @@ async def letters_of(admin: Admin, group: str, where: str | None) -> Json:
     """
     if where:
         LetterExpression(where)
+    waiting = await waiting_letters(admin, group)
     try:
         letters = await admin.list_dead_letters(group, where=where or None, letters_max=LETTERS_MAX)
     except (ConfigError, UnknownTopicOrPartition) as error:
         unnamed = "The group keeps no dead letters: it names no topic for them."
         missing = unnamed if isinstance(error, ConfigError) else str(error)
-        return {"group": group, "missing": missing, "causes": [], "letters": [], "more": False}
+        return {"group": group, "missing": missing, "waiting": waiting, **_NO_LETTERS}
     causes = Counter((one.cause, one.message) for one in letters)
     return {
         "group": group,
         "missing": None,
+        "waiting": waiting,
         "causes": [
-            {"cause": cause, "message": message, "letters": number}
+            {
+                "cause": cause,
+                "cause_said": said_of(cause),
+                "message": message,
+                "letters": number,
+            }
             for (cause, message), number in causes.most_common()
         ],
         "letters": [_letter(one) for one in letters],
@@ -121,6 +136,7 @@ def _letter(one: DeadLetter) -> Json:
         "partition": one.partition,
         "offset": one.offset,
         "cause": one.cause,
+        "cause_said": said_of(one.cause),
         "message": one.message,
         "member": one.member,
         "deliveries": one.deliveries,

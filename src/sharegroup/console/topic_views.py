@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import OffsetSpec
 from sharegroup.console.settings import settings_of
 from sharegroup.model.ids import TopicPartition
+
+_INTERNAL: Final = ("sharegroup.", "__")
 
 Json = dict[str, Any]
 
@@ -15,7 +17,21 @@ Json = dict[str, Any]
 async def topics(admin: Admin) -> Json:
     """All topics, with one line each."""
     listed = await admin.list_topics()
-    return {"topics": [{"topic": one.name, "partitions": one.partition_count} for one in listed]}
+    return {
+        "topics": [
+            {
+                "topic": one.name,
+                "partitions": one.partition_count,
+                "internal": is_internal(one.name),
+            }
+            for one in listed
+        ]
+    }
+
+
+def is_internal(topic: str) -> bool:
+    """Whether sharegroup itself keeps something in this topic."""
+    return topic.startswith(_INTERNAL)
 
 
 async def topic(admin: Admin, name: str) -> Json:
@@ -31,6 +47,7 @@ async def topic(admin: Admin, name: str) -> Json:
     settings, missing = await settings_of(admin, "topic", name)
     return {
         "topic": name,
+        "internal": is_internal(name),
         "partitions": [
             {
                 "partition": one.partition,
