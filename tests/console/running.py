@@ -77,7 +77,11 @@ class Console:
         return json.loads(body)
 
     def act(self, name: str, *, status: int = 200, **given: object) -> str:
-        """What an act says, or its error."""
+        """The sentence that an act says, or its error."""
+        return str(next(iter(self.told(name, status=status, **given).values())))
+
+    def told(self, name: str, *, status: int = 200, **given: object) -> dict[str, Any]:
+        """All that an act says."""
         found, _, body = self.answer(
             f"/api/v1/acts/{name}",
             method="POST",
@@ -85,7 +89,8 @@ class Console:
             body=json.dumps(given).encode(),
         )
         assert found == status, body
-        return str(next(iter(json.loads(body).values())))
+        told: dict[str, Any] = json.loads(body)
+        return told
 
     @contextmanager
     def events(self, **query: object) -> Iterator[Iterator[Any]]:

@@ -133,6 +133,8 @@ def test_dead_letters_are_redriven_and_purged(
     assert "Mark 3 letters" in page.act("purge-letters", group=group)
     assert page.act("purge-letters", group=group, do=True) == "3 letters purged."
     assert page.json("dead", group=group)["letters"] == []
+    assert page.told("redrive", group=group)["nothing"] is True
+    assert page.told("purge-letters", group=group)["nothing"] is True
 
 
 def test_a_group_begins_elsewhere(
@@ -147,7 +149,9 @@ def test_a_group_begins_elsewhere(
     assert page.json("queue", group=group)["lag"] == 0
     page.act("reset", **where, to="time", time="2001-01-01T00:00Z", do=True)
     assert page.json("queue", group=group)["lag"] == 10
-    assert "0 records" in page.act("reset", **where, to="time", time="2100-01-01")
+    told = page.act("reset", **where, to="time", time="2100-01-01 12:30+02:00")
+    assert "0 records" in told
+    assert told.endswith("The time is 2100-01-01 10:30:00 UTC.")
 
 
 def test_a_group_with_members_is_not_moved(
@@ -158,6 +162,8 @@ def test_a_group_with_members_is_not_moved(
     async def try_it() -> None:
         async with member(bootstrap, topic, group, 1) as holder:
             await polled(holder)
+            said = page.act("reset", status=400, group=group, topic=topic, to="latest")
+            assert f"{group} has 1 member: stop them first" in said
             said = page.act("reset", status=502, group=group, topic=topic, to="latest", do=True)
             assert "not empty" in said
 
@@ -169,6 +175,10 @@ def test_a_setting_is_set_and_its_default_holds_again(
 ) -> None:
     page, (_, topic, group) = running[1], queue
     lock = {"kind": "group", "of": group, "setting": "share.record.lock.duration.ms"}
+    page.act("configure", status=502, **lock, value="1")  # as the broker would refuse it
+    page.act("configure", status=502, **lock, value="abc")
+    assert page.act("configure", **lock, value="30000") == "It is 30000 already."
+    assert page.act("configure", **lock, value="") == "It is 30000 already."
     told = page.act("configure", **lock, value="60000")
     assert told == f"Set {lock['setting']} of the group {group} from 30000 to 60000."
     assert page.act("configure", **lock, value="60000", do=True).endswith("is 60000.")
@@ -185,6 +195,7 @@ def test_a_setting_is_set_and_its_default_holds_again(
 def test_a_topic_is_made_and_deleted(running: tuple[SharegroupServer, Console]) -> None:
     page = running[1]
     made = {"topic": "made.here", "partitions": 3}
+    page.act("create-topic", status=404, topic="made <b>", partitions=1)
     page.act("create-topic", status=404, topic="made <b>", partitions=1, do=True)
     assert page.act("create-topic", **made) == "Make the topic made.here with 3 partitions."
     assert page.act("create-topic", **made, do=True) == "The topic made.here is there."
@@ -196,6 +207,62 @@ def test_a_topic_is_made_and_deleted(running: tuple[SharegroupServer, Console]) 
     assert told.startswith("Delete the topic made.here: 3 partitions with 0 records")
     page.act("delete-topic", topic="made.here", do=True)
     page.json("topic", status=404, topic="made.here")
+
+
+def test_dead_letters_are_set_up_in_one_go(
+    running: tuple[SharegroupServer, Console], queue: tuple[str, str, str]
+) -> None:
+    page, (bootstrap, topic, group) = running[1], queue
+    name = {"kind": "group", "of": group, "setting": "errors.deadletterqueue.topic.name"}
+    assert "does not begin with 'dlq.'" in page.told("configure", **name, value="dead")["warning"]
+    assert "does not exist" in page.told("configure", **name, value=f"dlq.{topic}")["warning"]
+    wanted = {"group": group, "topic": f"dlq.{topic}"}
+    said = page.act("dead-letters", status=400, group=group, topic="dead")
+    assert "must begin with 'dlq.'" in said
+    assert page.act("dead-letters", **wanted).startswith(f"Make the topic dlq.{topic}.")
+    page.json("topic", status=404, topic=f"dlq.{topic}")
+    page.act("dead-letters", **wanted, do=True)
+    assert page.told("dead-letters", **wanted)["nothing"] is True
+
+    async def fail() -> None:
+        async with member(bootstrap, topic, group, 1) as holder:
+            holder.reject(*await polled(holder))
+
+    asyncio.run(fail())
+    while not page.json("dead", group=group)["letters"]:
+        continue  # they are written beside the answer
+    [letter] = page.json("dead", group=group)["letters"]
+    assert letter["value"]["text"] == "2"
+
+
+def test_what_waits_to_be_written_says_why(
+    running: tuple[SharegroupServer, Console], queue: tuple[str, str, str]
+) -> None:
+    page, (bootstrap, topic, group) = running[1], queue
+    name = {"kind": "group", "of": group, "setting": "errors.deadletterqueue.topic.name"}
+    page.act("configure", **name, value="elsewhere", do=True)
+
+    async def fail() -> None:
+        async with member(bootstrap, topic, group, 1) as holder:
+            holder.reject(*await polled(holder))
+
+    asyncio.run(fail())
+    why = "1 dead letter cannot be written yet: the topic's name elsewhere does not begin with"
+    assert any(one.startswith(why) for one in page.json("queue", group=group)["causes"])
+    assert page.json("dead", group=group)["waiting"].startswith(why)
+    life = page.json("record", topic=topic, partition=0, offset=2, group=group)["life"]
+    assert (life["state"], life["member"]) == ("archiving", None)
+    [line] = [one for one in page.json("queues")["queues"] if one["group"] == group]
+    assert line["status"]["text"] == "no member"
+
+
+def test_an_internal_topic_stays_and_groups_of_a_topic_are_named(
+    running: tuple[SharegroupServer, Console], queue: tuple[str, str, str]
+) -> None:
+    page, (_, topic, group) = running[1], queue
+    assert group in page.told("delete-topic", topic=topic)["warning"]
+    done = "sharegroup.dead-letters.done"
+    assert "internal" in page.act("delete-topic", status=400, topic=done, do=True)
 
 
 def test_letters_are_chosen_and_exported(

@@ -11,10 +11,14 @@ from pathlib import Path
 import pytest
 from selenium.common.exceptions import JavascriptException, TimeoutException
 from selenium.webdriver import Chrome
-from selenium.webdriver.support.ui import WebDriverWait
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from sharegroup import Admin, Producer, ShareConsumer
+from tests.client.dead_letters import said as said_of_letter
 from tests.console.browser import browser, there_is_one
+from tests.console.members import polled
 from tests.console.oidc import TokenServer, provider, settings
 from tests.console.running import Console, console
 from tests.console.secured import PASSWORDS, SecuredServer
@@ -39,6 +43,8 @@ document.querySelector('[name=user]').value = '{user}'
 document.querySelector('[name=password]').value = '{password}'
 document.querySelector('form.login button').click()
 """
+SAID = "document.querySelector('dialog p').innerText"
+"""What the dialog says that an act would change, or has changed."""
 WAIT_S = 60
 
 
@@ -173,6 +179,170 @@ def test_an_act_shows_what_it_will_change_and_asks(
     running[1].act("resume", group="workers", do=True)
 
 
+def act_button(opened: Chrome, address: str, key: str) -> None:
+    """Open a page and press one of its buttons."""
+    opened.get(address)
+    wait_for(opened, f"return document.querySelector('[data-key=\"{key}\"]') !== null")
+    opened.execute_script(f"document.querySelector('[data-key=\"{key}\"]').click()")
+    wait_for(opened, f"return {SAID} !== '…'")
+
+
+def test_a_preview_follows_what_is_typed_and_one_enter_does_it(
+    running: tuple[SharegroupServer, Console], opened: Chrome
+) -> None:
+    address = f"http://127.0.0.1:{running[1].port}/"
+    act_button(opened, address, "create-topic")
+    assert opened.execute_script(f"return {SAID}") == "Fill in: Name", "no error before typing"
+    name = opened.find_element(By.NAME, "topic")
+    name.send_keys("typed")
+    wait_for(opened, f"return {SAID} === 'Make the topic typed with 1 partition.'")
+    name.send_keys("-more", Keys.ENTER)  # before there is a preview of it
+    wait_for(opened, f"return {SAID} === 'The topic typed-more is there.'")
+    topics = [one["topic"] for one in running[1].json("topics")["topics"]]
+    assert "typed-more" in topics
+    assert "typed" not in topics
+    assert opened.execute_script("return document.querySelector('dialog .do').hidden")
+
+
+def test_an_outdated_preview_is_never_done(
+    running: tuple[SharegroupServer, Console], opened: Chrome
+) -> None:
+    act_button(opened, f"http://127.0.0.1:{running[1].port}/", "create-topic")
+    name = opened.find_element(By.NAME, "topic")
+    name.send_keys("good")
+    wait_for(opened, f"return {SAID} === 'Make the topic good with 1 partition.'")
+    name.send_keys(" not", Keys.ENTER)
+    wait_for(opened, "return document.querySelector('dialog p').className === 'causes'")
+    assert opened.execute_script("return document.querySelector('dialog .do').disabled")
+    topics = [one["topic"] for one in running[1].json("topics")["topics"]]
+    assert not any(one.startswith("good") for one in topics)
+    logged = opened.get_log("browser")  # also empties it
+    assert all("acts/create-topic" in one["message"] for one in logged)
+
+
+def test_a_choice_shows_only_its_own_fields(
+    running: tuple[SharegroupServer, Console], opened: Chrome
+) -> None:
+    address = f"http://127.0.0.1:{running[1].port}/?queue=workers"
+    act_button(opened, address, "decide jobs 0")
+    shown = (
+        "return [...document.querySelectorAll('dialog label')].filter((one) => !one.hidden)"
+        ".map((one) => one.children[1].name).join()"
+    )
+    assert opened.execute_script(shown) == "how,first,last"
+    Select(opened.find_element(By.NAME, "how")).select_by_value("extend")
+    wait_for(opened, f"return {SAID}.includes('for 10m from now on')")
+    assert opened.execute_script(shown) == "how,first,last,extend"
+    Select(opened.find_element(By.NAME, "how")).select_by_value("archive")
+    wait_for(opened, f"return {SAID}.startsWith('Give these records up')")
+    assert opened.execute_script(shown) == "how,first,last,reason"
+
+
+def test_queues_say_what_is_wrong_the_worst_first(
+    running: tuple[SharegroupServer, Console], opened: Chrome
+) -> None:
+    running[1].act("pause", group="workers", do=True)
+    opened.get(f"http://127.0.0.1:{running[1].port}/")
+    row = "[...document.querySelectorAll('#queues tbody tr')].map((one) => one.cells[1].innerText)"
+    wait_for(opened, f"const all = {row}; return all.includes('paused') && all.length > 1")
+    found = opened.execute_script(f"return {row}")
+    assert found.index("no member") < found.index("paused")
+    running[1].act("resume", group="workers", do=True)
+
+
+def test_a_record_that_is_held_leads_to_its_member_and_is_decided(
+    running: tuple[SharegroupServer, Console], opened: Chrome
+) -> None:
+    server, started = running
+    address = f"http://127.0.0.1:{started.port}"
+
+    async def hold() -> None:
+        async with Admin(server.bootstrap) as admin, Producer(server.bootstrap) as producer:
+            await admin.create_topics("kept")
+            await admin.alter_configs("group", "keeper", {"share.auto.offset.reset": "earliest"})
+            await producer.send("kept", "x")
+        async with ShareConsumer(
+            "kept",
+            group_id="keeper",
+            client_id="worker-hold",
+            bootstrap_servers=server.bootstrap,
+            acknowledgement_mode="explicit",
+        ) as consumer:
+            await polled(consumer)
+            await asyncio.to_thread(look)
+
+    def look() -> None:
+        opened.get(f"{address}/?queue=keeper")
+        row = (
+            "[...document.querySelectorAll('tr')]"
+            ".find((one) => one.innerText.startsWith('kept:0@0'))"
+        )
+        wait_for(opened, f"return {row}.innerText.includes('worker-hold')")
+        opened.execute_script(f"{row}.querySelector('a').click()")
+        wait_for(opened, "return document.body.innerText.includes('held by\\nworker-hold')")
+        text = opened.execute_script("return document.querySelector('main').innerText")
+        assert "lock renewed" in text
+        assert "as of" in opened.execute_script("return document.querySelector('#live').innerText")
+        opened.execute_script("document.querySelector('[data-key=decide]').click()")
+        wait_for(opened, f"return {SAID}.startsWith('Let these records be delivered again')")
+        Select(opened.find_element(By.NAME, "how")).select_by_value("accept")
+        wait_for(opened, f"return {SAID}.startsWith('Finish these records')")
+        opened.find_element(By.NAME, "last").send_keys(Keys.ENTER)
+        wait_for(opened, f"return {SAID} === 'Finished 1 record (1 of them held).'")
+        opened.switch_to.active_element.send_keys(Keys.ENTER)  # Close
+        wait_for(opened, "return /state\\n(accepted|finished)/.test(document.body.innerText)")
+
+    asyncio.run(hold())
+
+
+def test_a_record_that_is_held_too_long_is_named(
+    running: tuple[SharegroupServer, Console], opened: Chrome
+) -> None:
+    opened.get(f"http://127.0.0.1:{running[1].port}/")
+    said = opened.execute_script(
+        "return warnings({ group: 'g', causes: [], more_held: 0, held: [{ topic: 'orders',"
+        " partition: 0, first: 40, last: 40, client: 'worker-hold', exact: true, too_long: true,"
+        " since_ms: Date.now() - 185000, renewals: 2 }] }).innerHTML"
+    )
+    assert "offset=40&amp;group=g" in said
+    assert "is held for 3 min 5 s by <bdi>worker-hold</bdi>, lock renewed twice" in said
+
+
+def test_one_letter_is_redriven_and_a_wrong_expression_keeps_the_list(
+    running: tuple[SharegroupServer, Console], opened: Chrome
+) -> None:
+    server, started = running
+    address = f"http://127.0.0.1:{started.port}/?queue=losers&show=dead"
+
+    async def fail() -> None:
+        bootstrap = server.bootstrap
+        async with Admin(bootstrap) as admin, Producer(bootstrap) as producer:
+            await admin.create_topics("lost", "dlq.lost")
+            named = {"errors.deadletterqueue.topic.name": "dlq.lost"}
+            await admin.alter_configs("group", "losers", named)
+            for at in range(2):
+                headers = said_of_letter("losers", "lost", 0, at, timestamp=1_000, cause="released")
+                await producer.send("dlq.lost", f"again {at}", headers=headers)
+
+    asyncio.run(fail())
+    letters = "document.querySelectorAll('#letters [data-key^=\"purge 0:\"]').length"
+    opened.get(address)
+    wait_for(opened, f"return {letters} === 2")
+    assert "delivery limit: released" in opened.execute_script("return document.body.innerText")
+    field = opened.find_element(By.CSS_SELECTOR, ".filter input")
+    field.send_keys("cause = released", Keys.ENTER)
+    wait_for(opened, "return document.body.innerText.includes('Write ==')")
+    assert opened.execute_script(f"return {letters}") == 2
+    assert all("where=" in one["message"] for one in opened.get_log("browser"))
+    opened.execute_script("document.querySelector('[data-key=\"redrive 0:1\"]').click()")
+    wait_for(opened, f"return {SAID}.startsWith('Send the records of 1 letter again')")
+    opened.execute_script("document.querySelector('dialog .do').click()")
+    wait_for(opened, f"return {SAID} === '1 letter redriven.'")
+    opened.get(address + "&where=offset == 1")
+    wait_for(opened, "return document.body.innerText.includes('were redriven or purged')")
+    assert opened.execute_script("return document.querySelector('[data-key=redrive]').disabled")
+
+
 def test_a_narrow_window_shows_everything(running: tuple[SharegroupServer, Console]) -> None:
     with browser(500, 800) as window:  # Chromium makes no narrower window; the page is
         for path in ("/", "/?queue=workers", f"/?topic={TOPIC}&partition=0&offset=0"):
@@ -248,7 +418,7 @@ def test_everybody_can_use_it(
     address = f"http://127.0.0.1:{running[1].port}"
     with browser(1000, 800, *dark) as window:
         window.get(address + ("/?queue=workers" if path == "dialog" else path))
-        loaded = "return document.querySelector('table, h2, main > p:not(.quiet)') !== null"
+        loaded = "return document.querySelector('table, h2, main p:not(.quiet)') !== null"
         wait_for(window, loaded)
         if path == "dialog":
             wait_for(window, "return document.querySelector('[data-key=fork]') !== null")

@@ -6,24 +6,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from typing import Final
 
 from sharegroup.client.admin.descriptions import DecidedRecords, OffsetSpec
 from sharegroup.client.core.dead_letter import LettersHandled, LettersProgress
 from sharegroup.client.core.letter_expression import duration_ms
+from sharegroup.console.act_fields import BadAct, Given, Said, offset, optional, text
+from sharegroup.console.causes import count
 from sharegroup.console.desk import Desk
-from sharegroup.console.limits import PARTITIONS_MAX, PLACES_MAX, TEXT_MAX
+from sharegroup.console.limits import PLACES_MAX
+from sharegroup.console.topic_acts import configure, create_topic, dead_letters, delete_topic
+from sharegroup.model.errors import GroupIdNotFound
 from sharegroup.model.ids import TopicPartition
-from sharegroup.model.offsets import OFFSET_MAX
 
-Given = Mapping[str, Any]
-Act = Callable[[Desk, Given, bool], Awaitable[str]]
+Act = Callable[[Desk, Given, bool], Awaitable[str | Said]]
 """Takes the fields of a request, and whether to do it: otherwise it only says what it would do.
 Returns a sentence."""
-
-
-class BadAct(Exception):
-    """A field of a request is missing or wrong; the text says which."""
 
 
 async def pause(desk: Desk, given: Given, do: bool) -> str:
@@ -34,7 +32,7 @@ async def pause(desk: Desk, given: Given, do: bool) -> str:
         return f"{group} is paused."
     members = (await desk.admin.describe_share_groups([group]))[group].members
     return (
-        f"Deliver no records to {group} ({_count(len(members), 'member')}), until it is resumed. "
+        f"Deliver no records to {group} ({count(len(members), 'member')}), until it is resumed. "
         "What members hold can still be answered."
     )
 
@@ -61,7 +59,7 @@ async def purge(desk: Desk, given: Given, do: bool) -> str:
     offsets = await desk.admin.list_share_group_offsets(group)
     lag = sum(one.lag or 0 for one in offsets.values())
     return (
-        f"Give up {which} of {group} that are not finished (of {_count(lag, 'record')}), also "
+        f"Give up {which} of {group} that are not finished (of {count(lag, 'record')}), also "
         "those that members hold. They become no dead letters, and stay in the topic. It cannot "
         "be undone."
     )
@@ -72,7 +70,7 @@ async def fork(desk: Desk, given: Given, do: bool) -> str:
     group, name = text(given, "group"), text(given, "to")
     if do:
         copied = await desk.admin.fork_share_group(group, name)
-        return f"{name} has the state of {group} in {_count(len(copied), 'partition')}."
+        return f"{name} has the state of {group} in {count(len(copied), 'partition')}."
     return (
         f"Let the group {name} begin with the state that {group} has of every record. Its own "
         "state of these topics is dropped."
@@ -89,23 +87,30 @@ async def decide(desk: Desk, given: Given, do: bool) -> str:
     which = f"{at.topic}:{at.partition}, offsets {first} to {last}"
     if how not in _DECISIONS:
         raise BadAct(f"how is none of {', '.join(_DECISIONS)}")
+    reason = optional(given, "reason")
+    extend_ms = duration_ms(text(given, "extend")) if how == "extend" else None
+    if how == "extend" and extend_ms is None:
+        raise BadAct("extend is no duration: write 90s or 10m, for instance")
     if not do:
-        late = "" if how == "extend" else " What their holders answer later is late."
-        return f"{_DECISIONS[how]} {group}: {which}.{late}"
+        longer = f" They keep them for {given['extend']} from now on." if how == "extend" else ""
+        return f"{_DECISIONS[how]} {group}: {which}.{longer}{_LATER.get(how, '')}"
     if how == "accept":
         decided = await desk.admin.accept_records(group, at, first, last)
     elif how == "release":
         decided = await desk.admin.release_records(group, at, first, last)
     elif how == "archive":
-        reason = given.get("reason") or None
-        said = None if reason is None else text(given, "reason")
-        decided = await desk.admin.archive_records(group, at, first, last, reason=said)
+        decided = await desk.admin.archive_records(group, at, first, last, reason=reason)
     else:
-        extend_ms = duration_ms(text(given, "extend"))
-        if extend_ms is None:
-            raise BadAct("extend is no duration: write 90s or 10m, for instance")
-        decided = await desk.admin.extend_records(group, at, first, last, extend_ms=extend_ms)
+        decided = await desk.admin.extend_records(group, at, first, last, extend_ms=extend_ms or 0)
     return f"{_DONE[how]} {_decided([decided])}."
+
+
+_LATE: Final = " If a member holds one of them, what it answers later is refused."
+_LATER: Final = {
+    "accept": _LATE,
+    "release": _LATE + " The delivery counts towards share.delivery.count.limit.",
+    "archive": _LATE,
+}
 
 
 _DECISIONS: Final = {
@@ -124,31 +129,37 @@ _DONE: Final = {
 }
 
 
-async def redrive(desk: Desk, given: Given, do: bool) -> str:
+async def redrive(desk: Desk, given: Given, do: bool) -> str | Said:
     """Send the records of dead letters again. ``/api/v1/progress`` tells how far it is."""
-    group, where = text(given, "group"), _optional(given, "where")
-    to = _optional(given, "to")
+    group, where = text(given, "group"), optional(given, "where")
+    to = optional(given, "to")
     goal = f"the topic {to}" if to is not None else "where they are from"
+    if to is not None:
+        await desk.admin.describe_topics(to)  # an error if there is none
     with desk.telling(group) as told:
         found = await desk.admin.redrive_dead_letters(
             group, to=to, where=where, dry_run=not do, told=_telling(told)
         )
     if do:
         return f"{_handled(found)} redriven."
+    if not found.done:
+        return Said(f"No letter to send again: {_handled(found)}.", nothing=True)
     return f"Send the records of {_handled(found)} again, each once, to {goal}."
 
 
-async def purge_letters(desk: Desk, given: Given, do: bool) -> str:
+async def purge_letters(desk: Desk, given: Given, do: bool) -> str | Said:
     """Mark dead letters as done."""
-    group, where = text(given, "group"), _optional(given, "where")
+    group, where = text(given, "group"), optional(given, "where")
     with desk.telling(group) as told:
         found = await desk.admin.purge_dead_letters(
             group, where=where, dry_run=not do, told=_telling(told)
         )
     if do:
-        return f"{_count(found.done, 'letter')} purged."
+        return f"{count(found.done, 'letter')} purged."
+    if not found.done:
+        return Said("There is no letter to purge.", nothing=True)
     return (
-        f"Mark {_count(found.done, 'letter')} of {group} as done: not shown or redriven any more. "
+        f"Mark {count(found.done, 'letter')} of {group} as done: not shown or redriven any more. "
         "They stay in their topic. It cannot be undone."
     )
 
@@ -166,10 +177,14 @@ async def reset(desk: Desk, given: Given, do: bool) -> str:
     partitions = [TopicPartition(topic, one.partition) for one in described.partitions]
     first = await desk.admin.list_offsets(partitions, OffsetSpec.EARLIEST)
     end = await desk.admin.list_offsets(partitions, OffsetSpec.LATEST)
+    read = ""
     if to in ("earliest", "latest"):
         goal = {at: (first if to == "earliest" else end)[at].offset for at in partitions}
     elif to == "time":
-        found = await desk.admin.list_offsets(partitions, _moment_ms(text(given, "time")))
+        moment_ms = _moment_ms(text(given, "time"))
+        moment = datetime.fromtimestamp(moment_ms / 1000, UTC)
+        read = f" The time is {moment:%Y-%m-%d %H:%M:%S} UTC."
+        found = await desk.admin.list_offsets(partitions, moment_ms)
         goal = {
             at: found[at].offset if found[at].offset >= 0 else end[at].offset for at in partitions
         }
@@ -180,11 +195,23 @@ async def reset(desk: Desk, given: Given, do: bool) -> str:
         for error in filter(None, errors.values()):
             raise error
         return f"{group} begins at {_places(goal)}."
+    await _without_members(desk, group)
     left = sum(end[at].offset - offset for at, offset in goal.items())
     return (
-        f"Let {group} begin at {_places(goal)}: {_count(left, 'record')} from there on. What it "
-        "knows of this topic's records is dropped. It must have no members."
+        f"Let {group} begin at {_places(goal)}: {count(left, 'record')} from there on. What it "
+        f"knows of this topic's records is dropped.{read}"
     )
+
+
+async def _without_members(desk: Desk, group: str) -> None:
+    """Raises BadAct if the group has members, as the broker would."""
+    try:
+        described = (await desk.admin.describe_share_groups([group]))[group]
+    except GroupIdNotFound:
+        return
+    if described.members:
+        has = count(len(described.members), "member")
+        raise BadAct(f"{group} has {has}: stop them first, then it can begin elsewhere")
 
 
 def _moment_ms(said: str) -> int:
@@ -202,57 +229,6 @@ def _places(goal: Mapping[TopicPartition, int]) -> str:
     return f"{topic}:{', '.join(shown)}" + (f" and {more} partitions more" if more else "")
 
 
-_KINDS: Final[Mapping[str, Literal["group", "topic"]]] = {"group": "group", "topic": "topic"}
-
-
-async def configure(desk: Desk, given: Given, do: bool) -> str:
-    """Set a setting of a group or a topic, or let its default hold again."""
-    kind = _KINDS.get(text(given, "kind"))
-    if kind is None:
-        raise BadAct("kind is neither group nor topic")
-    name, setting = text(given, "of"), text(given, "setting")
-    value = _optional(given, "value")
-    known = await desk.admin.describe_configs(kind, name)
-    if setting not in known:
-        raise BadAct(f"a {kind} has no setting {setting}")
-    if do:
-        await desk.admin.alter_configs(kind, name, {setting: value})
-        now = (await desk.admin.describe_configs(kind, name))[setting].value
-        return f"{setting} of {name} is {now or 'empty'}."
-    goal = "its default" if value is None else value
-    return f"Set {setting} of the {kind} {name} from {known[setting].value or 'empty'} to {goal}."
-
-
-async def create_topic(desk: Desk, given: Given, do: bool) -> str:
-    """Make a topic."""
-    topic, partitions = text(given, "topic"), offset(given, "partitions")
-    if not 1 <= partitions <= PARTITIONS_MAX:
-        raise BadAct(f"a topic has 1 to {PARTITIONS_MAX:,} partitions")
-    if do:
-        await desk.admin.create_topics(topic, partitions=partitions)
-        return f"The topic {topic} is there."
-    if topic in {one.name for one in await desk.admin.list_topics()}:
-        raise BadAct(f"there is a topic {topic} already")
-    return f"Make the topic {topic} with {_count(partitions, 'partition')}."
-
-
-async def delete_topic(desk: Desk, given: Given, do: bool) -> str:
-    """Delete a topic and all its records."""
-    topic = text(given, "topic")
-    if do:
-        await desk.admin.delete_topics(topic)
-        return f"{topic} is deleted."
-    described = (await desk.admin.describe_topics(topic))[topic]
-    partitions = [TopicPartition(topic, one.partition) for one in described.partitions]
-    first = await desk.admin.list_offsets(partitions, OffsetSpec.EARLIEST)
-    end = await desk.admin.list_offsets(partitions, OffsetSpec.LATEST)
-    records = sum(end[at].offset - first[at].offset for at in partitions)
-    return (
-        f"Delete the topic {topic}: {_count(len(partitions), 'partition')} with "
-        f"{_count(records, 'record')}, and what groups know of them. It cannot be undone."
-    )
-
-
 ACTS: Final[Mapping[str, Act]] = {
     "pause": pause,
     "resume": resume,
@@ -263,41 +239,18 @@ ACTS: Final[Mapping[str, Act]] = {
     "purge-letters": purge_letters,
     "reset": reset,
     "configure": configure,
+    "dead-letters": dead_letters,
     "create-topic": create_topic,
     "delete-topic": delete_topic,
 }
 
 
-def text(given: Given, name: str) -> str:
-    """A field of a request. Raises BadAct."""
-    found = given.get(name)
-    if not isinstance(found, str) or not found or len(found) > TEXT_MAX:
-        raise BadAct(f"{name} is missing, or no text of at most {TEXT_MAX} characters")
-    return found
-
-
-def offset(given: Given, name: str) -> int:
-    """A number of a request. Raises BadAct."""
-    found = given.get(name)
-    if type(found) is not int or not 0 <= found <= OFFSET_MAX:
-        raise BadAct(f"{name} is missing, or no whole number")
-    return found
-
-
-def _optional(given: Given, name: str) -> str | None:
-    return text(given, name) if given.get(name) else None
-
-
 def _decided(decided: list[DecidedRecords]) -> str:
     records, held = sum(one.records for one in decided), sum(one.held for one in decided)
-    return _count(records, "record") + (f" ({held:,} of them held)" if held else "")
+    return count(records, "record") + (f" ({held:,} of them held)" if held else "")
 
 
 def _handled(found: LettersHandled) -> str:
     left = found.gone + found.homeless
     without = f" ({left:,} are left out: their record or topic is gone)" if left else ""
-    return _count(found.done, "letter") + without
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"
+    return count(found.done, "letter") + without

@@ -16,7 +16,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 import sharegroup
-from sharegroup.console.acts import ACTS, BadAct
+from sharegroup.console.act_fields import BadAct, Said
+from sharegroup.console.acts import ACTS
 from sharegroup.console.answers import BadRequest, Forged, answered, body_of, number_of, text_of
 from sharegroup.console.guard import ACT_HEADER, Guard
 from sharegroup.console.payloads import Decode
@@ -32,6 +33,7 @@ log = logging.getLogger("sharegroup.console.acts")
 
 STATIC: Final = {
     "/": ("index.html", "text/html; charset=utf-8"),
+    "/acts.js": ("acts.js", "text/javascript; charset=utf-8"),
     "/console.js": ("console.js", "text/javascript; charset=utf-8"),
     "/console.css": ("console.css", "text/css; charset=utf-8"),
     "/icon.svg": ("icon.svg", "image/svg+xml"),
@@ -104,7 +106,11 @@ class Api:
         desk, offset = session.desk, number_of(request, "offset")
         found = await record_at(desk.admin, desk.broker.reading, at, offset, self._decode)
         group = request.query_params.get("group")
-        life = await life_of(desk.admin, group, at, found["offset"]) if group else None
+        life = (
+            await life_of(desk.admin, desk.queues.holds, group, at, found["offset"])
+            if group
+            else None
+        )
         return {**found, "life": life}
 
 
@@ -142,7 +148,8 @@ async def _act(session: Session, request: Request) -> Any:
     if do and session.user is not None:
         log.info("%r: %s %s", session.user, request.path_params["name"], json.dumps(given))
     try:
-        return {"said": await act(session.desk, given, do)}
+        said = await act(session.desk, given, do)
+        return (Said(said) if isinstance(said, str) else said)._asdict()
     except BadAct as error:
         raise BadRequest(str(error)) from None
     finally:

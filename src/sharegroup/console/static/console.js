@@ -51,8 +51,21 @@ function time(ms) {
   if (ms === null || ms === undefined || ms < 0) return document.createTextNode("–");
   const date = new Date(ms);
   if (Number.isNaN(date.getTime())) return document.createTextNode(ms + " ms");
-  return element("time", { datetime: date.toISOString(), title: date.toISOString() },
-    date.toLocaleString());
+  return element("time", { datetime: date.toISOString(), title: date.toISOString() }, moment(date));
+}
+
+// A moment in the viewer's zone, which it names.
+function moment(date) {
+  return date.toLocaleString(undefined, { year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit",
+    minute: "2-digit", second: "2-digit", timeZoneName: "short" });
+}
+
+// A page that does not follow by itself says of when it is, and can be asked for again.
+function asOf(again) {
+  const there = live.contains(document.activeElement);
+  live.className = "";
+  live.replaceChildren("as of " + new Date().toLocaleTimeString() + " ", button("Refresh", "refresh", again));
+  if (there) live.querySelector("button").focus();
 }
 
 function link(text, query) {
@@ -68,9 +81,12 @@ function button(text, key, pressed) {
 
 // Draw anew what has changed meanwhile. Whoever is at a link or a button stays there.
 function redraw(where, ...parts) {
-  const key = document.activeElement && document.activeElement.dataset.key;
+  const at = document.activeElement;
+  const key = at && at.dataset.key;
+  const opened = [...where.querySelectorAll("details[open] > summary")].map((one) => one.dataset.key);
   where.replaceChildren(...parts.filter((part) => part !== null));
-  const again = key && where.querySelector(`[data-key="${CSS.escape(key)}"]`);
+  where.querySelectorAll("details > summary").forEach((one) => { if (opened.includes(one.dataset.key)) one.parentElement.open = true; });
+  const again = key ? where.querySelector(`[data-key="${CSS.escape(key)}"]`) : where.contains(at) && at;
   if (again) again.focus({ preventScroll: true });
 }
 
@@ -93,12 +109,13 @@ function sparkline(values, what) {
   return drawn;
 }
 
+// `columns` are [title, class, what the title means].
 function table(columns, rows) {
-  const head = element("tr", {}, ...columns.map(([title, kind]) =>
-    element("th", { scope: "col", class: kind }, title)));
+  const head = element("tr", {}, ...columns.map(([title, kind, meaning]) =>
+    element("th", { scope: "col", class: kind, title: meaning }, title)));
   const body = rows.map((cells) => element("tr", {}, ...cells.map((cell, at) =>
     element("td", { class: columns[at][1] }, cell))));
-  return element("div", { class: "scroll" },
+  return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": columns[0][0] + "s" },
     element("table", {}, element("thead", {}, head), element("tbody", {}, ...body)));
 }
 
@@ -129,108 +146,24 @@ async function send(path, given) {
 // Draw with each view that the broker's events bring. The browser connects again by itself.
 function watch(path, draw) {
   const events = new EventSource("/api/v1/events" + path);
+  let seen = null;
   events.onmessage = (event) => {
     live.className = "";
     live.textContent = "live";
+    main.classList.remove("stale");
+    seen = new Date();
     const found = JSON.parse(event.data);
     if (found.error && !("group" in found)) main.replaceChildren(failure(found.error));
     else if (getSelection().isCollapsed) draw(found); // text that is being selected stays
   };
   events.onerror = () => {
     live.className = "lost";
-    live.textContent = "connection lost, trying again …";
+    live.textContent = "connection lost, trying again …" + (seen ? ` The page is as of ${seen.toLocaleTimeString()}.` : "");
+    main.classList.add("stale");
     if (events.readyState !== EventSource.CLOSED) return;
     const again = () => setTimeout(() => watch(path, draw), 5000); // refused: there are too many viewers, or …
     ask("about").then(again, (error) => (error.login ? showLogin(error) : again())); // … the session has ended
   };
-}
-
-// --- acts ----------------------------------------------------------------------------------------
-
-async function act(name, given) {
-  return (await send("acts/" + name, given)).said;
-}
-
-// Ask before an act: a dialog with fields, and what the act would change. `fields` are [name, label,
-// value, kind]; a list as kind is a choice. `after` is called when it is done and the dialog is closed.
-function askFirst(title, name, given, fields = [], after = null) {
-  const inputs = fields.map(([field, label, value, kind]) => {
-    const input = Array.isArray(kind)
-      ? element("select", { name: field }, ...kind.map((one) => element("option", { value: one, selected: one === value }, one)))
-      : element("input", { name: field, type: kind || "text", value: value ?? "" });
-    return [field, kind, input, element("label", {}, element("span", {}, label), input)];
-  });
-  const wanted = () => Object.fromEntries([...Object.entries(given), ...inputs.map(([field, kind, input]) =>
-    [field, kind === "number" ? Number(input.value) : input.value])]);
-  const will = element("p", { "aria-live": "polite" }, "…");
-  const confirm = element("button", { type: "submit", class: "do" }, title);
-  const cancel = element("button", { type: "button" }, "Cancel");
-  const form = element("form", { method: "dialog" }, element("h2", {}, title), ...inputs.map((one) => one[3]), will,
-    element("div", { class: "buttons" }, cancel, confirm));
-  const dialog = element("dialog", { "aria-label": title }, form);
-  const preview = async () => {
-    confirm.disabled = true;
-    try {
-      const said = visible(await act(name, wanted()));
-      will.textContent = said;
-      will.className = "";
-      confirm.disabled = false;
-    } catch (error) {
-      will.textContent = visible(error.message);
-      will.className = "causes";
-    }
-  };
-  const progress = async () => { // of a long act
-    const { said } = given.group ? await ask("progress?" + new URLSearchParams({ group: given.group })) : {};
-    if (said && will.className === "under-way") will.textContent = "under way: " + visible(said);
-  };
-  inputs.forEach(([, , input]) => input.addEventListener("change", preview));
-  cancel.addEventListener("click", () => dialog.close());
-  dialog.addEventListener("close", () => {
-    const done = will.className === "done";
-    dialog.remove();
-    if (done && after) after();
-  });
-  form.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    confirm.disabled = true;
-    will.textContent = "under way …";
-    will.className = "under-way";
-    const asking = setInterval(() => progress().catch(() => {}), 1000);
-    try {
-      const said = visible(await act(name, { ...wanted(), do: true }));
-      will.textContent = said;
-      will.className = "done";
-    } catch (error) {
-      will.textContent = visible(error.message);
-      will.className = "causes";
-    }
-    clearInterval(asking);
-    cancel.textContent = "Close";
-    cancel.focus();
-  });
-  document.body.append(dialog);
-  dialog.showModal();
-  preview();
-}
-
-function actsOf(queue) {
-  if (!acts) return null;
-  const given = { group: queue.group };
-  return element("div", { class: "buttons" },
-    queue.paused ? button("Resume …", "resume", () => askFirst("Resume", "resume", given))
-      : button("Pause …", "pause", () => askFirst("Pause", "pause", given)),
-    button("Purge …", "purge", () => askFirst("Purge", "purge", given, [["older_than", "Only records older than (such as 2d)", ""]])),
-    button("Reset …", "reset", () => askFirst("Reset", "reset", given, [["topic", "Topic", queue.topics[0], queue.topics.length ? queue.topics : "text"],
-      ["to", "The group begins at", "earliest", ["earliest", "latest", "time"]], ["time", "With time: 2026-11-21T08:30Z", ""]])),
-    button("Fork …", "fork", () => askFirst("Fork", "fork", given, [["to", "The group that begins here", queue.group + "-fork"]])));
-}
-
-function decide(queue, partition, first, last) {
-  askFirst("Decide", "decide", { group: queue.group, topic: partition.topic, partition: partition.partition }, [
-    ["how", "What becomes of the records", "release", ["release", "accept", "archive", "extend"]],
-    ["first", "From offset", first, "number"], ["last", "to offset", last, "number"],
-    ["reason", "Reason, for archive", ""], ["extend", "How long, for extend", "10m"]]);
 }
 
 // --- all queues ----------------------------------------------------------------------------------
@@ -239,21 +172,23 @@ let wanted = address.get("search") || "";
 let listed = null;
 let most = 100; // queues that are drawn: a table of thousands would make each scroll stutter
 
+// By status, the worst first, then by name, so that rows keep their places.
 function worst(one, other) {
-  const key = (queue) => [queue.error ? 1 : 0, queue.lag ? -(queue.oldest_ms ?? Infinity) : -Infinity,
-    queue.lag || 0];
-  const [a, b] = [key(one), key(other)];
-  for (let at = 0; at < a.length; at++) if (a[at] !== b[at]) return b[at] - a[at];
+  if (one.status.rank !== other.status.rank) return other.status.rank - one.status.rank;
   return one.group < other.group ? -1 : 1;
+}
+
+function badge({ rank, text }) {
+  return rank ? element("span", { class: "badge " + (rank > 3 ? "bad" : rank > 1 ? "warn" : "note") }, text) : element("span", { class: "quiet" }, "ok");
 }
 
 function drawQueues() {
   const queues = listed.queues.filter((queue) => queue.group.toLowerCase().includes(wanted.toLowerCase()));
   queues.sort(worst);
   const rows = queues.slice(0, most).map((queue) => queue.error
-    ? [link(queue.group, { queue: queue.group }), visible(queue.error), "", "", "", "", "", "", ""]
+    ? [link(queue.group, { queue: queue.group }), visible(queue.error), "", "", "", "", "", "", "", ""]
     : [
-      link(queue.group, { queue: queue.group }), number(queue.ready), number(queue.in_flight),
+      link(queue.group, { queue: queue.group }), badge(queue.status), number(queue.ready), number(queue.in_flight),
       number(queue.delayed), number(queue.dead), number(queue.members),
       queue.lag && queue.oldest_ms !== null ? duration(listed.at_ms - queue.oldest_ms) : "–",
       element("span", { class: "rate" }, sparkline(queue.written, "in"), rateText(queue.written)),
@@ -262,9 +197,10 @@ function drawQueues() {
   redraw(document.getElementById("queues"),
     listed.more ? element("p", {}, `asking about ${number(listed.more)} more queues …`) : "",
     queues.length || !listed.queues.length ? "" : element("p", {}, "No queue has that in its name."),
-    listed.queues.length ? table([["queue", "name"], ["ready", "number"], ["in flight", "number"],
-      ["delayed", "number"], ["dead, unwritten", "number"], ["members", "number"], ["oldest", "number"],
-      ["in /s", ""], ["out /s", ""]], rows)
+    listed.queues.length ? element("p", { class: "quiet" }, "Sorted by status, the worst first, then by name.") : "",
+    listed.queues.length ? table([["queue", "name"], ["status", "status"], ["ready", "number", WORDS.ready], ["held", "number", WORDS.held],
+      ["delayed", "number", WORDS.delayed], ["letters waiting", "number", WORDS["letters waiting"]], ["members", "number"], ["oldest", "number", WORDS.oldest],
+      ["in /s", "rates", WORDS["in /s"]], ["out /s", "rates", WORDS["out /s"]]], rows)
       : element("p", {}, "There is no share group yet. A consumer makes one when it joins."),
     queues.length > most ? element("p", {}, `${number(most)} of ${number(queues.length)} queues, the worst first. `,
       button("Show more", "more", () => { most *= 4; drawQueues(); })) : "");
@@ -285,7 +221,7 @@ async function showQueues() {
     element("p", { class: "quiet" }, "asking the broker …")),
   element("h2", {}, "Consumer groups"), element("div", { id: "others" }),
   element("h2", {}, "Topics"), acts ? element("div", { class: "buttons" }, button("Create a topic …", "create-topic", () =>
-    askFirst("Create", "create-topic", {}, [["topic", "Name", ""], ["partitions", "Partitions", 1, "number"]], listTopics))) : "",
+    askFirst("Create", "create-topic", {}, [{ name: "topic", label: "Name", required: true }, { name: "partitions", label: "Partitions", value: 1, kind: "number", required: true }], listTopics))) : "",
   element("div", { id: "topics" }));
   watch("", (found) => { listed = found; drawQueues(); });
   await listTopics();
@@ -294,17 +230,18 @@ async function showQueues() {
 async function listTopics() {
   const { topics } = await ask("topics");
   document.getElementById("topics").replaceChildren(table([["topic", "name"], ["partitions", "number"]],
-    topics.map((one) => [link(one.topic, { topic: one.topic }), number(one.partitions)])));
+    topics.map((one) => [element("span", {}, link(one.topic, { topic: one.topic }), one.internal ? element("span", { class: "quiet" }, " internal") : null), number(one.partitions)])));
 }
 
 async function showTopic(topic) {
   document.title = visible(topic) + " – sharegroup";
-  live.textContent = "";
   const found = await ask("topic?" + new URLSearchParams({ topic }));
   const again = () => showTopic(topic).catch(failed);
+  asOf(again);
   main.replaceChildren(...[
     element("h1", {}, element("bdi", {}, topic)),
-    acts ? element("div", { class: "buttons" }, button("Delete …", "delete-topic", () =>
+    found.internal ? element("p", { class: "quiet" }, "Internal: sharegroup keeps its own data here.") : null,
+    acts && !found.internal ? element("div", { class: "buttons" }, button("Delete …", "delete-topic", () =>
       askFirst("Delete", "delete-topic", { topic }, [], () => { location.href = "/"; }))) : null,
     table([["partition", "number"], ["first", "number"], ["end", "number"], ["records", "number"], ["leader", "number"]],
       found.partitions.map((one) => [number(one.partition),
@@ -319,23 +256,49 @@ async function showTopic(topic) {
 // --- one queue -----------------------------------------------------------------------------------
 
 const STATES = ["available", "acquired", "delayed", "acknowledged", "archived", "archiving", "blocked"];
-const MEANINGS = { available: "waits for another delivery", acquired: "with a member", delayed: "rests",
-  acknowledged: "accepted", archived: "given up", archiving: "dead letter not written yet", blocked: "waits for an operator" };
+const NAMES = { available: "ready again", acquired: "held", acknowledged: "accepted", archived: "given up", archiving: "letter waiting" };
+const MEANINGS = { available: "was delivered, and waits for another delivery", acquired: "with a member", delayed: "rests until it is due",
+  acknowledged: "done", archived: "failed for good", archiving: "failed for good, and its dead letter is not written yet", blocked: "failed, and waits for an operator" };
+const UNFINISHED = ["acquired", "blocked", "archiving", "delayed", "available"];
+const UNFINISHED_MAX = 100;
+const nameOf = (state) => NAMES[state] || state;
+const times = (count) => (count === 1 ? "once" : count === 2 ? "twice" : `${number(count)} times`);
+const WORDS = {
+  ready: "records that the next member that asks gets",
+  held: "records that members have and have not answered",
+  delayed: "records that rest until they are due",
+  "letters waiting": "records that failed for good and whose dead letter cannot be written yet; written ones are under Dead letters",
+  oldest: "age of the oldest record that is not finished",
+  "in /s": "records written a second",
+  "out /s": "records finished a second: accepted or given up",
+  window: "the records from the first that is not finished to the last that was delivered",
+  "first open": "the first record that is not finished",
+  "lock ends": "when the first of its locks ends; a lock that is not renewed lets the record go to another member",
+};
+
+function glossary() {
+  return element("details", {}, element("summary", { "data-key": "words" }, "What the words mean"),
+    element("dl", { class: "words" }, ...[...Object.entries(WORDS), ...STATES.map((one) => [nameOf(one), MEANINGS[one]])].flatMap(
+      ([word, meaning]) => [element("dt", {}, word), element("dd", {}, meaning)])));
+}
+
+const span = (one) => (one.first === one.last ? `${one.first}` : `${one.first}–${one.last}`);
 
 function strip(queue, partition) {
   const all = partition.ranges.reduce((sum, one) => sum + one.last - one.first + 1, 0);
   const parts = partition.ranges.map((one) => {
     const size = one.last - one.first + 1;
-    const said = [`${one.first} to ${one.last}: ${one.state}`, `delivered ${one.deliveries} times`];
+    const said = [`${span(one)}: ${nameOf(one.state)}`];
+    if (one.deliveries) said.push(`delivered ${times(one.deliveries)}`);
     if (one.member) said.push(`with ${one.member}`);
     if (one.lock_ms !== null) said.push(`${duration(one.lock_ms)} left`);
     if (one.reason) said.push(one.reason);
     const drawn = element("i", { class: one.state, width: (100 * size / all) + "%", title: visible(said.join(", ")) });
-    if (acts) drawn.addEventListener("click", () => decide(queue, partition, one.first, one.last));
+    if (acts) drawn.addEventListener("click", () => decide(queue.group, partition, one.first, one.last));
     return drawn;
   });
   return element("div", { class: "strip", role: "img", "aria-label": parts.length
-    ? partition.ranges.slice(0, 20).map((one) => `${one.first} to ${one.last} ${one.state}`).join(", ") : "nothing in flight" }, ...parts);
+    ? partition.ranges.slice(0, 20).map((one) => `${span(one)} ${nameOf(one.state)}`).join(", ") : "nothing in flight" }, ...parts);
 }
 
 // Throughput and lag over the last minutes. The drawings stay while the page is drawn anew.
@@ -349,7 +312,7 @@ function chart(title, series, values) {
   const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const axis = { stroke: color("--quiet"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line"), width: 1 } };
   return new uPlot({ title, ...chartSize(), cursor: { drag: { x: false, y: false } },
-    scales: { y: { range: (self, low, high) => [0, Math.max(1, high)] } }, axes: [axis, { ...axis, size: 60 }],
+    scales: { y: { range: (self, low, high) => [0, Math.max(1, high)] } }, axes: [{ ...axis, space: 80, values: (self, all) => all.map((at) => new Date(at * 1000).toLocaleTimeString()) }, { ...axis, size: 60 }], legend: { live: false },
     series: [{}, ...series.map(([label, name]) => ({ label, stroke: color(name), width: 2, points: { show: false } }))] }, values, charts);
 }
 
@@ -368,47 +331,92 @@ function tabs(group, current) {
     element("a", { href: "/?" + new URLSearchParams({ queue: group, show: "dead" }), "aria-current": current === "dead" && "page" }, "Dead letters"));
 }
 
+// One record that a member holds, in words.
+function heldText(group, one) {
+  const place = { topic: one.topic, partition: one.partition, offset: one.first, group };
+  const who = one.client === null ? element("span", {}, "a member that has left") : element("bdi", {}, one.client);
+  return [link(`${one.topic}:${one.partition}@${span(one)}`, place), ` ${one.first === one.last ? "is" : "are"} held `, ...heldFor(one), " by ", who,
+    one.renewals ? `, lock renewed ${times(one.renewals)}` : ""];
+}
+
+function heldFor(one, now = Date.now()) {
+  return [one.exact ? "for " : "for at least ", duration(now - one.since_ms)];
+}
+
+function warnings(queue) {
+  const stuck = queue.held.filter((one) => one.too_long || one.client === null);
+  const lines = [...queue.causes.map((one) => element("li", {}, one)), ...stuck.slice(0, 10).map((one) => element("li", {}, ...heldText(queue.group, one)))];
+  if (stuck.length > 10) lines.push(element("li", {}, `${number(stuck.length - 10 + queue.more_held)} more, below`));
+  return lines.length ? element("ul", { class: "causes" }, ...lines) : null;
+}
+
+// The records that are not finished, each range a row, the longest held first.
+function unfinished(queue) {
+  const held = queue.held.map((one) => ({ ...one, state: "acquired", lock_ms: one.until_ms - queue.at_ms }));
+  const others = queue.partitions.flatMap((at) => at.ranges.filter((one) => UNFINISHED.includes(one.state) && (one.state !== "acquired" || !one.member)).map(
+    (one) => ({ ...one, topic: at.topic, partition: at.partition })));
+  others.sort((one, other) => UNFINISHED.indexOf(one.state) - UNFINISHED.indexOf(other.state));
+  const all = [...held, ...others];
+  const who = (one) => (one.client ? element("bdi", {}, one.client) : one.client === null ? "a member that has left" : "–");
+  const columns = [["records", "name"], ["state", ""], ["held by", ""], ["held", ""], ["left", "number", "until the lock ends, or until the records are due"], ["deliveries", "number"], ["reason", "wide"], ...(acts ? [["act", ""]] : [])];
+  return [element("h2", {}, "Unfinished records"),
+    all.length ? table(columns, all.slice(0, UNFINISHED_MAX).map((one) => [
+      link(`${one.topic}:${one.partition}@${span(one)}`, { topic: one.topic, partition: one.partition, offset: one.first, group: queue.group }),
+      nameOf(one.state), who(one), element("span", {}, ...(one.since_ms ? heldFor(one, queue.at_ms) : ["–"])), duration(one.lock_ms), number(one.deliveries), one.reason ?? "",
+      ...(acts ? [button("Decide …", `decide ${one.topic} ${one.partition} ${one.first}`, () => decide(queue.group, one, one.first, one.last))] : [])]))
+      : element("p", {}, "None was delivered and is not finished."),
+    all.length > UNFINISHED_MAX ? element("p", { class: "quiet" }, `${number(all.length - UNFINISHED_MAX)} more`) : null];
+}
+
+// Opens the record of an offset. The field stays while the page is drawn anew.
+let finder = null;
+
+function offsetField(queue) {
+  const places = queue.partitions.map((one) => `${one.topic}:${one.partition}`);
+  if (!places.length) return null;
+  if (finder && finder.places === places.join()) return finder.form;
+  const place = element("select", { "aria-label": "Partition" }, ...places.map((one, at) => element("option", { value: at }, one)));
+  const offset = element("input", { type: "number", min: 0, "aria-label": "Offset", placeholder: "offset", required: true });
+  const form = element("form", { class: "filter" }, place, offset, element("button", { type: "submit" }, "Show the record"));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const one = queue.partitions[Number(place.value)];
+    location.href = "/?" + new URLSearchParams({ topic: one.topic, partition: one.partition, offset: offset.value, group: queue.group });
+  });
+  finder = { places: places.join(), form };
+  return form;
+}
+
 function drawQueue(queue) {
   const oldest = queue.lag && queue.oldest_ms !== null ? duration(queue.at_ms - queue.oldest_ms) : "–";
   const partitions = queue.partitions.map((one) => [
     link(`${one.topic}:${one.partition}`, { topic: one.topic, partition: one.partition, offset: one.start ?? 0, group: queue.group }),
     number(one.start), number(one.end), number(one.lag), number(one.in_flight),
     one.error ? visible(one.error) : element("div", {}, strip(queue, one), one.more_ranges ? `${number(one.more_ranges)} ranges more` : ""),
-    ...(acts ? [button("Decide …", `decide ${one.topic} ${one.partition}`, () => decide(queue, one, one.start ?? 0, one.start ?? 0))] : []),
+    ...(acts ? [button("Decide …", `decide ${one.topic} ${one.partition}`, () => decide(queue.group, one, one.start ?? 0, one.start ?? 0))] : []),
   ]);
+  const lines = [[queue.paused ? queue.state + ", paused" : queue.state, "state"], [number(queue.ready), "ready"], [number(queue.in_flight), "held"],
+    [number(queue.delayed), "delayed"], [number(queue.dead), "letters waiting"], [oldest, "oldest"], [rateText(queue.written), "in /s"], [rateText(queue.finished), "out /s"]];
   redraw(main, ...[
-    element("h1", {}, element("bdi", {}, queue.group)), tabs(queue.group, "now"),
+    element("h1", {}, element("bdi", {}, queue.group), " ", badge(queue.status)), tabs(queue.group, "now"),
     actsOf(queue),
-    queue.causes.length ? element("ul", { class: "causes" }, ...queue.causes.map((one) => element("li", {}, one))) : null,
-    numbers([["state", queue.paused ? queue.state + ", paused" : queue.state], ["ready", number(queue.ready)],
-      ["in flight", number(queue.in_flight)], ["delayed", number(queue.delayed)], ["dead, unwritten", number(queue.dead)],
-      ["oldest", oldest], ["in /s", rateText(queue.written)], ["out /s", rateText(queue.finished)]]),
+    warnings(queue),
+    numbers(lines.map(([value, title]) => [title, value])),
     queue.history.at_ms.length > 1 ? drawCharts(queue.history) : null,
     element("h2", {}, "Partitions"),
     queue.states_missing ? element("p", { class: "quiet" }, queue.states_missing) : null,
-    element("ul", { class: "legend" }, ...STATES.map((state) => element("li", {}, element("i", { class: state }), `${state}: ${MEANINGS[state]}`))),
-    table([["partition", "name"], ["start", "number"], ["end", "number"], ["lag", "number"], ["in flight", "number"], ["window", ""], ...(acts ? [["act", ""]] : [])], partitions),
+    element("ul", { class: "legend" }, ...STATES.map((state) => element("li", {}, element("i", { class: state }), `${nameOf(state)}: ${MEANINGS[state]}`))),
+    table([["partition", "name"], ["first open", "number", WORDS["first open"]], ["end", "number"], ["not finished", "number"], ["held", "number", WORDS.held], ["window", "", WORDS.window], ...(acts ? [["act", ""]] : [])], partitions),
+    offsetField(queue),
+    ...unfinished(queue),
     element("h2", {}, "Members"),
-    queue.members.length ? table([["member", "name"], ["client", ""], ["host", ""], ["partitions", "wide"], ["holds", "number"], ["shortest lock", "number"]],
-      queue.members.map((one) => [element("bdi", {}, one.member), element("bdi", {}, one.client), one.host, one.partitions.join(", "), number(one.holds), duration(one.shortest_lock_ms)]))
+    queue.members.length ? table([["member", "name"], ["client", ""], ["host", ""], ["partitions", "wide"], ["holds", "number"], ["lock ends", "number", WORDS["lock ends"]]],
+      queue.members.map((one) => [element("bdi", {}, one.member), element("bdi", {}, one.client), one.host, one.partitions.join(", "), number(one.holds), one.shortest_lock_ms === null ? "–" : "in " + duration(one.shortest_lock_ms)]))
       : element("p", {}, "No member."),
     element("h2", {}, "Settings"),
     queue.settings_missing ? element("p", { class: "quiet" }, queue.settings_missing) : settings(queue.settings, "group", queue.group),
+    glossary(),
   ].filter((part) => part !== null));
-}
-
-let defaultsOpen = false;
-
-function settings(all, kind, of, after = null) {
-  const change = (one) => button("Change …", "change " + one.name, () => askFirst("Set", "configure", { kind, of, setting: one.name },
-    [["value", one.name + " (empty: its default)", one.source === "default" ? "" : one.value ?? ""]], after));
-  const drawn = (some) => table([["setting", "name"], ["value", "wide"], ["from", ""], ["meaning", "wide"], ...(acts ? [["act", ""]] : [])],
-    some.map((one) => [one.name, one.value || "–", one.source, one.meaning ?? "", ...(acts ? [change(one)] : [])]));
-  const set = all.filter((one) => one.source !== "default");
-  const rest = all.filter((one) => one.source === "default");
-  const more = element("details", { open: defaultsOpen }, element("summary", { "data-key": "defaults" }, `${number(rest.length)} settings at their defaults`), drawn(rest));
-  more.addEventListener("toggle", () => { defaultsOpen = more.open; });
-  return element("div", {}, set.length ? drawn(set) : element("p", {}, `Nothing is set for this ${kind}.`), more);
 }
 
 function showQueue(group) {
@@ -445,40 +453,70 @@ function bars(letters) {
   return element("div", {}, drawn, element("p", { class: "quiet ends" }, time(first), element("span", {}, " to "), time(last)));
 }
 
+// The dead letters are read again by each call; an expression that is wrong leaves those that are shown.
 async function showDead(group, where) {
   document.title = visible(group) + ": dead letters – sharegroup";
-  const chosen = where ? { where } : {};
   const filter = element("input", { type: "search", value: where, "aria-label": "Only letters for which this is true",
-    placeholder: 'All letters; or such as: cause == "rejected" and age < 2d' });
+    placeholder: 'cause == "rejected" and age < 2d' });
   const form = element("form", { class: "filter" }, filter, element("button", { type: "submit" }, "Filter"));
+  const said = element("div", { "aria-live": "polite" }, element("p", { class: "quiet" }, "reading the letters …"));
+  const letters = element("div", { id: "letters" });
+  const read = async (chosen) => {
+    try {
+      const found = await ask("dead?" + new URLSearchParams({ group, ...(chosen ? { where: chosen } : {}) }));
+      form.hidden = found.missing !== null;
+      said.replaceChildren();
+      drawLetters(letters, group, chosen, found, again);
+      asOf(again);
+    } catch (error) {
+      if (error.login) throw error;
+      said.replaceChildren(failure(error.message), element("p", { class: "quiet" }, HINT));
+      if (!letters.childElementCount && chosen) await readAll();
+    }
+  };
+  const again = () => read(where).catch(failed);
+  const readAll = async () => drawLetters(letters, group, "", await ask("dead?" + new URLSearchParams({ group })), again);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    location.href = "/?" + new URLSearchParams({ queue: group, show: "dead", ...(filter.value ? { where: filter.value } : {}) });
+    where = filter.value;
+    history.replaceState(null, "", "/?" + new URLSearchParams({ queue: group, show: "dead", ...(where ? { where } : {}) }));
+    again();
   });
-  main.replaceChildren(element("h1", {}, element("bdi", {}, group)), tabs(group, "dead"), form, element("p", { class: "quiet" }, "reading the letters …"));
-  live.textContent = "";
-  let found;
-  try {
-    found = await ask("dead?" + new URLSearchParams({ group, ...chosen }));
-  } finally {
-    main.lastChild.remove();
+  main.replaceChildren(element("h1", {}, element("bdi", {}, group)), tabs(group, "dead"), form, said, letters);
+  await read(where);
+}
+
+const HINT = 'Write == for "is", and texts in quotes, such as: cause == "released", offset == 50, age < 2d. The fields are topic, partition, offset, cause, message, member, deliveries, failed, age, key and headers.';
+
+function drawLetters(space, group, where, found, again) {
+  if (found.missing) {
+    space.replaceChildren(found.waiting ? element("p", { class: "causes" }, found.waiting) : "", element("p", {}, found.missing), element("p", {}, link("To the queue, its settings and “Dead letters …”", { queue: group })));
+    return;
   }
-  if (found.missing) { main.append(element("p", {}, found.missing)); return; }
-  const again = () => showDead(group, where).catch(failed);
-  const wherever = ["where", "Only letters for which this is true", where];
-  main.append(element("div", { class: "buttons" },
-    acts ? button("Redrive …", "redrive", () => askFirst("Redrive", "redrive", { group }, [wherever, ["to", "To another topic (empty: where they are from)", ""]], again)) : "",
-    acts ? button("Purge letters …", "purge-letters", () => askFirst("Purge letters", "purge-letters", { group }, [wherever], again)) : "",
-    element("a", { href: "/api/v1/letters?" + new URLSearchParams({ group, ...chosen }), download: "" }, "Export as JSON lines")));
-  main.append(element("h2", {}, "By cause"));
-  main.append(found.causes.length ? table([["cause", "name"], ["message", "wide"], ["letters", "number"]],
-    found.causes.map((one) => [one.cause ?? "–", one.message ?? "–", number(one.letters)])) : element("p", {}, "No dead letters."));
-  if (found.more) main.append(element("p", { class: "quiet" }, "These are the oldest letters; there are more."));
+  const only = (one) => `topic == "${one.topic}" and partition == ${one.partition} and offset == ${one.offset}`;
+  const wherever = (value) => ({ name: "where", label: "Only letters for which this is true", value });
+  const redrive = (value) => askFirst("Redrive", "redrive", { group }, [wherever(value), { name: "to", label: "To another topic (empty: where they are from)" }], again);
+  const purge = (value) => askFirst("Purge letters", "purge-letters", { group }, [wherever(value)], again);
+  const many = (text, key, pressed) => {
+    const made = button(text, key, () => pressed(where));
+    made.disabled = !found.letters.length;
+    return made;
+  };
+  const columns = [["letter", "", "its partition and offset in the dead-letter topic"], ["record", "name"], ...(acts ? [["act", ""]] : []), ["failed", ""], ["deliveries", "number"], ["cause", ""], ["message", "wide"], ["key", "wide"], ["value", "wide"]];
+  const row = (one) => [one.letter, link(`${one.topic}:${one.partition}@${one.offset}`, { topic: one.topic, partition: one.partition, offset: one.offset, group }),
+    ...(acts ? [element("span", { class: "pair" }, button("Redrive …", "redrive " + one.letter, () => redrive(only(one))), button("Purge …", "purge " + one.letter, () => purge(only(one))))] : []),
+    time(one.failed_ms), number(one.deliveries), element("span", { title: one.cause }, one.cause_said ?? "–"), one.message ?? "–", one.key.text.slice(0, 200), one.value.text.slice(0, 200)];
   const byTime = bars(found.letters);
-  if (byTime) main.append(element("h2", {}, "By time"), byTime);
-  main.append(element("h2", {}, "Letters"), table([["letter", ""], ["record", "name"], ["failed", ""], ["deliveries", "number"], ["cause", ""], ["message", "wide"], ["key", "wide"], ["value", "wide"]],
-    found.letters.map((one) => [one.letter, link(`${one.topic}:${one.partition}@${one.offset}`, { topic: one.topic, partition: one.partition, offset: one.offset, group }),
-      time(one.failed_ms), number(one.deliveries), one.cause ?? "–", one.message ?? "–", one.key.text.slice(0, 200), one.value.text.slice(0, 200)])));
+  redraw(space, found.waiting ? element("p", { class: "causes" }, found.waiting) : "", element("div", { class: "buttons" },
+    acts ? many("Redrive …", "redrive", redrive) : "", acts ? many("Purge letters …", "purge-letters", purge) : "",
+    found.letters.length ? element("a", { class: "button", href: "/api/v1/letters?" + new URLSearchParams({ group, ...(where ? { where } : {}) }), download: "" }, "Export as JSON lines") : ""),
+  ...(found.letters.length ? [
+    element("h2", {}, "By cause"), table([["cause", "name"], ["message", "wide"], ["letters", "number"]],
+      found.causes.map((one) => [element("span", { title: one.cause }, one.cause_said ?? "–"), one.message ?? "–", number(one.letters)])),
+    found.more ? element("p", { class: "quiet" }, "These are the oldest letters; there are more.") : "",
+    ...(byTime ? [element("h2", {}, "By time"), byTime] : []),
+    element("h2", {}, "Letters"), table(columns, found.letters.map(row)),
+  ] : [element("p", {}, where ? "No dead letter for which this is true. Letters that were redriven or purged are not shown." : "No dead letter is written that was not redriven or purged.")]));
 }
 
 // --- one record ----------------------------------------------------------------------------------
@@ -495,29 +533,50 @@ function decodedValue(decoded) {
   return payload("Decoded", decoded);
 }
 
-function lifeOf(life) {
-  const told = [["state", life.state], ["deliveries", life.deliveries === null ? "–" : `${number(life.deliveries)} of ${life.limit ?? "–"}`]];
-  if (life.member) told.push(["with", life.member]);
-  if (life.lock_ms !== null) told.push(["time left", duration(life.lock_ms)]);
-  if (life.reason) told.push(["reason", life.reason]);
-  return [element("h2", {}, "In ", link(life.group, { queue: life.group })), numbers(told), element("p", {}, life.next)];
+function lifeOf(life, found, again) {
+  const told = [["state", nameOf(life.state)], ["deliveries", life.deliveries === null ? "–" : `${number(life.deliveries)} of ${life.limit ?? "–"}`]];
+  const held = life.held;
+  if (held) {
+    told.push(["held by", held.client === null ? "a member that has left" : link(held.client, { queue: life.group })]);
+    told.push(["held", element("span", {}, ...heldFor(held, life.at_ms))]);
+    told.push(["since", element("span", {}, held.exact ? null : "before ", time(held.since_ms))]);
+    told.push(["lock renewed", held.renewals ? times(held.renewals) : "not while the console looked"]);
+  } else if (life.member) told.push(["held by", life.member]);
+  if (life.lock_ms !== null) told.push([held ? "lock ends, unless renewed, in" : "time left", duration(life.lock_ms)]);
+  if (life.reason) told.push(["reason", life.reason_said]);
+  const letter = `topic == "${found.topic}" and partition == ${found.partition} and offset == ${found.offset}`;
+  return [element("h2", {}, "In ", link(life.group, { queue: life.group })), numbers(told), element("p", {}, life.next),
+    life.state === "archived" && life.letters ? element("p", {}, link("Its dead letter", { queue: life.group, show: "dead", where: letter }), ", unless it was redriven or purged.") : null,
+    acts && UNFINISHED.concat("ready").includes(life.state) ? element("div", { class: "buttons" },
+      button("Decide …", "decide", () => decide(life.group, found, found.offset, found.offset, again))) : null];
 }
 
 async function showRecord(topic, partition, offset, group) {
   document.title = visible(`${topic}:${partition}@${offset}`) + " – sharegroup";
-  main.replaceChildren(element("h1", {}, element("bdi", {}, topic), `:${partition}@${offset}`));
-  live.textContent = "";
+  const title = element("h1", {}, element("bdi", {}, topic), `:${partition}@${offset}`);
+  if (!main.childElementCount) main.replaceChildren(title, element("p", { class: "quiet" }, "asking the broker …"));
   const query = { topic, partition, offset, ...(group ? { group } : {}) };
-  const found = await ask("record?" + new URLSearchParams(query));
-  main.append(...[
-    found.offset === Number(offset) ? null : element("p", { class: "quiet" }, `There is no record at ${offset}; this is ${found.offset}, the next one.`),
+  const again = () => showRecord(topic, partition, offset, group).catch(failed);
+  asOf(again);
+  const neighbours = (next) => element("nav", { class: "tabs", "aria-label": "Neighbours" },
+    Number(offset) > 0 ? link("previous", { ...query, offset: Number(offset) - 1 }) : null, next === null ? null : link("next", { ...query, offset: next }));
+  let found;
+  try {
+    found = await ask("record?" + new URLSearchParams(query));
+  } catch (error) {
+    if (error.login) throw error;
+    main.replaceChildren(title, failure(error.message), neighbours(null));
+    return;
+  }
+  redraw(main, ...[
+    title,
+    found.offset === Number(offset) ? null : element("p", { class: "quiet" }, `There is no record at ${offset}: it is the mark of a transaction's end, or compaction has removed the record. This is ${found.offset}, the next one.`),
     element("p", {}, "written ", time(found.timestamp_ms)),
-    ...(found.life ? lifeOf(found.life) : []),
+    ...(found.life ? lifeOf(found.life, found, again) : []),
     ...payload("Key", found.key), ...decodedValue(found.decoded), ...payload("Value", found.value),
     element("h2", {}, "Headers"),
     found.headers.length ? table([["name", "name"], ["value", "wide"]], found.headers.map((one) => [element("bdi", {}, one.name), one.form === "null" ? "null" : one.text])) : element("p", {}, "None."),
-    element("nav", { class: "tabs", "aria-label": "Neighbours" },
-      Number(offset) > 0 ? link("previous", { ...query, offset: Number(offset) - 1 }) : null, link("next", { ...query, offset: found.offset + 1 })),
+    neighbours(found.offset + 1),
   ].filter((part) => part !== null));
 }
 
