@@ -282,6 +282,8 @@ def test_a_record_that_is_held_leads_to_its_member_and_is_decided(
         wait_for(opened, "return document.body.innerText.includes('held by\\nworker-hold')")
         text = opened.execute_script("return document.querySelector('main').innerText")
         assert "lock renewed" in text
+        opened.execute_script(AXE)
+        assert opened.execute_script(FAULTS) == []
         assert "as of" in opened.execute_script("return document.querySelector('#live').innerText")
         opened.execute_script("document.querySelector('[data-key=decide]').click()")
         wait_for(opened, f"return {SAID}.startsWith('Let these records be delivered again')")
@@ -333,6 +335,8 @@ def test_one_letter_is_redriven_and_a_wrong_expression_keeps_the_list(
     field.send_keys("cause = released", Keys.ENTER)
     wait_for(opened, "return document.body.innerText.includes('Write ==')")
     assert opened.execute_script(f"return {letters}") == 2
+    opened.execute_script(AXE)
+    assert opened.execute_script(FAULTS) == []
     assert all("where=" in one["message"] for one in opened.get_log("browser"))
     opened.execute_script("document.querySelector('[data-key=\"redrive 0:1\"]').click()")
     wait_for(opened, f"return {SAID}.startsWith('Send the records of 1 letter again')")

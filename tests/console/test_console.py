@@ -24,6 +24,7 @@ from tests.servers.sharegroup_server import SOURCE, SharegroupServer
 
 FILES = {
     "/": "text/html",
+    "/acts.js": "text/javascript",
     "/console.js": "text/javascript",
     "/console.css": "text/css",
     "/icon.svg": "image/svg+xml",
@@ -116,6 +117,10 @@ class TestOurs:
                 "finished", "delayed", "archived", "acquired", "ready"
             ]  # fmt: skip
             assert (lives[3]["member"], lives[3]["deliveries"]) == (only["member"], 2)
+            held = lives[3]["held"]
+            assert (held["client"], held["too_long"]) == (only["client"], False)
+            assert lives[2]["held"] is lives[6]["held"] is None
+            assert sorted(one["first"] for one in shown["held"]) == [3, 4]
             assert lives[2]["next"] == "Nothing: it was given up (rejected)."
             assert lives[6]["next"].endswith("New ones before it: 1.")
             states = {
@@ -335,9 +340,11 @@ def test_apache_kafka_tells_less(tmp_path: Path) -> None:
         with console(server.bootstrap, tmp_path) as running:
             [line] = running.json("queues")["queues"]
             assert (line["group"], line["lag"], line["ready"]) == (GROUP, 4, 4)
+            assert (line["paused"], line["status"]["text"]) == (False, "no member")
             assert line["in_flight"] is line["delayed"] is line["oldest_ms"] is None
             shown = running.json("queue", group=GROUP)
             assert shown["partitions"][0]["locks_known"] is False
+            assert shown["held"] == []
             assert (
                 running.json("record", topic=TOPIC, partition=0, offset=2)["value"]["text"] == "2"
             )

@@ -31,6 +31,8 @@ class _Known(NamedTuple):
     members: int
     counts: QueueCounts | KafkaError
     paused: bool = False
+    waited: bool = True
+    """Whether dead letters waited in the look before, too: to write one takes a moment."""
 
 
 class QueueList:
@@ -120,7 +122,8 @@ class QueueList:
                 self._known[group] = _Known(now_s, 0, found)
             else:
                 counts = QueueCounts.of(found.offsets, self._ends)
-                self._known[group] = _Known(now_s, found.members, counts, group in paused)
+                waited = _waited(self._known.get(group))
+                self._known[group] = _Known(now_s, found.members, counts, group in paused, waited)
 
     async def _read_ends(self, asked: set[TopicPartition]) -> None:
         """The ends of these partitions, and of all others of queues if they are few."""
@@ -146,7 +149,8 @@ class QueueList:
         counts = known.counts.with_ends(self._ends)
         rates = self._rates.setdefault(group, Rates())
         numbers = counted(counts, rates)
-        status = status_of(state_of(numbers, known.members, known.paused))
+        seen = state_of(numbers, known.members, known.paused)
+        status = status_of(seen if known.waited else seen._replace(dead=0))
         return {
             **line,
             "members": known.members,
@@ -155,6 +159,10 @@ class QueueList:
             "error": None,
             **numbers,
         }
+
+
+def _waited(before: _Known | None) -> bool:
+    return before is None or isinstance(before.counts, KafkaError) or bool(before.counts.dead)
 
 
 async def topic_names(admin: Admin) -> set[str]:

@@ -124,6 +124,7 @@ function askFirst(title, name, given, fields = [], after = null) {
     clearInterval(asking);
     cancel.focus();
   });
+  confirm.disabled = true; // until it is said for the first time what the act would change
   document.body.append(dialog);
   dialog.showModal();
   preview();

@@ -264,6 +264,7 @@ const UNFINISHED_MAX = 100;
 const nameOf = (state) => NAMES[state] || state;
 const times = (count) => (count === 1 ? "once" : count === 2 ? "twice" : `${number(count)} times`);
 const WORDS = {
+  state: "Stable: the group has members. Empty: it has none",
   ready: "records that the next member that asks gets",
   held: "records that members have and have not answered",
   delayed: "records that rest until they are due",
@@ -398,7 +399,7 @@ function drawQueue(queue) {
   const lines = [[queue.paused ? queue.state + ", paused" : queue.state, "state"], [number(queue.ready), "ready"], [number(queue.in_flight), "held"],
     [number(queue.delayed), "delayed"], [number(queue.dead), "letters waiting"], [oldest, "oldest"], [rateText(queue.written), "in /s"], [rateText(queue.finished), "out /s"]];
   redraw(main, ...[
-    element("h1", {}, element("bdi", {}, queue.group), " ", badge(queue.status)), tabs(queue.group, "now"),
+    element("h1", {}, element("bdi", {}, queue.group), " ", queue.status.rank ? badge(queue.status) : ""), tabs(queue.group, "now"),
     actsOf(queue),
     warnings(queue),
     numbers(lines.map(([value, title]) => [title, value])),
