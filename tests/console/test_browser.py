@@ -342,6 +342,8 @@ def test_one_letter_is_redriven_and_a_wrong_expression_keeps_the_list(
     wait_for(opened, f"return {SAID}.startsWith('Send the records of 1 letter again')")
     opened.execute_script("document.querySelector('dialog .do').click()")
     wait_for(opened, f"return {SAID} === '1 letter redriven.'")
+    opened.get(f"http://127.0.0.1:{started.port}/?topic=lost&partition=0&offset=0")
+    wait_for(opened, "return document.body.innerText.includes('redriven once: it is a copy')")
     opened.get(address + "&where=offset == 1")
     wait_for(opened, "return document.body.innerText.includes('were redriven or purged')")
     assert opened.execute_script("return document.querySelector('[data-key=redrive]').disabled")

@@ -265,7 +265,7 @@ const nameOf = (state) => NAMES[state] || state;
 const times = (count) => (count === 1 ? "once" : count === 2 ? "twice" : `${number(count)} times`);
 const WORDS = {
   state: "Stable: the group has members. Empty: it has none",
-  ready: "records that the next member that asks gets",
+  ready: "records that the next member that asks gets; marks of transactions count, too",
   held: "records that members have and have not answered",
   delayed: "records that rest until they are due",
   "letters waiting": "records that failed for good and whose dead letter cannot be written yet; written ones are under Dead letters",
@@ -503,7 +503,7 @@ function drawLetters(space, group, where, found, again) {
     made.disabled = !found.letters.length;
     return made;
   };
-  const columns = [["letter", "", "its partition and offset in the dead-letter topic"], ["record", "name"], ...(acts ? [["act", ""]] : []), ["failed", ""], ["deliveries", "number"], ["cause", ""], ["message", "wide"], ["key", "wide"], ["value", "wide"]];
+  const columns = [["letter", "", "its partition and offset in the dead-letter topic"], ["record", "name"], ...(acts ? [["act", ""]] : []), ["failed", ""], ["deliveries", "number"], ["cause", "wide"], ["message", "wide"], ["key", "wide"], ["value", "wide"]];
   const row = (one) => [one.letter, link(`${one.topic}:${one.partition}@${one.offset}`, { topic: one.topic, partition: one.partition, offset: one.offset, group }),
     ...(acts ? [element("span", { class: "pair" }, button("Redrive …", "redrive " + one.letter, () => redrive(only(one))), button("Purge …", "purge " + one.letter, () => purge(only(one))))] : []),
     time(one.failed_ms), number(one.deliveries), element("span", { title: one.cause }, one.cause_said ?? "–"), one.message ?? "–", one.key.text.slice(0, 200), one.value.text.slice(0, 200)];
@@ -552,6 +552,12 @@ function lifeOf(life, found, again) {
       button("Decide …", "decide", () => decide(life.group, found, found.offset, found.offset, again))) : null];
 }
 
+// What the header says that a redrive gives to a record.
+function redriven(headers) {
+  const told = headers.find((one) => one.name === "sharegroup.redriven");
+  return told ? `, redriven ${times(Number(told.text))}: it is a copy of a record that had failed for good` : null;
+}
+
 async function showRecord(topic, partition, offset, group) {
   document.title = visible(`${topic}:${partition}@${offset}`) + " – sharegroup";
   const title = element("h1", {}, element("bdi", {}, topic), `:${partition}@${offset}`);
@@ -572,7 +578,7 @@ async function showRecord(topic, partition, offset, group) {
   redraw(main, ...[
     title,
     found.offset === Number(offset) ? null : element("p", { class: "quiet" }, `There is no record at ${offset}: it is the mark of a transaction's end, or compaction has removed the record. This is ${found.offset}, the next one.`),
-    element("p", {}, "written ", time(found.timestamp_ms)),
+    element("p", {}, "written ", time(found.timestamp_ms), redriven(found.headers)),
     ...(found.life ? lifeOf(found.life, found, again) : []),
     ...payload("Key", found.key), ...decodedValue(found.decoded), ...payload("Value", found.value),
     element("h2", {}, "Headers"),
