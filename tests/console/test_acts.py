@@ -163,7 +163,7 @@ def test_a_group_with_members_is_not_moved(
         async with member(bootstrap, topic, group, 1) as holder:
             await polled(holder)
             said = page.act("reset", status=400, group=group, topic=topic, to="latest")
-            assert f"{group} has 1 member: stop them first" in said
+            assert f"{group} has 1 member: stop its members first" in said
             said = page.act("reset", status=502, group=group, topic=topic, to="latest", do=True)
             assert "not empty" in said
 
@@ -249,7 +249,9 @@ def test_what_waits_to_be_written_says_why(
     asyncio.run(fail())
     why = "1 dead letter cannot be written yet: the topic's name elsewhere does not begin with"
     assert any(one.startswith(why) for one in page.json("queue", group=group)["causes"])
-    assert page.json("dead", group=group)["waiting"].startswith(why)
+    dead = page.json("dead", group=group)
+    assert dead["waiting"].startswith(why)
+    assert dead["missing"].endswith("does not exist.")
     life = page.json("record", topic=topic, partition=0, offset=2, group=group)["life"]
     assert (life["state"], life["member"]) == ("archiving", None)
     [line] = [one for one in page.json("queues")["queues"] if one["group"] == group]

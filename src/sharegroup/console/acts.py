@@ -211,7 +211,7 @@ async def _without_members(desk: Desk, group: str) -> None:
         return
     if described.members:
         has = count(len(described.members), "member")
-        raise BadAct(f"{group} has {has}: stop them first, then it can begin elsewhere")
+        raise BadAct(f"{group} has {has}: stop its members first, then it can begin elsewhere")
 
 
 def _moment_ms(said: str) -> int:

@@ -91,7 +91,8 @@ async def letters_of(admin: Admin, group: str, where: str | None) -> Json:
         letters = await admin.list_dead_letters(group, where=where or None, letters_max=LETTERS_MAX)
     except (ConfigError, UnknownTopicOrPartition) as error:
         unnamed = "The group keeps no dead letters: it names no topic for them."
-        missing = unnamed if isinstance(error, ConfigError) else str(error)
+        gone = "The topic that the group names for its dead letters does not exist."
+        missing = unnamed if isinstance(error, ConfigError) else gone
         return {"group": group, "missing": missing, "waiting": waiting, **_NO_LETTERS}
     causes = Counter((one.cause, one.message) for one in letters)
     return {

@@ -149,8 +149,9 @@ function actsOf(queue) {
 // Where records go that failed for good: the topic and both settings at once.
 function setUpLetters(queue) {
   const named = (queue.settings.find((one) => one.name === "errors.deadletterqueue.topic.name") || {}).value;
-  askFirst("Set up", "dead-letters", { group: queue.group }, [
-    { name: "topic", label: "Topic for dead letters", value: named || "dlq." + queue.group, required: true },
+  const proposed = (named || "").startsWith("dlq.") ? named : "dlq." + queue.group; // what brokers take, unless they are set otherwise
+  askFirst("Set up dead letters", "dead-letters", { group: queue.group }, [
+    { name: "topic", label: "Topic", value: proposed, required: true },
     { name: "copies", label: "Letters have a copy of the record", value: "true", kind: [["true", "yes"], ["false", "no: only which record failed, and why"]] }]);
 }
 
