@@ -31,6 +31,8 @@ PLACES_MAX: Final = 20
 
 LOOK_QUEUES: Final = 100
 """So many queues a look asks about."""
+LOOK_PAUSED: Final = 5
+"""Of so many queues a look asks whether they are paused."""
 FIRST_S: Final = 0.3
 """So long a look asks about queues that nothing is known of yet."""
 LIST_S: Final = 20.0

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import GroupListing, OffsetSpec
 from sharegroup.console.causes import QueueState, status_of
-from sharegroup.console.limits import ENDS_MAX, FIRST_S, LIST_S, LOOK_QUEUES
+from sharegroup.console.limits import ENDS_MAX, FIRST_S, LIST_S, LOOK_PAUSED, LOOK_QUEUES
 from sharegroup.console.queue_counts import QueueCounts
 from sharegroup.console.rates import SPARK_POINTS, Counts, Rates
 from sharegroup.model.errors import GroupIdNotFound, KafkaError
@@ -30,9 +30,18 @@ class _Known(NamedTuple):
     asked_s: float
     members: int
     counts: QueueCounts | KafkaError
-    paused: bool = False
     waited: bool = True
     """Whether dead letters waited in the look before, too: to write one takes a moment."""
+
+
+class _Paused(NamedTuple):
+    """Whether a queue was paused at ``asked_s``."""
+
+    asked_s: float
+    paused: bool
+
+
+_NOT_ASKED = _Paused(0.0, False)
 
 
 class QueueList:
@@ -46,6 +55,7 @@ class QueueList:
         self._admin = admin
         self._rates = rates
         self._known: dict[str, _Known] = {}
+        self._paused: dict[str, _Paused] = {}
         self._ends: dict[TopicPartition, int] = {}
         self._listed: list[GroupListing] = []
         self._topics: set[str] = set()
@@ -55,6 +65,7 @@ class QueueList:
         """Every queue, asked about now."""
         shares, others = await self._list()
         await self._ask([*shares])
+        await self._ask_paused()
         return self._view(shares, others)
 
     async def watched(self) -> Json:
@@ -74,11 +85,13 @@ class QueueList:
                 key=lambda group: (shares[group].lower() == EMPTY, self._known[group].asked_s),
             )
             await self._ask(in_turn[:LOOK_QUEUES])
+        await self._ask_paused()
         return self._view(shares, others)
 
     def forget(self, group: str) -> None:
         """Something was done to a queue: the next look asks about it first."""
         self._known.pop(group, None)
+        self._paused.pop(group, None)
         self._listed_s = -LIST_S
 
     async def groups_of(self, topic: str) -> list[str]:
@@ -96,6 +109,7 @@ class QueueList:
         shares = {one.group_id: one.state for one in self._listed if one.type.lower() == "share"}
         for gone in self._known.keys() - shares.keys():
             del self._known[gone]
+            self._paused.pop(gone, None)
         for gone in self._rates.keys() - shares.keys():
             del self._rates[gone]
         others = [
@@ -108,7 +122,6 @@ class QueueList:
     async def _ask(self, groups: list[str]) -> None:
         now_s = time.monotonic()
         summaries = await self._admin.summarize_share_groups(groups)
-        paused = await self._admin.paused_groups(groups)
         asked = {
             at
             for one in summaries.values()
@@ -123,7 +136,21 @@ class QueueList:
             else:
                 counts = QueueCounts.of(found.offsets, self._ends)
                 waited = _waited(self._known.get(group))
-                self._known[group] = _Known(now_s, found.members, counts, group in paused, waited)
+                self._known[group] = _Known(now_s, found.members, counts, waited)
+
+    async def _ask_paused(self) -> None:
+        """Ask of a few queues whether they are paused: those that are known longest, or not at all,
+        and of these first those with members. A broker takes long to tell settings."""
+        in_turn = sorted(
+            self._known,
+            key=lambda group: (
+                self._paused.get(group, _NOT_ASKED).asked_s,
+                not self._known[group].members,
+            ),
+        )[:LOOK_PAUSED]
+        found = await self._admin.paused_groups(in_turn)
+        now_s = time.monotonic()
+        self._paused |= {group: _Paused(now_s, group in found) for group in in_turn}
 
     async def _read_ends(self, asked: set[TopicPartition]) -> None:
         """The ends of these partitions, and of all others of queues if they are few."""
@@ -149,12 +176,13 @@ class QueueList:
         counts = known.counts.with_ends(self._ends)
         rates = self._rates.setdefault(group, Rates())
         numbers = counted(counts, rates)
-        seen = state_of(numbers, known.members, known.paused)
+        paused = self._paused.get(group, _NOT_ASKED).paused
+        seen = state_of(numbers, known.members, paused)
         status = status_of(seen if known.waited else seen._replace(dead=0))
         return {
             **line,
             "members": known.members,
-            "paused": known.paused,
+            "paused": paused,
             "status": status._asdict(),
             "error": None,
             **numbers,
