@@ -22,8 +22,8 @@ NOT_IN_LIGHT := tests/spark tests/arrow/test_hashes.py tests/arrow/test_rows.py 
 	tests/test_benchmark_report.py tests/test_extras.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-light demo test test-fast test-light soak simulate lint bench docs site release
-.PHONY: clean lock
+.PHONY: help setup setup-light demo test test-fast test-light soak simulate lint bench docs site
+.PHONY: release clean lock
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 13
