@@ -219,13 +219,6 @@ PLANTED: Final = (
         "            end = led.log.high_watermark\n",
     ),
     Planted(
-        "duplicate-appended",
-        "a batch that its producer sends again is written again",
-        "transactions/producers.py",
-        "                return Duplicate(batch.first_offset, batch.last_offset)\n",
-        "                return None\n",
-    ),
-    Planted(
         "sync-forgotten",
         "records become visible before they are durable",
         "storage/flush.py",

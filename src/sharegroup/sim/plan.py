@@ -50,7 +50,7 @@ KINDS: Final[dict[str, tuple[float, ...]]] = {
     "member": (0,),  # kill -9 of a member; another one comes
     "leave": (0,),  # a member leaves by itself; another one comes
     "pause": (0.5, 3, 8),  # nothing of a member runs
-    "cut": (0,),  # the connections of a member are reset
+    "cut": (0, 1),  # the connections of a member (0) or of a producer (1) are reset
     "silence": (0.5, 3, 8),  # nothing gets to or from a member
     "lock": (1000, 2000, 5000),  # a setting changes: the lock's duration, in milliseconds
     "limit": (2, 3, 5, 10),  # the delivery limit

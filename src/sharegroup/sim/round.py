@@ -33,6 +33,7 @@ DRAIN_S: Final = 900
 """After the faults a group must come further within so many virtual seconds."""
 SETTLES_S: Final = 2
 EIO_S: Final = 5
+CUTS: Final = 20
 OPTIONS: Final = (
     "group.share.min.record.lock.duration.ms=1000",
     "group.share.record.lock.duration.ms=1000",
@@ -277,7 +278,13 @@ class Round:
         await asyncio.sleep(seconds)
         self._loop.resume(member.name)
 
-    async def _cut(self, _: float) -> None:
+    async def _cut(self, producers: float) -> None:
+        if producers:  # again and again, so that answers are lost, and it writes what is written
+            for _ in range(CUTS):
+                for number in range(self.plan.producers):
+                    self._loop.network.cut(f"producer-{number}")
+                await asyncio.sleep(self._chance.random() / 5)
+            return
         member = self._some_member()
         self._loop.network.cut(member.name)
         self._lost(member)
