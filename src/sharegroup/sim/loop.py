@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from contextvars import Context, copy_context
 from heapq import heapify, heappush
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 from warnings import catch_warnings
 from weakref import WeakKeyDictionary
 
@@ -22,7 +22,6 @@ from sharegroup.sim.network import SimulatedNetwork, SimulatedServer, SimulatedT
 from sharegroup.sim.nodes import NODE
 
 T = TypeVar("T")
-STEP_S: Final = 1e-6
 
 
 class SimulationStalled(RuntimeError):
@@ -35,8 +34,9 @@ class _TimeSelector(selectors.BaseSelector):
     The loop's own wake-up socket is registered and forgotten: nothing outside can wake the loop.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, step_s: float) -> None:
         self.now_s = 0.0
+        self._step_s = step_s
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         """Ignore the registration."""
@@ -51,19 +51,23 @@ class _TimeSelector(selectors.BaseSelector):
         return {}
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Let ``timeout`` seconds pass at once. A step of the loop takes :data:`STEP_S` at least,
-        or who waits for a moment nearer than asyncio can tell would wait for ever."""
+        """Let ``timeout`` seconds pass at once."""
         if timeout is None:
             raise SimulationStalled("no task can run and no timer is set")
-        self.now_s += max(STEP_S, timeout)
+        self.now_s += max(self._step_s, timeout)
         return []
 
 
 class SimulatedLoop(asyncio.SelectorEventLoop):
-    """Run a coroutine on it with ``asyncio.Runner(loop_factory=SimulatedLoop)``."""
+    """Run a coroutine on it with ``asyncio.Runner(loop_factory=SimulatedLoop)``.
 
-    def __init__(self) -> None:
-        self._virtual = _TimeSelector()
+    Args:
+        step_s: how long a step of the loop takes at least, in seconds. Where it takes no time, who
+            waits again and again for a moment nearer than asyncio can tell waits for ever.
+    """
+
+    def __init__(self, step_s: float = 0.0) -> None:
+        self._virtual = _TimeSelector(step_s)
         self._dead: set[str] = set()
         self._paused: dict[str, list[asyncio.Handle]] = {}
         self._pauses: Counter[str] = Counter()

@@ -33,6 +33,7 @@ DRAIN_S: Final = 900
 """After the faults a group must come further within so many virtual seconds."""
 SETTLES_S: Final = 2
 EIO_S: Final = 5
+STEP_S: Final = 1e-6
 CUTS: Final = 20
 OPTIONS: Final = (
     "group.share.min.record.lock.duration.ms=1000",
@@ -59,7 +60,7 @@ class Outcome(NamedTuple):
 
 def play(plan: Plan) -> Outcome:
     """Run a plan."""
-    loop = SimulatedLoop()
+    loop = SimulatedLoop(STEP_S)
     lines: list[str] = []
     crashes = _Crashes()
     loop.set_exception_handler(lambda _, context: crashes.add(str(context.get("exception"))))
