@@ -92,7 +92,6 @@ def main(words: Sequence[str] | None = None) -> int:
     plan = replace(Plan.drawn(given.seed), records=given.records, faults=(), backoff_ms=0)
     plan = replace(plan, ordered=0 if kafka or given.client == "confluent" else plan.ordered)
     print(plan)
-    logging.getLogger("sharegroup").setLevel(logging.ERROR)  # the broker is gone, by our will
     lines: list[str] = []
     history = Recorder(time.monotonic, lines.append)
     with tempfile.TemporaryDirectory() as folder:
@@ -110,6 +109,8 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    # The broker is gone by our will. Here, since tests call `main` in a process of many tests.
+    logging.getLogger("sharegroup").setLevel(logging.ERROR)
     with contextlib.suppress(KeyboardInterrupt):
         sys.exit(main())
     sys.exit(130)
