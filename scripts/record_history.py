@@ -90,7 +90,10 @@ def main(words: Sequence[str] | None = None) -> int:
     given = parser.parse_args(words)
     kafka = given.broker == "kafka"
     plan = replace(Plan.drawn(given.seed), records=given.records, faults=(), backoff_ms=0)
-    plan = replace(plan, ordered=0 if kafka or given.client == "confluent" else plan.ordered)
+    if kafka:  # it has none of these
+        plan = replace(plan, ordered=0, turns=0, priorities=0)
+    if given.client == "confluent":  # it takes whole batches, and does not know of order per key
+        plan = replace(plan, ordered=0, locks=0)
     print(plan)
     lines: list[str] = []
     history = Recorder(time.monotonic, lines.append)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sharegroup.check.history import BadHistory
+from sharegroup.check.delivery_rules import Settings
+from sharegroup.check.history import FIELDS, BadHistory
 from sharegroup.check.judge import evidence, judged
 
 GROUP, TOPIC = "workers", "jobs"
@@ -418,6 +420,15 @@ def test_a_limit_that_changes() -> None:
     history.ack("a", 0, 0)
     history.end()
     assert history.found() == []
+
+
+def test_the_page_has_every_event_and_its_fields() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "correctness.md").read_text()
+    for op, fields in FIELDS.items():
+        (row,) = [line for line in page.splitlines() if line.startswith(f"| `{op}` |")]
+        assert [name for name in fields if f"`{name}`" not in row] == [], row
+    settings = [name for name in Settings._fields if name != "lowest_limit"]
+    assert [name for name in settings if f"`{name}`" not in page] == []
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ UNKNOWN: Final = "unknown"
 ABORTED: Final = "aborted"
 COMMITTED: Final = "read_committed"
 
-_FIELDS: Final[dict[str, dict[str, type | tuple[type, ...]]]] = {
+FIELDS: Final[dict[str, dict[str, type | tuple[type, ...]]]] = {
     "settings": {"group": str},
     "produce": {"n": int, "topic": str, "id": str},
     "produced": {"n": int},
@@ -67,6 +67,7 @@ _FIELDS: Final[dict[str, dict[str, type | tuple[type, ...]]]] = {
     "shaky": {"on": bool},
     "end": {"drained": list},
 }
+"""Kind of event → what it must have, beside ``op`` and ``t``."""
 
 
 class BadHistory(Exception):
@@ -94,9 +95,9 @@ def check(number: int, event: Any) -> None:
     """Raises BadHistory unless this is an event."""
     if not isinstance(event, dict):
         raise BadHistory(f"line {number} is no JSON object")
-    fields = _FIELDS.get(event.get("op", ""))
+    fields = FIELDS.get(event.get("op", ""))
     if fields is None:
-        raise BadHistory(f"line {number}: op is {event.get('op')!r}, not {', '.join(_FIELDS)}")
+        raise BadHistory(f"line {number}: op is {event.get('op')!r}, not {', '.join(FIELDS)}")
     if not isinstance(event.get("t"), int | float):
         raise BadHistory(f"line {number}: t is no number")
     for name, kind in fields.items():

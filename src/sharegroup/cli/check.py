@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Annotated, Final
 
 import typer
@@ -68,9 +69,9 @@ def _verdict(history: str) -> Verdict:
 
 
 def _print_evidence(history: str, of: Violation) -> None:
-    def lines() -> list[bytes]:
+    def lines() -> Iterator[bytes]:
         with open(history, "rb") as file:
-            return file.readlines()
+            yield from file
 
     print_line(f"evidence of {of}")
     for line, event in evidence(lines, of):

@@ -21,6 +21,7 @@ PRIORITY: Final = "priority"
 PAUSES_S: Final = (0.0, 0.0, 0.05, 0.3)
 MANY: Final = 300
 """So many records are written in bursts."""
+BURSTS: Final = (5, 50)
 BUFFERED_MS: Final = 0.1
 """A poll that takes no longer has asked no broker."""
 UNCHANGED: Final = ("INVALID_RECORD_STATE", "UNKNOWN_MEMBER_ID")
@@ -52,7 +53,7 @@ class RecordingProducer:
         """Write all."""
         plan, chance = self._plan, self._chance
         each = plan.records // plan.producers + 1
-        sizes = (1, 1, 5) if plan.records < MANY else (5, 50)
+        sizes = (1, 1, 5) if plan.records < MANY else BURSTS
         record = 0
         while record < each:
             try:

@@ -12,7 +12,7 @@ from sharegroup.client.admin.descriptions import OffsetSpec
 from sharegroup.model.errors import SharegroupError
 from sharegroup.sim.plan import Plan
 from sharegroup.sim.recorder import Recorder
-from sharegroup.sim.recording import PRIORITY, TOPIC, RecordingProducer
+from sharegroup.sim.recording import BURSTS, PRIORITY, TOPIC, RecordingProducer
 
 LETTERS: Final = "dlq.jobs"
 LOCKS: Final = 100
@@ -60,7 +60,9 @@ class Workload:
             await self._admin.create_topics(LETTERS, partitions=2, configs=on)
             settings["errors.deadletterqueue.topic.name"] = LETTERS
         said: dict[str, Any] = {"ordering": "key"} if plan.ordered else {}
-        said |= {"locks": LOCKS} if plan.locks else {}
+        # A member that fetches ahead takes whole batches, the last one beyond the limit as well.
+        locks = LOCKS + BURSTS[-1] * bool(plan.letters)
+        said |= {"locks": locks} if plan.locks else {}
         said |= {"isolation": "read_committed"} if plan.transactional else {}
         for group in self._groups:
             await self._admin.alter_configs("group", group, settings)
@@ -100,13 +102,11 @@ class Workload:
         offsets = await self._admin.list_share_group_offsets(group)
         ends = await self._admin.list_offsets([*offsets], OffsetSpec.LATEST)
         total = 0
-        for (topic, partition), one in offsets.items():
-            start = one.start_offset
-            if start is not None:
-                self.history.tell(
-                    "starts", group=group, topic=topic, partition=partition, offset=start
-                )
-            end = ends[topic, partition].offset  # type: ignore[index]
+        for at, one in offsets.items():
+            if one.start_offset is not None:
+                place = {"topic": at.topic, "partition": at.partition}
+                self.history.tell("starts", group=group, **place, offset=one.start_offset)
+            end = ends[at].offset
             total += end - (one.begins_at or 0) if one.lag is None else one.lag
         return total if len(offsets) == self.plan.partitions else -1
 

@@ -231,7 +231,9 @@ class Acknowledger:
             self._metrics.acknowledgements_failed(outcome.ranges)
         # The application has not decided about gaps. If their lock has expired, that must not look
         # as if its own acknowledgements had failed, which the broker has taken.
-        error = outcome.error if any(one.decides for one in outcome.ranges) else None
+        error = outcome.error
+        if error is not None and not any(one.decides for one in outcome.ranges):
+            error = None
         for collector in self._collectors:
             if collector.get(outcome.partition) is None:
                 collector[outcome.partition] = error
