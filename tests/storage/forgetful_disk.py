@@ -29,18 +29,25 @@ class ForgetfulFile(MemoryFile):
             del platter.data[size:]
             platter.clean_to = min(platter.clean_to, size)
 
+    def append(self, data: bytes | Sequence[bytes | memoryview]) -> None:
+        if self._disk.write_fails and self._disk.write_fails in self.path:
+            raise OSError(errno.EIO, "faulty", self.path)
+        super().append(data)
+
     _disk: ForgetfulDisk
 
 
 class ForgetfulDisk(MemoryDisk):
-    """``sync_fails`` names files by a part of their path. Their pages count as clean from then on,
-    and are on no platter; a later sync has nothing to write.
+    """``sync_fails``, ``open_fails`` and ``write_fails`` name files by a part of their path. The
+    pages of a file whose sync fails count as clean from then on, and are on no platter; a later
+    sync has nothing to write.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.sync_fails = ""
         self.open_fails = ""
+        self.write_fails = ""
         self.platters: dict[str, _Platter] = {}
 
     def open(self, path: str) -> ForgetfulFile:
@@ -69,6 +76,11 @@ class ForgetfulDisk(MemoryDisk):
     def write_file(self, path: str, data: bytes) -> None:
         super().write_file(path, data)
         self.platters[path] = _Platter(bytearray(data), len(data))
+
+    def rename(self, old: str, new: str) -> None:
+        super().rename(old, new)
+        if old in self.platters:
+            self.platters[new] = self.platters.pop(old)
 
     def lose_power(self) -> None:
         """Files become what is on the platters; locks are gone."""

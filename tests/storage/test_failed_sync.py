@@ -113,3 +113,57 @@ def test_without_a_marker_the_log_is_truncated(caplog: pytest.LogCaptureFixture)
         await abandon(folder)
 
     run(main())
+
+
+@pytest.mark.parametrize("marks", [True, False])
+def test_nothing_is_truncated_at_a_start_whose_sync_fails(
+    marks: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was durable before is: the recovery point that a start knows is old."""
+
+    async def main() -> None:
+        disk = ForgetfulDisk()
+        folder = await open_folder(PATH, disk=disk)
+        for number in range(3):
+            await append_durably(await one_log(folder), numbered(number))
+        await abandon(folder)
+        disk.sync_fails = "/t-0/"
+        if not marks:
+            disk.open_fails = "sync-failed"
+        for _ in range(2):
+            folder = await open_folder(PATH, disk=disk)
+            with pytest.raises(KafkaStorageError, match="faulty"):
+                folder.log("t", 0)
+            await abandon(folder)
+        assert ("cannot mark a failed sync" in caplog.text) != marks
+        disk.sync_fails = disk.open_fails = ""
+        folder = await open_folder(PATH, disk=disk)
+        assert len(await read_values(await one_log(folder))) == 3
+        await abandon(folder)
+
+    run(main())
+
+
+def test_a_disk_that_fails_while_the_log_is_written_anew_takes_nothing() -> None:
+    async def main() -> None:
+        disk = ForgetfulDisk()
+        folder = await open_folder(PATH, disk=disk)
+        for number in range(3):
+            await append_durably(await one_log(folder), numbered(number))
+        disk.sync_fails = "/t-0/"
+        log = await one_log(folder)
+        await log.append(numbered(3))
+        with pytest.raises(KafkaStorageError):
+            await log.wait_durable(4)
+        await abandon(folder)
+        disk.write_fails = "sync-failed"  # the copies
+        folder = await open_folder(PATH, disk=disk)
+        with pytest.raises(KafkaStorageError, match="faulty"):
+            folder.log("t", 0)
+        await abandon(folder)
+        disk.write_fails = disk.sync_fails = ""
+        folder = await open_folder(PATH, disk=disk)
+        assert len(await read_values(await one_log(folder))) == 4
+        await abandon(folder)
+
+    run(main())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeVar
@@ -96,8 +96,9 @@ class PartitionFolders:
         self, wanted: Sequence[WantedPartition], recovered: Recovered
     ) -> list[OpenedPartition]:
         """Open a slice of partitions; everything written for it is durable on return."""
-        opened = await self.run(lambda: self._open_all(wanted, recovered))
-        failures: dict[str, OSError] = {}
+        failures = await self._write_anew(wanted)
+        opened = await self.run(lambda: self._open_all(wanted, failures, recovered))
+        failures = {}
         unsynced = [file for one in opened if one.contents for file in one.contents.unsynced]
         try:
             if unsynced:
@@ -106,8 +107,42 @@ class PartitionFolders:
             failures = error.failures
         return [self._synced(one, failures) for one in opened]
 
+    async def _write_anew(self, wanted: Sequence[WantedPartition]) -> dict[str, OSError]:
+        """Write the logs anew whose sync has failed. Returns the folders where this fails."""
+        failures: dict[str, OSError] = {}
+        for folder, offset in (await self.run(lambda: self._marked(wanted, failures))).items():
+            try:
+                copies = await self.run(partial(rewrite.copied, self._disk, folder, offset))
+                try:
+                    await self._disk.sync([copy for copy, _ in copies])
+                finally:
+                    rewrite.close(copies)
+                paths = [path for _, path in copies]
+                await self.run(partial(rewrite.exchange, self._disk, paths))
+            except OSError as error:
+                failures[folder] = error
+        return failures
+
+    def _marked(
+        self, wanted: Sequence[WantedPartition], failures: dict[str, OSError]
+    ) -> dict[str, int]:
+        """The folders with a failed sync: from which offset on they are written anew."""
+        marked = {}
+        for each in wanted:
+            try:
+                offset = rewrite.pending(self._disk, each.folder)
+            except OSError as error:
+                failures[each.folder] = error
+            else:
+                if offset is not None:
+                    marked[each.folder] = offset
+        return marked
+
     def _open_all(
-        self, wanted: Sequence[WantedPartition], recovered: Recovered
+        self,
+        wanted: Sequence[WantedPartition],
+        failures: Mapping[str, OSError],
+        recovered: Recovered,
     ) -> list[OpenedPartition]:
         opened = []
         try:
@@ -115,6 +150,9 @@ class PartitionFolders:
         except OSError as error:
             return [OpenedPartition(each, None, error) for each in wanted]
         for each in wanted:
+            if each.folder in failures:
+                opened.append(OpenedPartition(each, None, failures[each.folder]))
+                continue
             try:
                 opened.append(OpenedPartition(each, self._open(each, recovered), None))
             except OSError as error:
@@ -166,7 +204,9 @@ class PartitionFolders:
         if failure is None:
             rewrite.done(self._disk, wanted.folder)
             return opened
-        rewrite.mark(self._disk, wanted.folder, contents.segments, wanted.known.recovery_point)
+        # Never cut: clients may have been told of records behind this recovery point, which is as
+        # old as the last checkpoint.
+        rewrite.mark(self._disk, wanted.folder, wanted.known.recovery_point)
         close(contents)
         return OpenedPartition(wanted, None, failure)
 

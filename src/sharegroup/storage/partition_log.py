@@ -273,11 +273,11 @@ class LocalPartitionLog:
             self._advance(self._flushing)
 
     def flush_failed(self, error: OSError, durable_offset: int = OFFSET_MAX) -> None:
-        """A sync has failed: take the log out of service until the next start. That start rewrites
-        the records from ``durable_offset`` on, or from the recovery point if that is lower.
-        """
+        """A sync has failed: take the log out of service until the next start, which writes the
+        records from ``durable_offset`` on anew, or from the recovery point if that is lower."""
         durable = min(self._recovery_point, durable_offset)
-        rewrite.mark(self._environment.disk, self.folder, self._segments, durable)
+        if not rewrite.mark(self._environment.disk, self.folder, durable):
+            rewrite.cut(self._segments, durable)
         self.fail(KafkaStorageError(f"{self.topic_partition}: sync failed: {error}"))
 
     def flush_postponed(self, files: Sequence[DiskFile]) -> None:

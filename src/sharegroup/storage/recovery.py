@@ -11,8 +11,8 @@
 * **Missing files**: the first segment must begin at or below the log start, each sealed segment
   must reach to the next one, and the last segment to any side files beyond it (see ``traces``). A
   gap is damage without bytes, unless another broker's cleaner left it (see ``gaps``).
-* **A sync that failed** before the shutdown: the data that it left in the system's cache is written
-  again (see ``rewrite``).
+* **A sync that failed** before the shutdown: the data that it left in the system's cache was
+  written again (see ``rewrite``). No segment is trusted.
 
 Producers: load the newest readable ``.snapshot`` before the scanned segments, then replay the
 headers after it. The replay also rebuilds the transaction indexes of scanned segments.
@@ -25,7 +25,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
-from typing import Final
 
 from sharegroup.model.environment import Disk
 from sharegroup.model.errors import CorruptMessage
@@ -35,15 +34,13 @@ from sharegroup.storage import gaps, producer_snapshot, rewrite, swapping, trace
 from sharegroup.storage.damage import Damage, merged
 from sharegroup.storage.log_contents import LogContents
 from sharegroup.storage.producers import note
-from sharegroup.storage.segment import TRANSACTION_INDEX, Segment
+from sharegroup.storage.segment import TRANSACTION_INDEX, Segment, log_bases
 from sharegroup.storage.segment_walk import SegmentWalk
 from sharegroup.transactions.producers import ProducerTable
 from sharegroup.wire.batch import HEADER_BYTES, BatchHeader, parse_header
 from sharegroup.wire.markers import is_control, is_transactional
 
 logger = logging.getLogger(__name__)
-
-_LOG: Final = ".log"
 
 
 @dataclass(slots=True)
@@ -104,7 +101,7 @@ def open_partition(
     disk.make_folder(folder)
     # First, because an interrupted exchange decides which segments there are.
     names = swapping.recover(disk, folder, known.cleaned_offset)
-    bases = sorted(int(name.removesuffix(_LOG)) for name in names if _is_log(name))
+    bases = log_bases(names)
     reached = traces.reached(names, bases[-1] if bases else -1)
     if bases:
         known = _with_traces(disk, folder, known, names, bases[0])
@@ -116,18 +113,16 @@ def open_partition(
     for segment, following in pairwise(segments):
         segment.next_offset = following.base_offset
     known_damages = {segment: _load_damages(segment, recovered) for segment in segments}
-    unsynced_from = rewrite.pending(disk, folder)
+    trusted = rewrite.pending(disk, folder) is None
     if not settings.compacted:
         known = replace(known, gaps_below=0)
     closed: list[Segment] = []
     # Side files beyond the last log file prove that the log reached as far: broken bytes below
     # ``reached`` are damage, not a torn tail.
     known = replace(known, durable_end=max(known.recovery_point, reached))
-    scanned = _find_ends(segments, known, recovered, closed, trusted=unsynced_from is None)
+    scanned = _find_ends(segments, known, recovered, closed, trusted=trusted)
     if traces.is_lost(disk, folder, known.recovery_point, reached):
         recovered.report(logging.ERROR, f"{folder}/{reached:020d}.log {traces.lost(reached)}")
-    if unsynced_from is not None:
-        rewrite.rewrite(disk, segments, unsynced_from)
     contents = LogContents(
         folder=folder,
         segments=segments,
@@ -192,10 +187,6 @@ def _find_ends(
     for segment in segments:
         segment.end_known = True
     return scanned
-
-
-def _is_log(name: str) -> bool:
-    return name.endswith(_LOG) and name.removesuffix(_LOG).isdigit()
 
 
 def _load_damages(segment: Segment, recovered: Recovered) -> list[Damage]:

@@ -1,9 +1,11 @@
-"""Rewrites the data of a log whose sync has failed.
+"""Writes the data of a log anew whose sync has failed.
 
 After a failed fsync the system forgets which pages it could not write. They stay in its cache as
 clean pages, a later fsync reports them durable, and a power failure loses them (fsyncgate). So a
 log whose sync fails leaves a marker with the offset up to which it is durable. The next start
-rewrites everything from that offset on before it serves any of it.
+copies the files with everything from that offset on, syncs the copies, and puts them in the place
+of the files. The files themselves are not touched until then: most of what they hold is durable,
+and the disk may fail again.
 
 The marker is not synced on purpose: it is in the same cache as the pages. A power failure that
 loses the marker loses the pages too, and recovery then finds what is on the disk.
@@ -12,40 +14,45 @@ loses the marker loses the pages too, and recovery then finds what is on the dis
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import Final
 
-from sharegroup.model.environment import Disk
-from sharegroup.storage.segment import Segment
+from sharegroup.model.environment import Disk, DiskFile
+from sharegroup.storage.segment import Segment, log_bases
 
 logger = logging.getLogger(__name__)
 
 MARKER: Final = "sync-failed"
-_COPY: Final = "sync-failed.tmp"
+_COPY: Final = ".sync-failed.tmp"
 _CHUNK_BYTES: Final = 4 << 20
 
 
-def mark(disk: Disk, folder: str, segments: Sequence[Segment], durable_offset: int) -> None:
-    """Note that a sync has failed: only records below ``durable_offset`` are durable.
+def mark(disk: Disk, folder: str, durable_offset: int) -> bool:
+    """Note that a sync has failed: only records below ``durable_offset`` are known to be durable.
+    A marker that is there without the offset makes the next start rewrite all.
 
-    If the marker cannot be written, the other records are truncated at once: no client was told
-    that they are durable.
+    Returns False if there is no marker.
     """
+    path = f"{folder}/{MARKER}"
     try:
-        file = disk.open(f"{folder}/{MARKER}")
-        try:
-            file.truncate(0)
-            file.append(str(durable_offset).encode())
-        finally:
-            file.close()
+        file = disk.open(path)
     except OSError as error:
-        logger.error(
-            "%s: cannot mark a failed sync (%s): truncating the log instead", folder, error
-        )
-        _cut(segments, durable_offset)
+        logger.error("%s: cannot mark a failed sync: %s", folder, error)
+        return False
+    try:
+        file.truncate(0)
+        file.append(str(durable_offset).encode())
+    except OSError as error:
+        logger.error("%s is not complete, the next start rewrites the whole log: %s", path, error)
+    finally:
+        file.close()
+    return True
 
 
-def _cut(segments: Sequence[Segment], durable_offset: int) -> None:
+def cut(segments: Sequence[Segment], durable_offset: int) -> None:
+    """Truncate the records from ``durable_offset`` on. No client may have been told that they are
+    durable."""
     for segment in segments:
         if segment.next_offset > durable_offset:
             try:
@@ -69,24 +76,41 @@ def done(disk: Disk, folder: str) -> None:
     disk.remove(f"{folder}/{MARKER}")
 
 
-def rewrite(disk: Disk, segments: Sequence[Segment], durable_offset: int) -> None:
-    """Rewrite everything from ``durable_offset`` on, through a copy on disk to save memory. The
-    caller must sync the segments' files, and then call :func:`done`.
-
-    A crash in between loses at most data that was never durable. Raises OSError.
+def copied(disk: Disk, folder: str, durable_offset: int) -> list[tuple[DiskFile, str]]:
+    """Copy the files that hold records from ``durable_offset`` on, as far as there are any. Returns
+    each copy, and the file that it is of. The caller syncs and closes the copies, and then calls
+    :func:`exchange`. Raises OSError.
     """
-    for segment in segments:
-        if segment.next_offset <= durable_offset or not segment.size:
-            continue
-        position = segment.limit_of(max(durable_offset, segment.base_offset))
-        copy = disk.open(segment.path + _COPY)
-        try:
-            copy.truncate(0)
-            for at in range(position, segment.size, _CHUNK_BYTES):
-                copy.append(segment.file.pread(min(_CHUNK_BYTES, segment.size - at), at))
-            segment.file.truncate(position)
-            for at in range(0, copy.size(), _CHUNK_BYTES):
-                segment.file.append(copy.pread(_CHUNK_BYTES, at))
-        finally:
-            copy.close()
-            disk.remove(segment.path + _COPY)
+    bases = log_bases(disk.list(folder))
+    copies: list[tuple[DiskFile, str]] = []
+    try:
+        for base, after in zip_longest(bases, bases[1:]):
+            if after is None or after > durable_offset:
+                path = f"{folder}/{base:020d}.log"
+                copies.append((disk.open(path + _COPY), path))
+                _copy(disk, *copies[-1])
+    except OSError:
+        close(copies)
+        raise
+    return copies
+
+
+def _copy(disk: Disk, copy: DiskFile, path: str) -> None:
+    file = disk.open(path)
+    try:
+        copy.truncate(0)
+        for at in range(0, file.size(), _CHUNK_BYTES):
+            copy.append(file.pread(_CHUNK_BYTES, at))
+    finally:
+        file.close()
+
+
+def close(copies: Iterable[tuple[DiskFile, str]]) -> None:
+    """Close what :func:`copied` has returned."""
+    for copy, _ in copies:
+        copy.close()
+
+
+def exchange(disk: Disk, paths: Sequence[str]) -> None:
+    """Put the copies of these files in their places, durably. Raises OSError."""
+    disk.rename_all([(path + _COPY, path) for path in paths])

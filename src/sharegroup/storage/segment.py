@@ -15,7 +15,7 @@ quarantined: the bytes stay, the range is saved, and reads continue after it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from sharegroup.model.environment import Disk, DiskFile
@@ -41,6 +41,12 @@ STORED_BYTES_MIN: Final = 32 * 1024
 """Fewer bytes than this are read, not sent from the file: sending would cost more than it saves."""
 TRANSACTION_INDEX: Final = ".txnindex"
 SIDE_SUFFIXES: Final = (".index", ".timeindex", TRANSACTION_INDEX, ".snapshot", DAMAGED)
+
+
+def log_bases(names: Iterable[str]) -> list[int]:
+    """The base offsets of the log files among these names, ascending."""
+    stems = (name.removesuffix(".log") for name in names if name.endswith(".log"))
+    return sorted(int(stem) for stem in stems if stem.isdigit())
 
 
 class _Place(NamedTuple):
