@@ -23,6 +23,7 @@ from sharegroup.model.errors import (
 )
 from sharegroup.wire import apis
 from sharegroup.wire.batch import encode_batch, parse_headers
+from sharegroup.wire.markers import MarkerType, encode_marker
 from sharegroup.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     TopicPartitions,
@@ -310,6 +311,30 @@ def test_deleted_records_are_passed_over() -> None:
         a, _ = await group(world, await topic(world))
         await world.broker.parts.topics.log(TOPIC, 0).delete_records(15)
         assert given(await a.fetch(1)) == ((15, 29),)
+
+    simulate(scenario, EAGER)
+
+
+def test_markers_are_told_to_every_member() -> None:
+    """A member that gets no more records commits nothing any more."""
+
+    async def scenario(world: World) -> None:
+        topic_id = await topic(world, 1)
+        log = world.broker.parts.topics.log(TOPIC, 0)
+        for _ in range(2):
+            log.append_trusted(
+                encode_marker(MarkerType.COMMIT, producer_id=7, producer_epoch=0, timestamp_ms=5)
+            )
+        await write(world, 1)
+        a, b = await group(world, topic_id)
+        assert given(await a.fetch(bytes_max=SMALL)) == ((0, 9),)
+        part = await b.fetch()
+        assert given(part) == ((12, 21),)
+        assert part.without_records == [Range(10, 11)]
+        part = await a.fetch(2)
+        assert given(part) == ()
+        assert part.without_records == [Range(10, 11)]
+        assert await a.commit((0, 11)) == 12
 
     simulate(scenario, EAGER)
 

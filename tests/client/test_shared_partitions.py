@@ -64,11 +64,8 @@ class Member:
     def __init__(
         self, broker: LocalBroker, topic: str, group: str, *, work_s: float = 0, **settings: Any
     ) -> None:
-        defaults = {
-            "key_ranges": True,
-            "auto_offset_reset": "earliest",
-            "auto_commit_interval_ms": 100,
-        }
+        defaults = {"key_ranges": True, "auto_offset_reset": "earliest"}
+        defaults["auto_commit_interval_ms"] = 100
         self.consumer = Consumer(
             topic,
             group_id=group,
@@ -244,14 +241,15 @@ def test_single_records_are_committed_in_any_order(broker: LocalBroker) -> None:
     run(scenario)
 
 
-def test_offsets_without_records_do_not_hold_up_the_committed_offset(broker: LocalBroker) -> None:
+@pytest.mark.parametrize("how", ["key_ranges", "cooperative"])
+def test_offsets_without_records_hold_up_nothing(broker: LocalBroker, how: str) -> None:
     """Markers of transactions, and records of aborted ones."""
 
     async def scenario() -> None:
         topic, group = shared_topic(broker), fresh("group")
-        read = {"isolation_level": "read_committed"}
+        read = {"isolation_level": "read_committed", "key_ranges": False} | {how: True}
         members = [Member(broker, topic, group, **read) for _ in range(3)]
-        await until(lambda: is_shared_out(members, 1))
+        await until(lambda: how == "cooperative" or is_shared_out(members, 1))
         async with Producer(broker.bootstrap, transactional_id=fresh("txn")) as producer:
             for number in range(20):
                 try:

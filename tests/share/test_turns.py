@@ -107,9 +107,9 @@ def test_holes_are_told_until_they_are_committed() -> None:
     assert turns.holes == ()
 
 
-def test_damage_is_a_hole() -> None:
+def test_offsets_that_are_passed_over_are_a_hole() -> None:
     turns = PartitionTurns(0)
-    turns.lost(0, 9)
+    turns.pass_over(0, 9)
     assert turns.holes == ((0, 9),)
     assert given(turns, "a", 1, end=20) == ((10, 19),)
 

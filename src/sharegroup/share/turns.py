@@ -203,9 +203,9 @@ class PartitionTurns:
         self._found_holes([(fetch_offset, fetch_offset - 1), *batches])
         return given
 
-    def lost(self, first: int, last: int) -> None:
-        """Archive offsets ``first`` … ``last``, which the log has lost to damage: a hole."""
-        self._core.damaged(first, last)
+    def pass_over(self, first: int, last: int) -> None:
+        """Archive offsets ``first`` … ``last``, which hold no record for the group: a hole."""
+        self._core.compacted(first, last)
         self._found_holes([(first, first - 1), (last + 1, last)])
 
     def _found_holes(self, batches: Sequence[tuple[int, int]]) -> None:

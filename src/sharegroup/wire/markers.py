@@ -93,6 +93,15 @@ def decode_marker(batch: Buffer) -> Marker:
     return Marker(-1, -1)
 
 
+def marker_ranges(data: Buffer) -> list[tuple[int, int]]:
+    """(first, last offset) of each control batch in ``data``."""
+    return [
+        (header.base_offset, header.last_offset)
+        for header in parse_headers(data)
+        if is_control(header)
+    ]
+
+
 def aborted_ranges(
     data: Buffer, transactions: Iterable[AbortedTransaction]
 ) -> list[tuple[int, int]]:

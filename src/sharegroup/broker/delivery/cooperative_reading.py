@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from sharegroup.broker.coordination.consumer_groups_view import ConsumerGroupsView
 from sharegroup.broker.coordination.offset_coordinator import OffsetCoordinator
-from sharegroup.cooperative.intervals import Interval, Intervals, common, normal
+from sharegroup.cooperative.intervals import Interval, Intervals, common, minus, normal
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import CorruptMessage, OffsetOutOfRange
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
@@ -23,6 +23,7 @@ from sharegroup.model.log import ReadableLog
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.turns import TURN_RECORDS, PartitionTurns
 from sharegroup.wire.batch import walk
+from sharegroup.wire.markers import aborted_ranges, marker_ranges
 
 READ_BYTES_MIN: Final = 65_536
 """Smallest read: below this size a read costs its call, not its bytes."""
@@ -89,11 +90,14 @@ class CooperativeReading:
         """How many partitions are read in turns; a partition counts once for each group."""
         return len(self._open)
 
-    async def read(self, turn: Turn, log: ReadableLog, end_offset: int) -> TurnRead:
+    async def read(
+        self, turn: Turn, log: ReadableLog, end_offset: int, *, committed: bool
+    ) -> TurnRead:
         """The records that a member gets in its turn; empty if there are no records for it now.
 
         Args:
             end_offset: records at this offset, and after it, may not be read.
+            committed: the member reads no records of aborted transactions.
 
         Raises:
             InvalidFetchSessionEpoch: the member begins anew, with turn 1.
@@ -120,7 +124,7 @@ class CooperativeReading:
             if again:
                 answer = await _again(turn, log, again)
             else:
-                answer = await self._new(turn, one, turns, log, end_offset)
+                answer = await self._new(turn, one, turns, log, end_offset, committed=committed)
             answer.holes = turns.holes[:HOLES_MAX]
             return answer
 
@@ -170,7 +174,14 @@ class CooperativeReading:
         return turns
 
     async def _new(
-        self, turn: Turn, one: _Open, turns: PartitionTurns, log: ReadableLog, end_offset: int
+        self,
+        turn: Turn,
+        one: _Open,
+        turns: PartitionTurns,
+        log: ReadableLog,
+        end_offset: int,
+        *,
+        committed: bool,
     ) -> TurnRead:
         while turns.has_room(one.settings):
             offset = turns.next_offset
@@ -182,10 +193,18 @@ class CooperativeReading:
             if not data or (len(data) > turn.bytes_max and not turn.must):
                 break
             batches = walk(data)
+            # Every member must know of them, not only the one that would be given them: it may
+            # have nothing to commit for long.
+            void = await _void_in(log, offset, data, batches.end_offset, committed=committed)
+            holding = minus(batches.bounds, void) if void else batches.bounds
+            behind = holding[0][0] if holding else batches.end_offset
+            if void and void[0][0] <= offset:
+                turns.pass_over(offset, min(behind, end_offset) - 1)
+                continue
             given = turns.give(
                 turn.member_id,
                 turn.number,
-                batches.bounds,
+                holding,
                 fetch_offset=offset,
                 now_ms=self._clock.monotonic_ms(),
                 settings=one.settings,
@@ -209,7 +228,7 @@ async def _data(
     offset = turns.next_offset
     lost = min(log.after_damage(offset), end_offset) - 1
     if lost >= offset:
-        turns.lost(offset, lost)
+        turns.pass_over(offset, lost)
         return None
     enough = max(READ_BYTES_MIN, int(one.bytes_per_offset * TURN_RECORDS))
     try:
@@ -225,6 +244,14 @@ async def _data(
         turns.follow(start)
         return None
     return read.data
+
+
+async def _void_in(
+    log: ReadableLog, offset: int, data: bytes, end_offset: int, *, committed: bool
+) -> Intervals:
+    """The offsets of markers, and for a group that reads ``committed`` of aborted transactions."""
+    aborted = await log.aborted_transactions(offset, end_offset) if committed else ()
+    return normal((*marker_ranges(data), *(aborted_ranges(data, aborted) if aborted else ())))
 
 
 async def _again(turn: Turn, log: ReadableLog, given: Intervals) -> TurnRead:
