@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from enum import Enum
+from math import inf
 from typing import Any, Final, NamedTuple
 
-from sharegroup.check.history import ACCEPT, OK, REJECT, RELEASE, RENEW, UNKNOWN
+from sharegroup.check.history import ACCEPT, COMMITTED, OK, REJECT, RELEASE, RENEW, UNKNOWN
 from sharegroup.check.spans import Spans
+from sharegroup.check.waiting_rules import EmptyPolls
 
 OLD_MS: Final = 300_000
 """No poll takes so long: what was done before that is done for all that come."""
@@ -73,8 +75,12 @@ class Settings(NamedTuple):
     isolation: str = "read_uncommitted"
     letters: bool = False
     unseen: bool = False
+    rests_ms: float = 0
+    """The longest time that a record rests which has failed."""
     lowest_limit: int | None = None
     """The lowest ``limit`` that there was: a record may have been given up by it."""
+    longest_ms: float = 0
+    """The longest ``lock_ms`` that there was."""
 
     def weakest(self, event: dict[str, Any]) -> Settings:
         """With what an event sets. The moment at which it takes effect is not known, so that of an
@@ -82,7 +88,11 @@ class Settings(NamedTuple):
         given = {name: event[name] for name in Settings._fields if name in event}
         new = self._replace(**given)
         lowest = [one for one in (self.lowest_limit, new.limit) if one is not None]
-        new = new._replace(lowest_limit=min(lowest, default=None))
+        new = new._replace(
+            lowest_limit=min(lowest, default=None),
+            longest_ms=max(self.longest_ms, new.lock_ms or 0),
+            rests_ms=max(self.rests_ms, new.rests_ms),
+        )
         if self.limit is not None and new.limit is not None:
             new = new._replace(limit=max(self.limit, new.limit))
         if self.lock_ms is not None and new.lock_ms is not None:
@@ -119,6 +129,8 @@ class SharePartitionRules:
         self.start = 0
         """The start offset (SPSO) that was seen last."""
         self.settings = Settings()
+        self.empty_polls = EmptyPolls()
+        self._reset_ms = 0.0
         self._forget_at = FORGET_AT
 
     def state(self, offset: int) -> State:
@@ -169,6 +181,43 @@ class SharePartitionRules:
         if self.settings.locks is not None:
             found += self._in_flight(first, last, now_ms)
         return found
+
+    def overdue(
+        self, first: int, last: int, count: int, asked_ms: float, written_ms: float
+    ) -> list[Found]:
+        """A poll that was made at ``asked_ms`` returns these records. Were they there when an
+        earlier one came back empty (L1), or came back empty before they were delivered at all (L2)?
+
+        Args:
+            written_ms: by then they were in the log, and nothing of their keys hindered them.
+        """
+        if self.settings.locks is not None:
+            return []  # they may have been all taken
+        found = []
+        for begin, end, state in self.states.items(first, last):
+            free_ms = self._free_ms(state, count)
+            if free_ms is not None and self.empty_polls.between(max(free_ms, written_ms), asked_ms):
+                rule = "L1" if state.deliveries else "L2"
+                text = "was available, and a poll of a member that reads it came back empty"
+                found.append(Found(rule, begin, end, text))
+        return found
+
+    def _free_ms(self, state: State, count: int) -> float | None:
+        """When the record that is delivered now was certainly available, if that is known."""
+        if not state.deliveries:
+            # With transactions an earlier one may have been open for long.
+            fresh = state.phase is Phase.FREE and count == 1
+            return self._reset_ms if fresh and self.settings.isolation != COMMITTED else None
+        seen_all = count == state.deliveries + 1 and state.kills == self.kills
+        left = state.phase is Phase.FREE and state.acking  # free when its lock ends, at the latest
+        if not seen_all or state.renewed or self.given_up(state):
+            return None
+        if state.phase is Phase.FREE and not left:
+            return state.known_ms + self.settings.rests_ms
+        if left or (state.phase is Phase.HELD and not state.acking):
+            since_ms = max(state.known_ms, state.asked_ms)
+            return since_ms + (self.settings.longest_ms or inf) + self.settings.rests_ms
+        return None
 
     def _in_flight(self, first: int, last: int, now_ms: float) -> list[Found]:
         """Whether more records are held than the settings allow."""
@@ -342,10 +391,11 @@ class SharePartitionRules:
         self.start = max(self.start, start)
         return found
 
-    def reset(self, offset: int) -> None:
+    def reset(self, offset: int, now_ms: float) -> None:
         """The group begins at ``offset`` again: what was done there is not."""
         self.states.change(offset, max(offset, self.end), lambda _: State())
         self.start = 0
+        self._reset_ms = now_ms
 
     def given_up(self, state: State) -> bool:
         """Whether the record may be at the delivery limit."""

@@ -9,14 +9,16 @@ returned, or whose result is ``unknown``, may or may not have had its effect.
                  ``locks`` (records in flight of a partition), ``ordering`` (``key``),
                  ``isolation`` (``read_committed``), ``letters`` (true: what is given up becomes a
                  dead letter), ``unseen`` (true: members fetch ahead, so records may be delivered
-                 to them and given up without being seen)
+                 to them and given up without being seen), ``rests_ms`` (the longest time that a
+                 failed record rests)
 ``produce``      ``n``, ``topic``, ``id``, perhaps ``key``: a record is sent
 ``produced``     ``n``, ``partition``, ``offset``, and with ``result`` ``aborted``: its transaction
                  was aborted; or ``result``: ``failed`` or ``unknown``
 ``poll``         ``n``, ``group``, ``member``
 ``polled``       ``n``, ``acquired``: [topic, partition, first, last, delivery count] each,
-                 ``records``: [topic, partition, offset, id] each, and ``since``: when the client
-                 may have asked for them, if that was before the call (it fetches ahead)
+                 ``records``: [topic, partition, offset, id] each, ``since``: when the client may
+                 have asked for them, if that was before the call (it fetches ahead), and of a poll
+                 that came back empty ``of``: [topic, partition] that it has asked
 ``ack``          ``n``, ``group``, ``member``, ``acks``: [topic, partition, first, last, type] each,
                  with the type ``accept``, ``release``, ``reject`` or ``renew``
 ``acked``        ``n``, ``results``: for each of the acks ``ok``, the name of an error, or
@@ -29,8 +31,19 @@ returned, or whose result is ``unknown``, may or may not have had its effect.
 ``kill``         the broker was killed, or lost its power
 ``shaky``        ``on``: the broker cannot write its state from now on (true), or can again (false).
                  Meanwhile it may lose locks and delivery counts
-``end``          ``drained``: groups that have read all there was, and ``left``: the others, with
-                 the number of records that they have left though nothing hinders them
+``calm``         from now on nothing fails, and each member polls: what is there must come
+``read``         ``group``, ``member``, ``records``: [topic, partition, offset, id, key] each: a
+                 member of a consumer group that shares partitions (KIP-X) has got them
+``owns``         ``group``, ``member``, ``parts``: [topic, partition, first, last] each: from now on
+                 the member reads these hashes of keys, or with two fields: in turns with the others
+``commit``       ``n``, ``group``, ``member``, ``offsets``: [topic, partition, first, last] each
+``committed``    ``n``, ``result``: ``ok``, the name of an error, or ``unknown``
+``fetched``      ``group``, ``topic``, ``partition``, ``offset``, ``ranges``: [first, last] each:
+                 what the group has committed, and ``since``: when that was asked for
+``sunk``         ``sink``, ``topic``, ``partition``, ``offset``: a sink has the record
+``end``          ``drained``: groups that have read all there was, ``left``: the others, with the
+                 number of records that they have left though nothing hinders them, and ``sinks``:
+                 {name: topics} of those that must have all
 ===============  =================================================================================
 """
 
@@ -65,6 +78,20 @@ FIELDS: Final[dict[str, dict[str, type | tuple[type, ...]]]] = {
     "letter": {"group": str, "topic": str, "partition": int, "offset": int},
     "kill": {},
     "shaky": {"on": bool},
+    "calm": {},
+    "read": {"group": str, "member": str, "records": list},
+    "owns": {"group": str, "member": str, "parts": list},
+    "commit": {"n": int, "group": str, "member": str, "offsets": list},
+    "committed": {"n": int, "result": str},
+    "fetched": {
+        "group": str,
+        "topic": str,
+        "partition": int,
+        "offset": int,
+        "ranges": list,
+        "since": (int, float),
+    },
+    "sunk": {"sink": str, "topic": str, "partition": int, "offset": int},
     "end": {"drained": list},
 }
 """Kind of event → what it must have, beside ``op`` and ``t``."""

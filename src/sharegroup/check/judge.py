@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
+from math import inf
 from typing import Final, NamedTuple
 
 from sharegroup.check.delivery_rules import Found, Settings, SharePartitionRules
@@ -19,6 +20,9 @@ from sharegroup.check.history import (
 )
 from sharegroup.check.key_rules import KeyRules
 from sharegroup.check.log_rules import LogRules
+from sharegroup.check.reader_rules import HASH_MAX, ReaderRules
+from sharegroup.check.sink_rules import SinkRules
+from sharegroup.check.waiting_rules import Spinning
 
 Place = tuple[str, str, int]
 """Group, topic, partition."""
@@ -85,6 +89,11 @@ class Judge:
         self._counts: dict[str, int] = {}
         self._line = 0
         self._shakes = 0
+        self._calm_ms = inf
+        self._readers: dict[Place, ReaderRules] = {}
+        self._sinks: dict[Place, SinkRules] = {}
+        """By the sink's name, topic and partition."""
+        self._spinning: dict[tuple[str, str], Spinning] = {}
         self._takers: dict[str, Callable[[Event], None]] = {
             "settings": self._set,
             "produce": self._called,
@@ -99,6 +108,13 @@ class Judge:
             "letter": self._letter,
             "kill": self._kill,
             "shaky": self._shaky,
+            "calm": self._calm,
+            "read": self._read,
+            "owns": self._owns,
+            "commit": self._commit,
+            "committed": self._committed,
+            "fetched": self._fetched,
+            "sunk": self._sunk,
             "end": self._end,
         }
 
@@ -137,7 +153,9 @@ class Judge:
             return
         topic, partition, offset = asked["topic"], event["partition"], event["offset"]
         aborted = event.get("result") == ABORTED
-        found = self._log.written(topic, partition, offset, asked["id"], aborted=aborted)
+        found = self._log.written(
+            topic, partition, offset, asked["id"], event["t"], aborted=aborted
+        )
         self._tell(None, topic, partition, found)
         if "key" in asked and not aborted:
             self._key_of[topic, partition, offset] = asked["key"]
@@ -158,14 +176,41 @@ class Judge:
         for topic, partition, first, last, count in event["acquired"]:
             place = group, topic, partition
             rules = self._rules(*place)
+            if self._calm_ms < when[0]:
+                hindered_ms = self._hindered_ms(place, rules, first, last)
+                found = rules.overdue(first, last, count, when[0], hindered_ms)
+                self._tell(*place, found)
             self._tell(*place, rules.acquired(member, first, last, count, *when))
             if rules.settings.isolation == COMMITTED:
                 self._tell(*place, self._log.aborted(topic, partition, first, last))
             if place in self._keys:
+                self._keys[place].changed(first, last, event["t"])
                 for offset in range(first, last + 1):
                     self._tell(*place, self._keys[place].acquired(member, offset, *when))
         for topic, partition, offset, record in event.get("records", ()):
             self._tell(None, topic, partition, self._log.read(topic, partition, offset, record))
+        if not event["acquired"] and event.get("result") != UNKNOWN and self._calm_ms < asked["t"]:
+            self._came_back_empty(group, member, event.get("of", ()), asked["t"], event["t"])
+
+    def _hindered_ms(
+        self, place: Place, rules: SharePartitionRules, first: int, last: int
+    ) -> float:
+        """Until when these records may have had to wait: for the log, or for their keys."""
+        written_ms = self._log.written_ms(*place[1:], last)
+        if place not in self._keys:
+            return written_ms
+        settings = rules.settings
+        longest_ms = (settings.longest_ms or inf) + settings.rests_ms
+        return max(written_ms, self._keys[place].changed_ms(first, last) + longest_ms)
+
+    def _came_back_empty(
+        self, group: str, member: str, of: Iterable[tuple[str, int]], asked_ms: float, now_ms: float
+    ) -> None:
+        for topic, partition in of:
+            self._rules(group, topic, partition).empty_polls.add(asked_ms, now_ms)
+        if self._spinning.setdefault((group, member), Spinning()).add(asked_ms, now_ms):
+            text = f"the polls of {member} come back empty, again and again, without a pause"
+            self._tell(group, "", -1, [Found("L4", 0, 0, text)])
 
     def _ack(self, event: Event) -> None:
         self._called(event)
@@ -183,6 +228,8 @@ class Judge:
                 member, first, last, kind, result, asked["t"], event["t"]
             )
             self._tell(*place, found)
+            if place in self._keys:
+                self._keys[place].changed(first, last, event["t"])
             if place in self._keys and (kind, result) == (ACCEPT, OK):
                 for offset in range(first, last + 1):
                     self._tell(*place, self._keys[place].accepted(member, offset, asked["t"]))
@@ -191,10 +238,13 @@ class Judge:
         for (group, _, _), rules in self._partitions.items():
             if group == event["group"]:
                 rules.left(event["member"])
+        for (group, _, _), readers in self._readers.items():
+            if group == event["group"]:
+                readers.left(event["member"])
 
     def _reset(self, event: Event) -> None:
         place = event["group"], event["topic"], event["partition"]
-        self._rules(*place).reset(event["offset"])
+        self._rules(*place).reset(event["offset"], event["t"])
         if place in self._keys:
             self._keys[place].reset()
 
@@ -207,13 +257,72 @@ class Judge:
         self._letters.setdefault(place, set()).add(event["offset"])
 
     def _kill(self, _: Event) -> None:
+        self._calm_ms = inf
         for rules in self._partitions.values():
             rules.killed()
 
     def _shaky(self, event: Event) -> None:
         self._shakes += 1 if event["on"] else -1
+        self._calm_ms = inf
         for rules in self._partitions.values():
             rules.shake(on=self._shakes > 0)
+
+    def _calm(self, event: Event) -> None:
+        self._calm_ms = event["t"]
+
+    def _read(self, event: Event) -> None:
+        group, member = event["group"], event["member"]
+        by_key = self._settings_of(group).ordering == "key"
+        for topic, partition, offset, record, *key in event["records"]:
+            self._tell(None, topic, partition, self._log.read(topic, partition, offset, record))
+            rules = self._reading(group, topic, partition)
+            of = key[0] if by_key and key else None
+            found = rules.read(member, offset, of, event["t"], self._calm_ms)
+            self._tell(group, topic, partition, found)
+            if self._settings_of(group).isolation == COMMITTED:
+                found = self._log.aborted(topic, partition, offset, offset)
+                self._tell(group, topic, partition, found)
+
+    def _owns(self, event: Event) -> None:
+        group, member = event["group"], event["member"]
+        parts: dict[Place, list[tuple[int, int]]] = {}
+        for topic, partition, *hashes in event["parts"]:
+            first, last = hashes or (0, HASH_MAX)
+            parts.setdefault((group, topic, partition), []).append((first, last))
+        for place in parts:
+            self._reading(*place)
+        for place, rules in self._readers.items():
+            if place[0] == group:
+                rules.owns(member, parts.get(place, ()), event["t"])
+
+    def _commit(self, event: Event) -> None:
+        self._called(event)
+        for topic, partition, first, last in event["offsets"]:
+            self._reading(event["group"], topic, partition).asked(first, last)
+
+    def _committed(self, event: Event) -> None:
+        asked = self._calls.pop(event["n"])
+        if event["result"] == OK:
+            for topic, partition, first, last in asked["offsets"]:
+                rules = self._reading(asked["group"], topic, partition)
+                rules.committed(first, last, event["t"])
+
+    def _fetched(self, event: Event) -> None:
+        place = event["group"], event["topic"], event["partition"]
+        committed = [(0, event["offset"] - 1), *((first, last) for first, last in event["ranges"])]
+        known = [one for run in committed for one in self._log.known(*place[1:], *run)]
+        found = self._reading(*place).fetched(committed, event["since"], known)
+        self._tell(*place, found)
+
+    def _reading(self, group: str, topic: str, partition: int) -> ReaderRules:
+        return self._readers.setdefault((group, topic, partition), ReaderRules())
+
+    def _sunk(self, event: Event) -> None:
+        place = event["sink"], event["topic"], event["partition"]
+        self._tell(None, *place[1:], self._sink(*place).sunk(event["offset"]))
+
+    def _sink(self, name: str, topic: str, partition: int) -> SinkRules:
+        return self._sinks.setdefault((name, topic, partition), SinkRules(name))
 
     def _end(self, event: Event) -> None:
         for topic, partition, one in self._log.twice():
@@ -222,7 +331,12 @@ class Judge:
             left = "1 record is" if many == 1 else f"{many} records are"
             text = f"{left} left, and nothing hinders the group"
             self._tell(group, "", -1, [Found("L3", 0, 0, text)])
+        for sink, wanted in event.get("sinks", {}).items():
+            for topic, partition, first, last in self._log.all(wanted):
+                found = self._sink(sink, topic, partition).missing(first, last)
+                self._tell(None, topic, partition, found)
         for group in event["drained"]:
+            self._end_of_readers(group)
             topics = {topic for of, topic, _ in self._partitions if of == group}
             for topic, partition, first, last in self._log.all(topics):
                 place = group, topic, partition
@@ -231,6 +345,16 @@ class Judge:
                 if rules.settings.letters:
                     letters = self._letters.get(place, set())
                     self._tell(*place, rules.letters(first, last, letters))
+
+    def _end_of_readers(self, group: str) -> None:
+        by_key = self._settings_of(group).ordering == "key"
+        for place, rules in self._readers.items():
+            if place[0] != group:
+                continue
+            for first, last in self._log.known(*place[1:]):
+                self._tell(*place, rules.unread(first, last))
+            if by_key and self._calm_ms < inf:
+                self._tell(*place, rules.shared_out())
 
     def _rules(self, group: str, topic: str, partition: int) -> SharePartitionRules:
         place = group, topic, partition

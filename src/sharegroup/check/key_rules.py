@@ -4,6 +4,7 @@ is accepted before an earlier one of its key is done (S9)."""
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from math import inf
 
 from sharegroup.check.delivery_rules import Found, Phase, SharePartitionRules, State
 
@@ -20,12 +21,25 @@ class KeyRules:
         self._open: dict[str, list[int]] = {}
         """Key → its offsets that are not known to be done, ascending."""
         self._keys: dict[int, str] = {}
+        self._changed_ms: dict[str, float] = {}
+        """Key → when something of its records was last asked for or answered."""
 
     def exists(self, offset: int, key: str) -> None:
         """The log has a record of this key."""
         if offset not in self._keys:
             self._keys[offset] = key
             insort(self._open.setdefault(key, []), offset)
+
+    def changed(self, first: int, last: int, now_ms: float) -> None:
+        """Something of these records is asked for or answered."""
+        for offset in range(first, last + 1):
+            if offset in self._keys:
+                self._changed_ms[self._keys[offset]] = now_ms
+
+    def changed_ms(self, first: int, last: int) -> float:
+        """When something of the keys of these records was last asked for or answered."""
+        keys = (self._keys.get(offset, "") for offset in range(first, last + 1))
+        return max(self._changed_ms.get(key, -inf) for key in keys)
 
     def acquired(self, member: str, offset: int, asked_ms: float, now_ms: float) -> list[Found]:
         """A poll that was made at ``asked_ms`` has returned the record."""

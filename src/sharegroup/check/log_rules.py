@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from array import array
+from bisect import bisect_left
 from collections.abc import Collection, Iterator
 from hashlib import blake2b
 from itertools import pairwise
+from math import inf
+from sys import maxsize
 from typing import Final
 
 from sharegroup.check.delivery_rules import Found
@@ -28,6 +31,10 @@ class _Log:
         self.records = array("Q")
         self.known = bytearray()
         """What a producer was told of the record at an offset: nothing (0), _WRITTEN, _ABORTED."""
+        self.tops = array("q")
+        self.tops_ms = array("d")
+        """Offsets, ascending, and when a producer was told of each: then all before it were in the
+        log as well."""
 
     def reach(self, offset: int) -> None:
         """Have room for this offset."""
@@ -44,13 +51,40 @@ class LogRules:
         self._logs: dict[tuple[str, int], _Log] = {}
 
     def written(
-        self, topic: str, partition: int, offset: int, record: str, *, aborted: bool = False
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        record: str,
+        now_ms: float,
+        *,
+        aborted: bool = False,
     ) -> list[Found]:
         """A producer was told that its record is at this offset; or was, in an aborted
         transaction."""
         found = self.read(topic, partition, offset, record)
-        self._logs[topic, partition].known[offset] = _ABORTED if aborted else _WRITTEN
+        log = self._logs[topic, partition]
+        log.known[offset] = _ABORTED if aborted else _WRITTEN
+        if not log.tops or offset > log.tops[-1]:
+            log.tops.append(offset)
+            log.tops_ms.append(now_ms)
         return found
+
+    def written_ms(self, topic: str, partition: int, offset: int) -> float:
+        """When the record at this offset was in the log for certain; infinity: nobody was told."""
+        log = self._logs.get((topic, partition))
+        at = bisect_left(log.tops, offset) if log is not None else 0
+        return log.tops_ms[at] if log is not None and at < len(log.tops) else inf
+
+    def known(
+        self, topic: str, partition: int, first: int = 0, last: int = maxsize - 1
+    ) -> list[tuple[int, int]]:
+        """The runs among these offsets where a producer knows its records to be, in no aborted
+        transaction."""
+        log = self._logs.get((topic, partition))
+        if log is None:
+            return []
+        return [(run.start(), run.end() - 1) for run in _RUNS.finditer(log.known, first, last + 1)]
 
     def aborted(self, topic: str, partition: int, first: int, last: int) -> list[Found]:
         """Records of aborted transactions among these, which nobody may get."""
@@ -93,11 +127,10 @@ class LogRules:
     def all(self, topics: Collection[str]) -> Iterator[tuple[str, int, int, int]]:
         """The records that producers know to be written: topic, partition, first and last offset
         of each run."""
-        for (topic, partition), log in self._logs.items():
-            if topic not in topics:
-                continue
-            for run in _RUNS.finditer(log.known):
-                yield topic, partition, run.start(), run.end() - 1
+        for topic, partition in self._logs:
+            if topic in topics:
+                for first, last in self.known(topic, partition):
+                    yield topic, partition, first, last
 
 
 def _fingerprint(record: str) -> int:
