@@ -50,8 +50,10 @@ async def record(
 ) -> None:
     """Run the plan, with kills at moments that its seed names."""
     chance = Random(f"{plan.seed} kills")
+    calm = asyncio.Event()
+    calm.set()  # all is written under kills
     producers = [
-        RecordingProducer(plan, number, history, server.bootstrap, wall_ms)
+        RecordingProducer(plan, number, history, server.bootstrap, wall_ms, calm)
         for number in range(plan.producers)
     ]
     kind = ConfluentMember if client == "confluent" else RecordingMember
@@ -89,7 +91,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", metavar="FILE", help="where the history goes")
     given = parser.parse_args(words)
     kafka = given.broker == "kafka"
-    plan = replace(Plan.drawn(given.seed), records=given.records, faults=(), backoff_ms=0)
+    plan = replace(
+        Plan.drawn(given.seed), records=given.records, faults=(), backoff_ms=0, readers=0
+    )
     if kafka:  # it has none of these
         plan = replace(plan, ordered=0, turns=0, priorities=0)
     if given.client == "confluent":  # it takes whole batches, and does not know of order per key

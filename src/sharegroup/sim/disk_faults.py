@@ -18,7 +18,7 @@ class DiskFaults(Trouble):
     Attributes:
         full: writes fail with ENOSPC.
         slow: syncs take :data:`SLOW_S`.
-        fails: the next ``write`` or ``sync`` fails with EIO.
+        fails: the next ``write`` or ``sync`` fails with EIO; ``all``: each one.
     """
 
     def __init__(self) -> None:
@@ -28,8 +28,9 @@ class DiskFaults(Trouble):
 
     def before(self, operation: str, path: str) -> None:
         """Raise what is to be raised."""
-        if operation == self.fails:
-            self.fails = ""
+        if operation == self.fails or (self.fails == "all" and operation in ("write", "sync")):
+            if self.fails != "all":
+                self.fails = ""
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
         if self.full and operation != "sync":
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)

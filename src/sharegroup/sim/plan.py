@@ -43,7 +43,7 @@ KINDS: Final[dict[str, tuple[float, ...]]] = {
     "kill": (0, 0.1, 3),  # kill -9 of the broker; it starts again after so many seconds
     "power": (0, 0.1, 3),  # as kill, and what was not synced is lost, or torn
     "stall": (0.5, 3, 10),  # nothing of the broker runs for so many seconds
-    "eio": (0, 1),  # one write (0) or sync (1) fails; the broker is restarted later
+    "eio": (0, 1, 2),  # a write (0), a sync (1) or all for 5 s (2); the broker restarts later
     "full": (0.5, 5),  # the disk is full
     "slow": (2, 10),  # each sync takes 0.5 s, for so many seconds
     "clock": (-3600, -5, 5, 3600),  # the wall clock jumps
@@ -55,6 +55,7 @@ KINDS: Final[dict[str, tuple[float, ...]]] = {
     "lock": (1000, 2000, 5000),  # a setting changes: the lock's duration, in milliseconds
     "limit": (2, 3, 5, 10),  # the delivery limit
     "still": (2, 8),  # the group is paused
+    "refused": (2, 8),  # the dead-letter topic takes no letters
 }
 """Kind of fault → the values that are drawn for it."""
 
@@ -75,6 +76,8 @@ class Plan:
         release, reject, slow, renew: in how many of a hundred cases a member releases or rejects a
             record, works longer than its lock lasts, or renews its locks first.
         latency_ms: the longest time that a message takes.
+        readers: how many members a consumer group has that share the partitions (KIP-X).
+        in_turns: 1: they share them in turns, else by key.
     """
 
     seed: int
@@ -98,6 +101,8 @@ class Plan:
     slow: int
     renew: int
     latency_ms: float
+    readers: int
+    in_turns: int
     faults: tuple[Fault, ...] = ()
 
     @classmethod
@@ -129,6 +134,8 @@ class Plan:
             slow=chance.choice((0, 2, 10)),
             renew=chance.choice((0, 0, 20)),
             latency_ms=chance.choice((0.1, 2, 30)),
+            readers=chance.choice((0, 0, 1, 2, 4)),
+            in_turns=chance.choice((0, 1)),
             faults=cls._faults(chance, kinds),
         )
 

@@ -22,6 +22,8 @@ PAUSES_S: Final = (0.0, 0.0, 0.05, 0.3)
 MANY: Final = 300
 """So many records are written in bursts."""
 BURSTS: Final = (5, 50)
+EARLY: Final = 2 / 3
+"""This part of the records is written while there are faults."""
 BUFFERED_MS: Final = 0.1
 """A poll that takes no longer has asked no broker."""
 UNCHANGED: Final = ("INVALID_RECORD_STATE", "UNKNOWN_MEMBER_ID")
@@ -39,12 +41,20 @@ class RecordingProducer:
     Args:
         address: of the broker.
         wall_ms: the wall clock.
+        calm: set when nothing fails any more: then the last records are written.
     """
 
     def __init__(
-        self, plan: Plan, number: int, history: Recorder, address: str, wall_ms: Callable[[], int]
+        self,
+        plan: Plan,
+        number: int,
+        history: Recorder,
+        address: str,
+        wall_ms: Callable[[], int],
+        calm: asyncio.Event,
     ) -> None:
         self._plan, self._number, self._history = plan, number, history
+        self._calm = calm
         self._chance = random.Random(f"{plan.seed} producer {number}")
         self._address, self._wall_ms = address, wall_ms
         self.done = False
@@ -59,6 +69,8 @@ class RecordingProducer:
             try:
                 async with self._producer() as producer:
                     while record < each:
+                        if record >= each * EARLY:
+                            await self._calm.wait()
                         several = min(chance.choice(sizes), each - record)
                         names = [f"{self._number}/{record + one}" for one in range(several)]
                         record += several
@@ -148,13 +160,15 @@ class RecordingMember:
         self._since_ms = 0.0
         self._fetching_ms: float | None = None
         self.leaves = False
+        self.consumer: ShareConsumer[bytes, bytes] | None = None
+        """While it runs."""
 
     async def run(self) -> None:
         """Poll, work and acknowledge, until it shall leave."""
         while True:
             try:
-                async with self._consumer() as consumer:
-                    await self._work(consumer)
+                async with self._consumer() as self.consumer:
+                    await self._work(self.consumer)
                     return
             except BootstrapError:
                 await asyncio.sleep(1)  # as whoever starts a program anew
@@ -217,7 +231,7 @@ class RecordingMember:
 
     async def _poll(self, consumer: ShareConsumer[bytes, bytes]) -> Sequence[Record[bytes, bytes]]:
         n = self._history.call("poll", group=self.group, member=self.name)
-        asked_ms = self._history.now_ms()
+        asked_ms, of = self._history.now_ms(), consumer.assignment
         if self._fetching_ms is None:
             self._fetching_ms = asked_ms
         try:
@@ -234,7 +248,10 @@ class RecordingMember:
             place = [one.topic, one.partition, one.offset]
             acquired.append([*place, one.offset, one.delivery_count])
             read.append([*place, (one.value or b"").decode()])
-        self._history.tell("polled", n=n, acquired=acquired, records=read, since=self._since_ms)
+        said: dict[str, Any] = {"since": self._since_ms}
+        if not records:
+            said = {"of": [[*one] for one in of if one in consumer.assignment]}
+        self._history.tell("polled", n=n, acquired=acquired, records=read, **said)
         return list(records)
 
     async def _answer(

@@ -11,7 +11,7 @@ import logging
 import random
 import traceback
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from sharegroup.broker.configs.broker import load
 from sharegroup.broker.server import Broker
@@ -22,9 +22,10 @@ from sharegroup.sim.disk_faults import DiskFaults
 from sharegroup.sim.environment import SimulatedClock, simulated_environment
 from sharegroup.sim.loop import SimulatedLoop
 from sharegroup.sim.plan import Fault, Plan
+from sharegroup.sim.readers import RecordingReader
 from sharegroup.sim.recorder import Recorder
 from sharegroup.sim.recording import RecordingMember, RecordingProducer
-from sharegroup.sim.workload import Workload, groups_of
+from sharegroup.sim.workload import LETTERS, TAKES_LETTERS, Workload, groups_of
 
 HOST: Final = "127.0.0.1"
 PORT: Final = 9092
@@ -32,6 +33,10 @@ ADDRESS: Final = f"{HOST}:{PORT}"
 DRAIN_S: Final = 900
 """After the faults a group must come further within so many virtual seconds."""
 SETTLES_S: Final = 2
+JOINED_S: Final = 5
+"""Until then all members have joined their groups."""
+CALM_S: Final = 15
+"""After the last fault clients connect again, sessions of dead readers end, letters are written."""
 EIO_S: Final = 5
 STEP_S: Final = 1e-6
 CUTS: Final = 20
@@ -39,7 +44,12 @@ OPTIONS: Final = (
     "group.share.min.record.lock.duration.ms=1000",
     "group.share.record.lock.duration.ms=1000",
     "group.share.max.delivery.count.limit=10",
+    "group.consumer.min.session.timeout.ms=6000",
+    "group.consumer.session.timeout.ms=6000",
+    "group.consumer.min.heartbeat.interval.ms=1000",
+    "group.consumer.heartbeat.interval.ms=1000",
 )
+Member = RecordingMember | RecordingReader
 
 log = logging.getLogger("sharegroup.sim")
 
@@ -114,7 +124,9 @@ class Round:
         self._brokers = 0
         self._broker_changes = asyncio.Lock()
         self._broken = False
-        self._members: list[RecordingMember] = []
+        self._calm = asyncio.Event()
+        self._members: list[Member] = []
+        self._started = 0
         self._groups = groups_of(plan)
         loop.network.latency_s = lambda: 0.0001 + self._chance.random() * plan.latency_ms / 1000
         self._faults: dict[str, Callable[[float], Coroutine[Any, Any, None]]] = {
@@ -133,6 +145,7 @@ class Round:
             "lock": self._change_lock,
             "limit": self._change_limit,
             "still": self._still,
+            "refused": self._refused,
         }
 
     async def run(self) -> None:
@@ -144,7 +157,9 @@ class Round:
             workload = Workload(plan, self.history, self._admin)
             await workload.set_up()
             producers = [
-                RecordingProducer(plan, number, self.history, ADDRESS, self._clock.wall_ms)
+                RecordingProducer(
+                    plan, number, self.history, ADDRESS, self._clock.wall_ms, self._calm
+                )
                 for number in range(plan.producers)
             ]
             for number, one in enumerate(producers):
@@ -152,11 +167,16 @@ class Round:
             for group in self._groups:
                 for _ in range(plan.members):
                     self._start_member(group)
+            for _ in range(plan.readers):
+                self._start_reader()
             await asyncio.gather(*(self._fault(one) for one in plan.faults))
             self._trouble.fails = ""
             if self._broken:
                 await self._restart(0, lambda: self._disk.survivor())
                 self.history.tell("shaky", on=False)
+            await asyncio.sleep(CALM_S if plan.faults else JOINED_S)
+            self.history.tell("calm")
+            self._calm.set()
             # A record rests by the wall clock over a restart: longer, if that was set back.
             back_s = sum(max(0, -one.value) for one in plan.faults if one.kind == "clock")
             await workload.end(producers, DRAIN_S + back_s)
@@ -225,15 +245,17 @@ class Round:
             await asyncio.sleep(seconds)
             self._loop.resume(self._broker)
 
-    async def _eio(self, sync: float) -> None:
+    async def _eio(self, what: float) -> None:
         if not self._broken:
             self.history.tell("shaky", on=True)
         self._broken = True
-        self._trouble.fails = "sync" if sync else "write"
+        self._trouble.fails = ("write", "sync", "all")[int(what)]
         for _ in range(EIO_S):  # until it has failed, if anything is written
             await asyncio.sleep(1)
             if not self._trouble.fails:
                 break
+        if self._trouble.fails == "all":
+            self._trouble.fails = ""
         await asyncio.sleep(1)  # and for a while with what is out of service
 
     async def _full(self, seconds: float) -> None:
@@ -253,28 +275,41 @@ class Round:
         self._clock.ahead_ms += round(seconds * 1000)
 
     def _start_member(self, group: str) -> None:
-        name = f"member-{len(self._members) + 1}"
-        member = RecordingMember(self.plan, group, name, self.history, ADDRESS)
-        self._members.append(member)
-        self._client(name, member.run())
+        member = RecordingMember(self.plan, group, self._name(), self.history, ADDRESS)
+        self._start(member)
 
-    def _some_member(self) -> RecordingMember:
-        recent = self._members[-self.plan.members * self.plan.groups :]
-        return self._chance.choice(recent)
+    def _start_reader(self) -> None:
+        self._start(RecordingReader(self.plan, self._name(), self.history, ADDRESS))
+
+    def _name(self) -> str:
+        self._started += 1
+        return f"member-{self._started}"
+
+    def _start(self, member: Member) -> None:
+        self._members.append(member)
+        self._client(member.name, member.run())
+
+    def _another(self, member: Member) -> None:
+        """One that takes its place."""
+        self._members.remove(member)
+        if isinstance(member, RecordingReader):
+            self._start_reader()
+        else:
+            self._start_member(member.group)
 
     async def _kill_member(self, _: float) -> None:
-        member = self._some_member()
+        member = self._chance.choice(self._members)
         self._loop.kill(member.name)
-        self._lost(member)
-        self._start_member(member.group)
+        self._left(member)
+        self._another(member)
 
     async def _leave(self, _: float) -> None:
-        member = self._some_member()
+        member = self._chance.choice(self._members)
         member.leaves = True
-        self._start_member(member.group)
+        self._another(member)
 
     async def _pause(self, seconds: float) -> None:
-        member = self._some_member()
+        member = self._chance.choice(self._members)
         self._loop.pause(member.name)
         await asyncio.sleep(seconds)
         self._loop.resume(member.name)
@@ -286,15 +321,15 @@ class Round:
                     self._loop.network.cut(f"producer-{number}")
                 await asyncio.sleep(self._chance.random() / 5)
             return
-        member = self._some_member()
+        member = self._chance.choice(self._members)
         self._loop.network.cut(member.name)
-        self._lost(member)
+        if isinstance(member, RecordingMember):
+            self._left(member)  # its session ends with its connections, and its records are free
 
     async def _silence(self, seconds: float) -> None:
-        self._loop.network.silence(self._some_member().name, seconds)
+        self._loop.network.silence(self._chance.choice(self._members).name, seconds)
 
-    def _lost(self, member: RecordingMember) -> None:
-        """Its session ends with its connections, and its records are free."""
+    def _left(self, member: Member) -> None:
         self.history.tell("leave", group=member.group, member=member.name)
 
     async def _change_lock(self, lock_ms: float) -> None:
@@ -308,13 +343,24 @@ class Round:
         await asyncio.sleep(seconds)
         await self._change({"share.paused": "false"})
 
+    async def _refused(self, seconds: float) -> None:
+        if self.plan.letters:
+            await self._alter("topic", LETTERS, {TAKES_LETTERS: "false"})
+            await asyncio.sleep(seconds)
+            await self._alter("topic", LETTERS, {TAKES_LETTERS: "true"})
+
     async def _change(self, settings: dict[str, str], **said: Any) -> None:
         group = self._chance.choice(self._groups) if said else self._groups[0]
         if said:
             self.history.tell("settings", group=group, **said)
+        await self._alter("group", group, settings)
+
+    async def _alter(
+        self, kind: Literal["group", "topic"], name: str, settings: dict[str, str]
+    ) -> None:
         while True:
             try:
-                await self._admin.alter_configs("group", group, settings)
+                await self._admin.alter_configs(kind, name, settings)
             except SharegroupError:
                 await asyncio.sleep(1)
             else:

@@ -27,6 +27,8 @@ LEAST: Final[dict[str, float]] = {
     "slow": 0,
     "renew": 0,
     "latency_ms": 0.1,
+    "readers": 0,
+    "in_turns": 0,
 }
 """Field → the calmest value."""
 

@@ -10,11 +10,16 @@ from typing import Any, Final
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import OffsetSpec
 from sharegroup.model.errors import SharegroupError
+from sharegroup.model.ids import TopicPartition
 from sharegroup.sim.plan import Plan
+from sharegroup.sim.readers import READERS
 from sharegroup.sim.recorder import Recorder
 from sharegroup.sim.recording import BURSTS, PRIORITY, TOPIC, RecordingProducer
 
 LETTERS: Final = "dlq.jobs"
+TAKES_LETTERS: Final = "errors.deadletterqueue.group.enable"
+REST_MS: Final = 60_000
+"""The longest rest, by default (share.release.backoff.max.ms), before jitter."""
 LOCKS: Final = 100
 LOOK_S: Final = 3
 """So often the offsets of the groups are looked at."""
@@ -37,7 +42,12 @@ class Workload:
     async def set_up(self) -> None:
         """Make topics, and configure the groups."""
         plan = self.plan
-        await self._admin.create_topics(TOPIC, partitions=plan.partitions)
+        shared = {"accept.range.fetch": "true"} if plan.readers else {}
+        await self._admin.create_topics(TOPIC, partitions=plan.partitions, configs=shared)
+        if plan.readers:
+            how = {} if plan.in_turns else {"ordering": "key"}
+            how |= {"isolation": "read_committed"} if plan.transactional else {}
+            self.history.tell("settings", group=READERS, **how)
         settings = {
             "share.record.lock.duration.ms": str(plan.lock_ms),
             "share.auto.offset.reset": "earliest",
@@ -56,14 +66,14 @@ class Workload:
         if plan.transactional:
             settings["share.isolation.level"] = "read_committed"
         if plan.letters:
-            on = {"errors.deadletterqueue.group.enable": "true"}
-            await self._admin.create_topics(LETTERS, partitions=2, configs=on)
+            await self._admin.create_topics(LETTERS, partitions=2, configs={TAKES_LETTERS: "true"})
             settings["errors.deadletterqueue.topic.name"] = LETTERS
         said: dict[str, Any] = {"ordering": "key"} if plan.ordered else {}
         # A member that fetches ahead takes whole batches, the last one beyond the limit as well.
         locks = LOCKS + BURSTS[-1] * bool(plan.letters)
         said |= {"locks": locks} if plan.locks else {}
         said |= {"isolation": "read_committed"} if plan.transactional else {}
+        said |= {"rests_ms": 1.2 * REST_MS} if plan.backoff_ms else {}
         for group in self._groups:
             await self._admin.alter_configs("group", group, settings)
             self.history.tell(
@@ -81,24 +91,27 @@ class Workload:
         has changed, at most."""
         now_s = asyncio.get_running_loop().time
         until_s = now_s() + wait_s
-        left = dict.fromkeys(self._groups, -1)
+        groups = [*self._groups, *([READERS] if self.plan.readers else [])]
+        left = dict.fromkeys(groups, -1)
         while left and now_s() < until_s:
             await asyncio.sleep(LOOK_S)
             try:
-                found = {group: await self._left(group) for group in self._groups}
+                found = {group: await self._left(group) for group in groups}
             except (SharegroupError, OSError):
                 continue
             busy = not all(one.done for one in producers)
             before, left = left, {group: many for group, many in found.items() if many or busy}
             if left != before:
                 until_s = now_s() + wait_s
-        if self.plan.letters and not left:
+        if self.plan.letters and left.keys() <= {READERS}:
             await self._read_letters()
-        drained = [group for group in self._groups if group not in left]
+        drained = [group for group in groups if group not in left]
         self.history.tell("end", drained=drained, left=left)
 
     async def _left(self, group: str) -> int:
         """How many records the group has not done; -1: not known yet."""
+        if group == READERS:
+            return await self._left_to_readers()
         offsets = await self._admin.list_share_group_offsets(group)
         ends = await self._admin.list_offsets([*offsets], OffsetSpec.LATEST)
         total = 0
@@ -109,6 +122,26 @@ class Workload:
             end = ends[at].offset
             total += end - (one.begins_at or 0) if one.lag is None else one.lag
         return total if len(offsets) == self.plan.partitions else -1
+
+    async def _left_to_readers(self) -> int:
+        since = self.history.now_ms()
+        committed = await self._admin.list_consumer_group_offsets(READERS)
+        for at, one in committed.items():
+            self.history.tell(
+                "fetched",
+                group=READERS,
+                topic=at.topic,
+                partition=at.partition,
+                offset=one.offset,
+                ranges=[[first, last] for first, last in one.ranges],
+                since=since,
+            )
+        places = [TopicPartition(TOPIC, number) for number in range(self.plan.partitions)]
+        ends = await self._admin.list_offsets(places, OffsetSpec.LATEST)
+        return sum(
+            end.offset - (committed[at].offset if at in committed else 0)
+            for at, end in ends.items()
+        )
 
     async def _read_letters(self) -> None:
         """Tell which records have become dead letters."""
