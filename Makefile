@@ -22,8 +22,8 @@ NOT_IN_LIGHT := tests/spark tests/arrow/test_hashes.py tests/arrow/test_rows.py 
 	tests/test_benchmark_report.py tests/test_extras.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-light demo test test-fast test-light soak simulate lint bench docs site
-.PHONY: release clean lock
+.PHONY: help setup setup-light demo test test-fast test-light soak soak-spark simulate lint bench
+.PHONY: docs site release clean lock
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 13
@@ -49,8 +49,11 @@ test-light: setup-light  ## All tests that need no Spark, Kafka, Java or Go
 		-m "not kafka and not spark" $(addprefix --ignore=,$(NOT_IN_LIGHT)) \
 		--deselect="tests/documents/test_pages.py::test_a_page[docs/security.md]" $(ARGS)
 
-soak: setup  ## The crash test of the Spark source over 200 seeds (ARGS="--seeds 1000 --kafka")
+soak: setup  ## A broker for an hour among clients that come, go and die (ARGS="--minutes 5")
 	@$(RUN) $(BIN)/python scripts/soak.py $(ARGS)
+
+soak-spark: setup  ## The crash test of the Spark source over 200 seeds (ARGS="--seeds 9 --kafka")
+	@$(RUN) $(BIN)/python scripts/soak_spark.py $(ARGS)
 
 simulate: setup  ## Seeds of the whole broker under faults (ARGS="--seeds 0..100000")
 	@$(RUN) $(BIN)/python -m sharegroup simulate $(or $(ARGS),--seeds 0..1000)

@@ -1,4 +1,4 @@
-"""The crash test of the Spark source for any number of seeds: `make soak`.
+"""The crash test of the Spark source for any number of seeds: `make soak-spark`.
 
 Prints a line for each round of seeds. Stops at the first round that fails, and prints the command
 that repeats it and the folder with its files.
@@ -27,7 +27,7 @@ from tests.spark.crash.round import BROKER_OPTIONS, Round, Stuck  # noqa: E402
 
 def main() -> None:
     """Run the rounds; exit status 1 at the first violation."""
-    parser = argparse.ArgumentParser(prog="make soak ARGS=…", description=__doc__)
+    parser = argparse.ArgumentParser(prog="make soak-spark ARGS=…", description=__doc__)
     parser.add_argument("--first", type=int, default=0, help="the first seed (0)")
     parser.add_argument("--seeds", type=int, default=200, help="how many seeds (200)")
     parser.add_argument("--per-round", type=int, default=5, help="seeds that share a JVM (5)")
@@ -63,7 +63,9 @@ def one_round(seeds: range, *, kafka: bool) -> bool:
         return True
     more = " --kafka" if kafka else ""
     again = f"--first {seeds.start} --seeds {len(seeds)} --per-round {len(seeds)}{more}"
-    print("\n".join(wrong), f"\nfiles: {folder}", f'again: make soak ARGS="{again}"', sep="\n")
+    print(
+        "\n".join(wrong), f"\nfiles: {folder}", f'again: make soak-spark ARGS="{again}"', sep="\n"
+    )
     return False
 
 

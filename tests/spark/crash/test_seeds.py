@@ -1,4 +1,4 @@
-"""Eight seeds of the crash test; `make soak` runs as many as one likes."""
+"""Eight seeds of the crash test; `make soak-spark` runs as many as one likes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.spark.crash.round import BROKER_OPTIONS, Round
 pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.timeout(1200)]
 
 SEEDS = range(4)
-"""One of each mode; `make soak` runs as many as one likes."""
+"""One of each mode; `make soak-spark` runs as many as one likes."""
 KAFKA_SEEDS = range(110, 114)
 """They share one JVM, whose start takes longer than anything that they do."""
 

@@ -69,6 +69,11 @@ STORE.histogram(
     kafka="share-coordinator-metrics thread-idle-ratio, RequestHandlerAvgIdlePercent",
 )
 STORE.gauge(
+    "sharegroup_event_loop_tasks",
+    "Tasks of the event loop: connections, requests that wait, work in the background.",
+    lambda _: len(asyncio.all_tasks()),
+)
+STORE.gauge(
     "sharegroup_partitions",
     "Partitions, internal ones included.",
     lambda scrape: len(list(scrape.parts.store.logs)),
