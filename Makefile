@@ -22,8 +22,8 @@ NOT_IN_LIGHT := tests/spark tests/arrow/test_hashes.py tests/arrow/test_rows.py 
 	tests/test_benchmark_report.py tests/test_extras.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-light demo test test-fast test-light soak soak-spark simulate lint bench
-.PHONY: docs site release clean lock
+.PHONY: help setup setup-light demo test test-fast test-light soak soak-spark fuzz simulate lint
+.PHONY: bench docs site release clean lock
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 13
@@ -54,6 +54,9 @@ soak: setup  ## A broker for an hour among clients that come, go and die (ARGS="
 
 soak-spark: setup  ## The crash test of the Spark source over 200 seeds (ARGS="--seeds 9 --kafka")
 	@$(RUN) $(BIN)/python scripts/soak_spark.py $(ARGS)
+
+fuzz: setup  ## Bytes that break what reads bytes of others, for an hour (ARGS="--seconds 20")
+	@$(RUN) $(BIN)/python scripts/fuzz.py $(ARGS)
 
 simulate: setup  ## Seeds of the whole broker under faults (ARGS="--seeds 0..100000")
 	@$(RUN) $(BIN)/python -m sharegroup simulate $(or $(ARGS),--seeds 0..1000)

@@ -29,12 +29,12 @@ logging.getLogger("sharegroup").addHandler(logging.NullHandler())
 from sharegroup.check.judge import judged
 from sharegroup.sim.plan import Plan
 from sharegroup.sim.round import play
-for seed in range(int(sys.argv[1]), int(sys.argv[2])):
-    outcome = play(Plan.drawn(seed))
+for plan in map(Plan.parsed, sys.argv[1:]):
+    outcome = play(plan)
     found = judged(outcome.history).violations
     if found or outcome.crashes:
         rules = sorted({one.rule for one in found}) + ["crash"] * bool(outcome.crashes)
-        print(seed, ",".join(rules), sep="\\t")
+        print(plan.seed, ",".join(rules), sep="\\t")
         break
 """
 
@@ -274,7 +274,15 @@ PLANTED: Final = (
         "            error = None\n",
         "            pass\n",
     ),
-    Planted(
+)
+OLD_PLAN: Final = (
+    "seed=15 partitions=3 producers=1 members=3 groups=2 records=500 keys=1 ordered=1 letters=1 "
+    "transactional=0 turns=0 priorities=0 locks=0 limit=10 lock_ms=2000 backoff_ms=0 release=5 "
+    "reject=5 slow=2 renew=0 latency_ms=0.1 readers=0 faults=full@0.404+5,cut@3.731+1,full@8.073+"
+    "0.5,full@10.623+0.5,cut@16.72,limit@18.044+3,member@21.088,member@28.781"
+)
+RARE: Final = {
+    OLD_PLAN: Planted(
         "letter-writer-dies",
         "the writer of dead letters ends where the state cannot be read (was one of ours)",
         "broker/dead_letters/writer.py",
@@ -283,7 +291,8 @@ PLANTED: Final = (
         "                    raise\n"
         "                trouble = error\n",
     ),
-)
+}
+"""Plan → a fault that was ours, and that none of the first seeds finds."""
 
 
 class Result(NamedTuple):
@@ -294,8 +303,13 @@ class Result(NamedTuple):
     rules: str
 
 
-def search(planted: Planted, seeds: range = range(SEEDS)) -> Result:
-    """Plant the fault in a copy, and play seeds until one fails."""
+def seeds(first: int = 0, end: int = SEEDS) -> list[str]:
+    """The plans of these seeds, as words."""
+    return [f"seed={seed}" for seed in range(first, end)]
+
+
+def search(planted: Planted, plans: list[str]) -> Result:
+    """Plant the fault in a copy, and play plans until one fails."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "sharegroup"
         shutil.copytree(
@@ -306,7 +320,7 @@ def search(planted: Planted, seeds: range = range(SEEDS)) -> Result:
         environment = os.environ | {"PYTHONPATH": folder, "PYTHONWARNINGS": "ignore"}
         try:
             done = subprocess.run(
-                [sys.executable, "-c", SEARCH, str(seeds.start), str(seeds.stop)],
+                [sys.executable, "-c", SEARCH, *plans],
                 env=environment, cwd=folder, capture_output=True, text=True, timeout=1200,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
@@ -338,7 +352,7 @@ def table(results: list[Result]) -> str:
 def healthy() -> bool:
     """Whether no seed fails without a fault."""
     done = subprocess.run(
-        [sys.executable, "-c", SEARCH, "0", str(SEEDS)],
+        [sys.executable, "-c", SEARCH, *seeds()],
         env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONWARNINGS": "ignore"},
         capture_output=True, text=True, check=True,
     )  # fmt: skip
@@ -358,7 +372,7 @@ def main() -> int:
         return 1
     results = []
     with ThreadPoolExecutor(given.jobs) as pool:
-        for one in pool.map(search, chosen):
+        for one in pool.map(lambda planted: search(planted, seeds()), chosen):
             results.append(one)
             where = "NOT FOUND" if one.seed is None else f"seed {one.seed:3}"
             print(f"{where:9}  {one.planted.name:24} {one.rules}", flush=True)

@@ -369,6 +369,20 @@ def test_a_limit_that_changes() -> None:
     assert history.found() == []
 
 
+def test_a_late_renewal_of_a_record_that_was_given_up() -> None:
+    """It is taken, as a late accept is, and has no effect: the record has its dead letter."""
+    history = Recorder(limit=1, letters=True)
+    history.produce(0)
+    history.poll("a", 0, 0)
+    history.t += 1_500
+    history.ack("a", 0, 0, "renew")
+    history.poll("a", 0, 0)
+    history.ack("a", 0, 0)
+    history.place("letter", 0)
+    history.end()
+    assert history.found() == []
+
+
 DERIVED = "lowest_limit", "longest_ms"
 
 

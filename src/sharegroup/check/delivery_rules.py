@@ -340,7 +340,10 @@ class SharePartitionRules:
         if kind == RENEW:
             if old.phase is not Phase.HELD or result not in (OK, UNKNOWN):
                 return old
-            return old._replace(asked_ms=asked_ms if result == OK else old.asked_ms, renewed=True)
+            # A late renewal of a record that was given up is taken, too.
+            late = self.given_up(old) and not self.locked(old, now_ms)
+            renewed = result == OK and not late
+            return old._replace(asked_ms=asked_ms if renewed else old.asked_ms, renewed=True)
         if result == OK and kind in (ACCEPT, REJECT):
             # A late answer for a record that was given up is taken, and changes nothing.
             late = self.given_up(old) and not self.locked(old, now_ms)

@@ -76,13 +76,15 @@ def play(plan: Plan) -> Outcome:
     loop.set_exception_handler(lambda _, context: crashes.add(str(context.get("exception"))))
     logger = logging.getLogger("sharegroup")
     logger.addHandler(crashes)
+    this = Round(plan, loop, lines, crashes.add)
     try:
         # Not a Runner: it would wait for tasks of dead nodes, which run no more.
         asyncio.set_event_loop(loop)
-        loop.run_until_complete(Round(plan, loop, lines, crashes.add).run())
+        loop.run_until_complete(this.run())
         return Outcome(lines, loop.time(), crashes.found)
     finally:
         loop.kill_all()
+        this.forget()
         logger.removeHandler(crashes)
         asyncio.set_event_loop(None)
         loop.close()
@@ -126,6 +128,8 @@ class Round:
         self._broken = False
         self._calm = asyncio.Event()
         self._members: list[Member] = []
+        self._readers: list[RecordingReader] = []
+        """Also those that were killed."""
         self._started = 0
         self._groups = groups_of(plan)
         loop.network.latency_s = lambda: 0.0001 + self._chance.random() * plan.latency_ms / 1000
@@ -147,6 +151,12 @@ class Round:
             "still": self._still,
             "refused": self._refused,
         }
+
+    def forget(self) -> None:
+        """It is over: nothing that was killed is to warn that nobody has closed it."""
+        for reader in self._readers:
+            if reader.consumer is not None:
+                reader.consumer._life.forsake()
 
     async def run(self) -> None:
         """All of it."""
@@ -279,7 +289,8 @@ class Round:
         self._start(member)
 
     def _start_reader(self) -> None:
-        self._start(RecordingReader(self.plan, self._name(), self.history, ADDRESS))
+        self._readers.append(RecordingReader(self.plan, self._name(), self.history, ADDRESS))
+        self._start(self._readers[-1])
 
     def _name(self) -> str:
         self._started += 1

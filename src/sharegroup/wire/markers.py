@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from sharegroup.model.errors import CorruptMessage
+from sharegroup.model.errors import CorruptMessage, UnsupportedCompressionType
 from sharegroup.model.log import AbortedTransaction
 from sharegroup.wire.batch import (
     CONTROL,
@@ -81,15 +81,17 @@ def decode_marker(batch: Buffer) -> Marker:
     Raises:
         CorruptMessage: ``batch`` has no control record with a key and a value of the known form.
     """
-    for _, _, key, value in decode_batch(batch):
-        try:
+    try:
+        for _, _, key, value in decode_batch(batch):
             _, kind = _KEY.unpack_from(key or b"")
             if kind not in (MarkerType.ABORT, MarkerType.COMMIT):
                 return Marker(kind, -1)
             _, coordinator_epoch = _VALUE.unpack_from(value or b"")
-        except struct.error as error:
-            raise CorruptMessage("a control record without its type") from error
-        return Marker(kind, coordinator_epoch)
+            return Marker(kind, coordinator_epoch)
+    except struct.error as error:
+        raise CorruptMessage("a control record without its type") from error
+    except UnsupportedCompressionType as error:
+        raise CorruptMessage(f"a control batch: {error}") from error
     return Marker(-1, -1)
 
 

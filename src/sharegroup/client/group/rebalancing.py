@@ -158,7 +158,7 @@ class Rebalancing:
 
     def _begin(self, change: AssignmentChange) -> None:
         """Begin to read the partitions that the member gets."""
-        self._positions.add(change.assigned, from_group=True)
+        self._positions.add(sorted(change.assigned), from_group=True)
         if self._shares:
             self._positions.share(change.assigned)
             self._committer.covered.track(change.assigned)

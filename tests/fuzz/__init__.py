@@ -1,0 +1,1 @@
+"""Bytes from anybody, against everything that reads them: `make fuzz`."""
