@@ -1,7 +1,7 @@
 """What the inputs begin with: frames of real clients, and what our own code writes.
 
-``corpus/frames`` has requests, and ``corpus/responses`` answers, that were recorded between real
-clients and a broker (``scripts/fuzz_corpus.py``). ``faults/TARGET`` has inputs that were faults.
+``corpus/request`` and ``corpus/response`` were recorded between real clients and a broker
+(``scripts/fuzz_corpus.py``). ``faults/TARGET`` has inputs that were faults.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ CALM = replace(
     Plan.drawn(0),
     partitions=2, producers=2, members=2, groups=1, records=60, keys=0, ordered=0, letters=1,
     transactional=0, turns=0, priorities=0, locks=0, limit=3, lock_ms=1_000, backoff_ms=0,
-    release=5, reject=5, slow=5, renew=5, latency_ms=2, faults=(),
+    release=5, reject=5, slow=5, renew=5, latency_ms=2, readers=0, in_turns=0, workers=0, faults=(),
 )  # fmt: skip
 
 
@@ -54,10 +54,17 @@ def test_every_kind_of_fault(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "option", ["ordered", "transactional", "backoff", "turns", "priorities", "locks"]
+    "option",
+    [
+        *("ordered", "transactional", "backoff", "turns", "priorities", "locks"),
+        *("readers", "readers in turns", "workers"),
+    ],
 )
 def test_every_option(option: str) -> None:
     options = {
+        "readers": {"keys": 20, "readers": 3},
+        "readers in turns": {"readers": 3, "in_turns": 1, "transactional": 1},
+        "workers": {"keys": 3, "ordered": 1, "workers": 2},
         "ordered": {"keys": 3, "ordered": 1, "release": 30},
         "transactional": {"transactional": 1},
         "backoff": {"backoff_ms": 500, "groups": 2},

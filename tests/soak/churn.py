@@ -24,7 +24,7 @@ PLAN: Final = replace(
     Plan.drawn(0),
     partitions=4, producers=3, members=3, groups=2, records=0, keys=20, ordered=0, letters=1,
     transactional=0, turns=0, priorities=0, locks=0, limit=5, lock_ms=5_000, backoff_ms=500,
-    release=5, reject=2, slow=2, renew=2, latency_ms=0, readers=3, in_turns=0, faults=(),
+    release=5, reject=2, slow=2, renew=2, latency_ms=0, readers=3, in_turns=0, workers=0, faults=(),
 )  # fmt: skip
 RECORDS_A_SECOND: Final = 60
 """About so many a producer writes and the members get through."""

@@ -402,8 +402,10 @@ class SharePartitionRules:
 
     def given_up(self, state: State) -> bool:
         """Whether the record may be at the delivery limit."""
-        if self.settings.unseen:
-            return True
+        return self.settings.unseen or self.at_limit(state)
+
+    def at_limit(self, state: State) -> bool:
+        """The same, but for deliveries that nobody has seen."""
         limit, lost = self.settings.lowest_limit, self._lost()
         return lost > 0 if limit is None else state.deliveries + lost >= limit
 

@@ -23,6 +23,10 @@ returned, or whose result is ``unknown``, may or may not have had its effect.
                  with the type ``accept``, ``release``, ``reject`` or ``renew``
 ``acked``        ``n``, ``results``: for each of the acks ``ok``, the name of an error, or
                  ``unknown``
+``works``        ``n``, ``group``, ``member``, ``topic``, ``partition``, ``offset``, ``id``,
+                 ``count``, perhaps ``key``: a worker's handler gets a record
+``worked``       ``n``, ``result``: the handler has ended: ``ok``, ``failed``, ``rejected`` or
+                 ``cancelled``. What the broker was told of it is not known
 ``leave``        ``group``, ``member``: its session ends, by its own will or with its process
 ``reset``        ``group``, ``topic``, ``partition``, ``offset``: the group begins there again
 ``starts``       ``group``, ``topic``, ``partition``, ``offset``: the group's start offset (SPSO) is
@@ -61,6 +65,7 @@ REJECT: Final = "reject"
 RENEW: Final = "renew"
 OK: Final = "ok"
 UNKNOWN: Final = "unknown"
+CANCELLED: Final = "cancelled"
 ABORTED: Final = "aborted"
 COMMITTED: Final = "read_committed"
 
@@ -72,6 +77,17 @@ FIELDS: Final[dict[str, dict[str, type | tuple[type, ...]]]] = {
     "polled": {"n": int, "acquired": list},
     "ack": {"n": int, "group": str, "member": str, "acks": list},
     "acked": {"n": int, "results": list},
+    "works": {
+        "n": int,
+        "group": str,
+        "member": str,
+        "topic": str,
+        "partition": int,
+        "offset": int,
+        "id": str,
+        "count": int,
+    },
+    "worked": {"n": int, "result": str},
     "leave": {"group": str, "member": str},
     "reset": {"group": str, "topic": str, "partition": int, "offset": int},
     "starts": {"group": str, "topic": str, "partition": int, "offset": int},

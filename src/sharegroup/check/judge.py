@@ -11,6 +11,7 @@ from sharegroup.check.delivery_rules import Found, Settings, SharePartitionRules
 from sharegroup.check.history import (
     ABORTED,
     ACCEPT,
+    CANCELLED,
     COMMITTED,
     OK,
     UNKNOWN,
@@ -23,6 +24,7 @@ from sharegroup.check.log_rules import LogRules
 from sharegroup.check.reader_rules import HASH_MAX, ReaderRules
 from sharegroup.check.sink_rules import SinkRules
 from sharegroup.check.waiting_rules import Spinning
+from sharegroup.check.work_rules import WorkRules
 
 Place = tuple[str, str, int]
 """Group, topic, partition."""
@@ -93,6 +95,9 @@ class Judge:
         self._readers: dict[Place, ReaderRules] = {}
         self._sinks: dict[Place, SinkRules] = {}
         """By the sink's name, topic and partition."""
+        self._work: dict[Place, WorkRules] = {}
+        self._departures: dict[str, int] = {}
+        """Group → how many of its members have left or died."""
         self._spinning: dict[tuple[str, str], Spinning] = {}
         self._takers: dict[str, Callable[[Event], None]] = {
             "settings": self._set,
@@ -102,6 +107,8 @@ class Judge:
             "polled": self._polled,
             "ack": self._ack,
             "acked": self._acked,
+            "works": self._works,
+            "worked": self._worked,
             "leave": self._leave,
             "reset": self._reset,
             "starts": self._starts,
@@ -162,6 +169,9 @@ class Judge:
             for (_, of, at), keys in self._keys.items():
                 if (of, at) == (topic, partition):
                     keys.exists(offset, asked["key"])
+            for (_, of, at), work in self._work.items():
+                if (of, at) == (topic, partition):
+                    work.exists(offset, asked["key"])
 
     def _poll(self, event: Event) -> None:
         self._called(event)
@@ -234,7 +244,49 @@ class Judge:
                 for offset in range(first, last + 1):
                     self._tell(*place, self._keys[place].accepted(member, offset, asked["t"]))
 
+    def _works(self, event: Event) -> None:
+        self._called(event)
+        place = event["group"], event["topic"], event["partition"]
+        member, offset = event["member"], event["offset"]
+        self._tell(None, *place[1:], self._log.read(*place[1:], offset, event["id"]))
+        # The worker fetches ahead: nobody knows when it has asked for the record.
+        found = self._rules(*place).acquired(member, offset, offset, event["count"], 0, event["t"])
+        self._tell(*place, found)
+        if place in self._keys and "key" in event:
+            self._tell(*place, self._working(place).begun(member, offset, event["key"]))
+
+    def _worked(self, event: Event) -> None:
+        asked = self._calls.pop(event["n"])
+        place = asked["group"], asked["topic"], asked["partition"]
+        member, offset = asked["member"], asked["offset"]
+        if event["result"] != CANCELLED:
+            rules = self._rules(*place)
+            rules.asked(member, offset, offset, ACCEPT)
+            when = asked["t"], event["t"]
+            self._tell(*place, rules.answered(member, offset, offset, ACCEPT, UNKNOWN, *when))
+        if place in self._keys and "key" in asked:
+            self._working(place).ended(member, offset, asked["key"], event["result"])
+
+    def _working(self, place: Place) -> WorkRules:
+        if place not in self._work:
+            rules = self._rules(*place)
+
+            def given_up(offset: int) -> bool:
+                # Who is killed has fetched ahead: that was a delivery, too.
+                quiet = not rules.kills and not self._departures.get(place[0])
+                return not quiet or rules.at_limit(rules.state(offset))
+
+            self._work[place] = WorkRules(given_up)
+            for (topic, partition, offset), key in self._key_of.items():
+                if (topic, partition) == place[1:]:
+                    self._work[place].exists(offset, key)
+        return self._work[place]
+
     def _leave(self, event: Event) -> None:
+        self._departures[event["group"]] = self._departures.get(event["group"], 0) + 1
+        for (group, _, _), work in self._work.items():
+            if group == event["group"]:
+                work.left(event["member"])
         for (group, _, _), rules in self._partitions.items():
             if group == event["group"]:
                 rules.left(event["member"])

@@ -78,6 +78,7 @@ class Plan:
         latency_ms: the longest time that a message takes.
         readers: how many members a consumer group has that share the partitions (KIP-X).
         in_turns: 1: they share them in turns, else by key.
+        workers: how many members of each share group are workers (``consumer.run``).
     """
 
     seed: int
@@ -103,6 +104,7 @@ class Plan:
     latency_ms: float
     readers: int
     in_turns: int
+    workers: int
     faults: tuple[Fault, ...] = ()
 
     @classmethod
@@ -136,6 +138,8 @@ class Plan:
             latency_ms=chance.choice((0.1, 2, 30)),
             readers=chance.choice((0, 0, 1, 2, 4)),
             in_turns=chance.choice((0, 1)),
+            # Drawn apart, so that seeds without workers stay what they were.
+            workers=random.Random(f"{seed} workers").choice((0, 0, 0, 1, 2)),
             faults=cls._faults(chance, kinds),
         )
 

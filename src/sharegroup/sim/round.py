@@ -25,6 +25,7 @@ from sharegroup.sim.plan import Fault, Plan
 from sharegroup.sim.readers import RecordingReader
 from sharegroup.sim.recorder import Recorder
 from sharegroup.sim.recording import RecordingMember, RecordingProducer
+from sharegroup.sim.workers import RecordingWorker
 from sharegroup.sim.workload import LETTERS, TAKES_LETTERS, Workload, groups_of
 
 HOST: Final = "127.0.0.1"
@@ -49,7 +50,7 @@ OPTIONS: Final = (
     "group.consumer.min.heartbeat.interval.ms=1000",
     "group.consumer.heartbeat.interval.ms=1000",
 )
-Member = RecordingMember | RecordingReader
+Member = RecordingMember | RecordingReader | RecordingWorker
 
 log = logging.getLogger("sharegroup.sim")
 
@@ -175,8 +176,8 @@ class Round:
             for number, one in enumerate(producers):
                 self._client(f"producer-{number}", one.run())
             for group in self._groups:
-                for _ in range(plan.members):
-                    self._start_member(group)
+                for number in range(plan.members):
+                    self._start_member(group, works=number < plan.workers)
             for _ in range(plan.readers):
                 self._start_reader()
             await asyncio.gather(*(self._fault(one) for one in plan.faults))
@@ -284,9 +285,9 @@ class Round:
     async def _jump(self, seconds: float) -> None:
         self._clock.ahead_ms += round(seconds * 1000)
 
-    def _start_member(self, group: str) -> None:
-        member = RecordingMember(self.plan, group, self._name(), self.history, ADDRESS)
-        self._start(member)
+    def _start_member(self, group: str, *, works: bool) -> None:
+        kind = RecordingWorker if works else RecordingMember
+        self._start(kind(self.plan, group, self._name(), self.history, ADDRESS))
 
     def _start_reader(self) -> None:
         self._readers.append(RecordingReader(self.plan, self._name(), self.history, ADDRESS))
@@ -306,7 +307,7 @@ class Round:
         if isinstance(member, RecordingReader):
             self._start_reader()
         else:
-            self._start_member(member.group)
+            self._start_member(member.group, works=isinstance(member, RecordingWorker))
 
     async def _kill_member(self, _: float) -> None:
         member = self._chance.choice(self._members)
@@ -334,7 +335,7 @@ class Round:
             return
         member = self._chance.choice(self._members)
         self._loop.network.cut(member.name)
-        if isinstance(member, RecordingMember):
+        if not isinstance(member, RecordingReader):
             self._left(member)  # its session ends with its connections, and its records are free
 
     async def _silence(self, seconds: float) -> None:

@@ -29,6 +29,7 @@ LEAST: Final[dict[str, float]] = {
     "latency_ms": 0.1,
     "readers": 0,
     "in_turns": 0,
+    "workers": 0,
 }
 """Field → the calmest value."""
 

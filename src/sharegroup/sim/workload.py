@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import OffsetSpec
-from sharegroup.model.errors import SharegroupError
+from sharegroup.model.errors import SharegroupError, TopicAlreadyExists
 from sharegroup.model.ids import TopicPartition
 from sharegroup.sim.plan import Plan
 from sharegroup.sim.readers import READERS
@@ -22,7 +23,7 @@ REST_MS: Final = 60_000
 """The longest rest, by default (share.release.backoff.max.ms), before jitter."""
 LOCKS: Final = 100
 LOOK_S: Final = 3
-"""So often the offsets of the groups are looked at."""
+"""So often the offsets of the groups are looked at, if nothing else is said."""
 
 
 def groups_of(plan: Plan) -> list[str]:
@@ -40,10 +41,10 @@ class Workload:
         self._groups = groups_of(plan)
 
     async def set_up(self) -> None:
-        """Make topics, and configure the groups."""
+        """Make topics, and configure the groups. It may be done again after an error."""
         plan = self.plan
         shared = {"accept.range.fetch": "true"} if plan.readers else {}
-        await self._admin.create_topics(TOPIC, partitions=plan.partitions, configs=shared)
+        await self._create(TOPIC, plan.partitions, shared)
         if plan.readers:
             how = {} if plan.in_turns else {"ordering": "key"}
             how |= {"isolation": "read_committed"} if plan.transactional else {}
@@ -66,11 +67,11 @@ class Workload:
         if plan.transactional:
             settings["share.isolation.level"] = "read_committed"
         if plan.letters:
-            await self._admin.create_topics(LETTERS, partitions=2, configs={TAKES_LETTERS: "true"})
+            await self._create(LETTERS, 2, {TAKES_LETTERS: "true"})
             settings["errors.deadletterqueue.topic.name"] = LETTERS
         said: dict[str, Any] = {"ordering": "key"} if plan.ordered else {}
         # A member that fetches ahead takes whole batches, the last one beyond the limit as well.
-        locks = LOCKS + BURSTS[-1] * bool(plan.letters)
+        locks = LOCKS + BURSTS[-1] * bool(plan.letters or plan.workers)
         said |= {"locks": locks} if plan.locks else {}
         said |= {"isolation": "read_committed"} if plan.transactional else {}
         said |= {"rests_ms": 1.2 * REST_MS} if plan.backoff_ms else {}
@@ -82,19 +83,25 @@ class Workload:
                 limit=plan.limit,
                 lock_ms=plan.lock_ms,
                 letters=bool(plan.letters),
-                unseen=bool(plan.letters),
+                unseen=bool(plan.letters or plan.workers),
                 **said,
             )
 
-    async def end(self, producers: Sequence[RecordingProducer], wait_s: float) -> None:
-        """Look until all is produced and the groups have nothing left; until for ``wait_s`` nothing
-        has changed, at most."""
+    async def _create(self, topic: str, partitions: int, configs: dict[str, str]) -> None:
+        with suppress(TopicAlreadyExists):
+            await self._admin.create_topics(topic, partitions=partitions, configs=configs)
+
+    async def end(
+        self, producers: Sequence[RecordingProducer], wait_s: float, look_s: float = LOOK_S
+    ) -> None:
+        """Look, every ``look_s``, until all is produced and the groups have nothing left; until for
+        ``wait_s`` nothing has changed, at most."""
         now_s = asyncio.get_running_loop().time
         until_s = now_s() + wait_s
         groups = [*self._groups, *([READERS] if self.plan.readers else [])]
         left = dict.fromkeys(groups, -1)
         while left and now_s() < until_s:
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(look_s)
             try:
                 found = {group: await self._left(group) for group in groups}
             except (SharegroupError, OSError):

@@ -13,12 +13,14 @@ from typing import Final, NamedTuple
 
 from confluent_kafka import Producer
 
+from sharegroup.check.judge import judged
 from sharegroup.model.errors import SharegroupError
 from sharegroup.sync import Admin as OurAdmin
 from tests.apache_kafka.java import java_command
 from tests.apache_kafka.program import compile_java
 from tests.apache_kafka.tools import QUIET, SHORT_RUN
 from tests.kills.journal import Journal, Tail, all_lines
+from tests.kills.ordering.history import history
 from tests.kills.ordering.keyed import (
     BROKER_OPTIONS,
     GROUP,
@@ -280,7 +282,9 @@ class OrderedRound:
             f" {sum(bool(line.more['refused']) for line in said)}; writes of states: {len(writes)};"
             f" samples: {sum(line.what == 'states' for line in lines)}"
         )
-        return violations(lines, keys, writes)
+        told = [*history(lines, keys)]
+        (self.folder / "history.jsonl").write_text("".join(f"{event}\n" for event in told))
+        return violations(lines, keys, writes) + [str(one) for one in judged(told).violations]
 
 
 def _process(who: str) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from sharegroup.check import judge
+from sharegroup.sim.recorder import Recorder
 from tests.spark.crash.broker_state import (
     ACKNOWLEDGED,
     ARCHIVED,
@@ -45,7 +47,28 @@ def violations(bootstrap: str, folder: Path, lane: Lane) -> list[str]:
     log = {place: int(value) for place, value in log_of(bootstrap, lane.name, lane.partitions)}
     state = group_state(bootstrap, lane.name, lane.name)
     rows, wrong = _results(bootstrap, LaneFolder(folder, lane).sink, lane)
-    return [f"{lane.name}: {sentence}" for sentence in [*wrong, *judged(lane, log, rows, state)]]
+    wrong += judged(lane, log, rows, state)
+    if lane.mode is not Mode.SINK and not lane.is_restored:  # the others may repeat results
+        told = [*history(lane, log, rows)]
+        (folder / f"{lane.name}.jsonl").write_text("".join(f"{event}\n" for event in told))
+        wrong += [str(one) for one in judge.judged(told).violations]
+    return [f"{lane.name}: {sentence}" for sentence in wrong]
+
+
+def history(lane: Lane, log: Mapping[Place, int], rows: Iterable[Row]) -> Iterator[str]:
+    """For ``sharegroup check``: each record but the anchors has one final result (S14)."""
+    lines: list[str] = []
+    recorder = Recorder(lambda: 0, lines.append)
+    for (partition, offset), number in log.items():
+        if number >= lane.anchors:
+            n = recorder.call("produce", topic=lane.name, id=str(number))
+            recorder.tell("produced", n=n, partition=partition, offset=offset)
+    for row in rows:
+        if row.ack in FINAL:
+            at = {"partition": row.partition, "offset": row.offset}
+            recorder.tell("sunk", sink="results", topic=lane.name, **at)
+    recorder.tell("end", drained=[], sinks={"results": [lane.name]})
+    yield from lines
 
 
 def judged(

@@ -1,0 +1,58 @@
+"""The rules of handlers, where a group has order per key (S9): those of a key run one after the
+other, and none begins before each earlier record of the key was handled once, or is given up."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable
+
+from sharegroup.check.delivery_rules import Found
+
+
+class WorkRules:
+    """The handlers of one share partition.
+
+    Args:
+        given_up: whether a record may be given up, by its offset.
+    """
+
+    def __init__(self, given_up: Callable[[int], bool]) -> None:
+        self._given_up = given_up
+        self._open: dict[str, list[int]] = {}
+        """Key → its records that no handler has finished, ascending."""
+        self._done: set[int] = set()
+        self._running: dict[tuple[str, str], int] = {}
+        """Member and key → the record that is handled."""
+
+    def exists(self, offset: int, key: str) -> None:
+        """A producer knows of the record. It may have been handled before."""
+        if offset not in self._done:
+            insort(self._open.setdefault(key, []), offset)
+
+    def begun(self, member: str, offset: int, key: str) -> list[Found]:
+        """A handler begins."""
+        other = self._running.get((member, key))
+        self._running[member, key] = offset
+        if other is not None and other != offset:
+            text = f"handled by {member} while it handles {other} of its key"
+            return [Found("S9", offset, offset, text)]
+        listed = self._open.get(key, [])
+        for earlier in listed[: bisect_left(listed, offset)]:
+            if not self._given_up(earlier):
+                text = f"handled by {member} before {earlier} of its key"
+                return [Found("S9", offset, offset, text)]
+        return []
+
+    def ended(self, member: str, offset: int, key: str, result: str) -> None:
+        """A handler ends: ``ok``, ``failed``, ``rejected`` or ``cancelled``."""
+        self._running.pop((member, key), None)
+        if result in ("ok", "rejected"):
+            self._done.add(offset)
+            listed = self._open.get(key, [])
+            at = bisect_left(listed, offset)
+            if at < len(listed) and listed[at] == offset:
+                del listed[at]
+
+    def left(self, member: str) -> None:
+        """The member is dead: so are its handlers."""
+        self._running = {at: one for at, one in self._running.items() if at[0] != member}
