@@ -282,6 +282,13 @@ OLD_PLAN: Final = (
     "0.5,full@10.623+0.5,cut@16.72,limit@18.044+3,member@21.088,member@28.781"
 )
 RARE: Final = {
+    "seed=323": Planted(
+        "client-spins",
+        "a consumer asks again at once for a partition that is refused (was ours)",
+        "client/group/fetcher.py",
+        "here | self._fetching | self._resting",
+        "here | self._fetching",
+    ),
     OLD_PLAN: Planted(
         "letter-writer-dies",
         "the writer of dead letters ends where the state cannot be read (was one of ours)",

@@ -26,8 +26,9 @@ PLAN: Final = replace(
     transactional=0, turns=0, priorities=0, locks=0, limit=5, lock_ms=5_000, backoff_ms=500,
     release=5, reject=2, slow=2, renew=2, latency_ms=0, readers=3, in_turns=0, workers=0, faults=(),
 )  # fmt: skip
-RECORDS_A_SECOND: Final = 60
-"""About so many a producer writes and the members get through."""
+RECORDS_A_SECOND: Final = 145
+"""So many are written, about, with these pauses."""
+PAUSES_S: Final = 0.2, 0.5, 1.0
 CHURN_S: Final = 5
 """So often something comes and goes."""
 PROBE: Final = "probe"
@@ -69,7 +70,9 @@ class Churn:
             probing = tasks.create_task(self._probe(admin))
             numbers = range(self._plan.producers)
             producers = [
-                RecordingProducer(self._plan, one, self._history, self._bootstrap, wall_ms, calm)
+                RecordingProducer(
+                    self._plan, one, self._history, self._bootstrap, wall_ms, calm, PAUSES_S
+                )
                 for one in numbers
             ]
             for one in producers:

@@ -7,12 +7,12 @@ from itertools import takewhile
 from math import inf
 from typing import Final, NamedTuple
 
-from sharegroup.check.delivery_rules import Found, Settings, SharePartitionRules
+from sharegroup.check.delivery_rules import Found, Phase, Settings, SharePartitionRules
 from sharegroup.check.history import (
     ABORTED,
     ACCEPT,
-    CANCELLED,
     COMMITTED,
+    ENDED,
     OK,
     UNKNOWN,
     BadHistory,
@@ -250,8 +250,8 @@ class Judge:
         member, offset = event["member"], event["offset"]
         self._tell(None, *place[1:], self._log.read(*place[1:], offset, event["id"]))
         # The worker fetches ahead: nobody knows when it has asked for the record.
-        found = self._rules(*place).acquired(member, offset, offset, event["count"], 0, event["t"])
-        self._tell(*place, found)
+        rules, when = self._rules(*place), (-inf, event["t"])
+        self._tell(*place, rules.acquired(member, offset, offset, event["count"], *when))
         if place in self._keys and "key" in event:
             self._tell(*place, self._working(place).begun(member, offset, event["key"]))
 
@@ -259,7 +259,7 @@ class Judge:
         asked = self._calls.pop(event["n"])
         place = asked["group"], asked["topic"], asked["partition"]
         member, offset = asked["member"], asked["offset"]
-        if event["result"] != CANCELLED:
+        if event["result"] in ENDED:
             rules = self._rules(*place)
             rules.asked(member, offset, offset, ACCEPT)
             when = asked["t"], event["t"]
@@ -274,7 +274,10 @@ class Judge:
             def given_up(offset: int) -> bool:
                 # Who is killed has fetched ahead: that was a delivery, too.
                 quiet = not rules.kills and not self._departures.get(place[0])
-                return not quiet or rules.at_limit(rules.state(offset))
+                state = rules.state(offset)
+                # By a member that is no worker: now, or by what it has sent.
+                done = state.phase in (Phase.DONE, Phase.UNSURE) or state.acking
+                return done or not quiet or rules.at_limit(state)
 
             self._work[place] = WorkRules(given_up)
             for (topic, partition, offset), key in self._key_of.items():

@@ -7,6 +7,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable
 
 from sharegroup.check.delivery_rules import Found
+from sharegroup.check.history import ENDED
 
 
 class WorkRules:
@@ -46,7 +47,7 @@ class WorkRules:
     def ended(self, member: str, offset: int, key: str, result: str) -> None:
         """A handler ends: ``ok``, ``failed``, ``rejected`` or ``cancelled``."""
         self._running.pop((member, key), None)
-        if result in ("ok", "rejected"):
+        if result in ENDED:
             self._done.add(offset)
             listed = self._open.get(key, [])
             at = bisect_left(listed, offset)

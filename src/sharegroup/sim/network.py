@@ -40,6 +40,7 @@ class SimulatedTransport(asyncio.Transport):
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Send to the other side."""
         if not self._closing and self.other is not None:
+            self._network.count(self.node)
             self.other.send(bytes(data))
 
     def writelines(self, chunks: Iterable[bytes | bytearray | memoryview]) -> None:
@@ -175,6 +176,9 @@ class SimulatedNetwork:
         self.latency_s: Callable[[], float] = lambda: LATENCY_S
         """Draws how long a message takes."""
         self._next_port = FIRST_FREE_PORT
+        self._sent: dict[str, tuple[int, int]] = {}
+        self.most: dict[str, int] = {}
+        """Node → how many messages it has sent in one second, at most."""
 
     def listen(
         self, factory: Callable[[], asyncio.Protocol], host: str, port: int
@@ -241,6 +245,15 @@ class SimulatedNetwork:
         """Nothing gets to the node, and nothing from it, for so long: it arrives afterwards, as TCP
         sends it again."""
         self._silent_until_s[node] = self.loop.time() + seconds
+
+    def count(self, node: str) -> None:
+        """The node sends a message."""
+        second, many = self._sent.get(node, (-1, 0))
+        now = int(self.loop.time())
+        many = many + 1 if second == now else 1
+        self._sent[node] = now, many
+        if many > self.most.get(node, 0):
+            self.most[node] = many
 
     def travel_s(self, to: SimulatedTransport) -> float:
         """How long a message takes to this side of a connection."""

@@ -42,6 +42,7 @@ class RecordingProducer:
         address: of the broker.
         wall_ms: the wall clock.
         calm: set when nothing fails any more: then the last records are written.
+        pauses_s: between writes, one of these.
     """
 
     def __init__(
@@ -52,9 +53,11 @@ class RecordingProducer:
         address: str,
         wall_ms: Callable[[], int],
         calm: asyncio.Event,
+        pauses_s: Sequence[float] = PAUSES_S,
     ) -> None:
         self._plan, self._number, self._history = plan, number, history
         self._calm = calm
+        self._pauses_s = pauses_s
         self._chance = random.Random(f"{plan.seed} producer {number}")
         self._address, self._wall_ms = address, wall_ms
         self.done = False
@@ -76,7 +79,7 @@ class RecordingProducer:
                         record += several
                         write = self._transaction if plan.transactional else self._send
                         await write(producer, names)
-                        await asyncio.sleep(chance.choice(PAUSES_S))
+                        await asyncio.sleep(chance.choice(self._pauses_s))
             except BootstrapError:
                 await asyncio.sleep(1)  # as whoever starts a program anew
         self.done = True

@@ -40,6 +40,8 @@ CALM_S: Final = 15
 """After the last fault clients connect again, sessions of dead readers end, letters are written."""
 EIO_S: Final = 5
 STEP_S: Final = 1e-6
+SPIN_MAX: Final = 1_500
+"""No client sends so many messages in a virtual second, whatever it is told; they come to 400."""
 CUTS: Final = 20
 OPTIONS: Final = (
     "group.share.min.record.lock.duration.ms=1000",
@@ -82,6 +84,9 @@ def play(plan: Plan) -> Outcome:
         # Not a Runner: it would wait for tasks of dead nodes, which run no more.
         asyncio.set_event_loop(loop)
         loop.run_until_complete(this.run())
+        for node, many in loop.network.most.items():
+            if many > SPIN_MAX and not node.startswith("broker"):
+                crashes.add(f"L4: {node} has sent {many} messages in a second")
         return Outcome(lines, loop.time(), crashes.found)
     finally:
         loop.kill_all()
@@ -129,7 +134,7 @@ class Round:
         self._broken = False
         self._calm = asyncio.Event()
         self._members: list[Member] = []
-        self._readers: list[RecordingReader] = []
+        self._ever: list[Member] = []
         """Also those that were killed."""
         self._started = 0
         self._groups = groups_of(plan)
@@ -155,9 +160,9 @@ class Round:
 
     def forget(self) -> None:
         """It is over: nothing that was killed is to warn that nobody has closed it."""
-        for reader in self._readers:
-            if reader.consumer is not None:
-                reader.consumer._life.forsake()
+        for member in self._ever:
+            if member.consumer is not None:
+                member.consumer._life.forsake()
 
     async def run(self) -> None:
         """All of it."""
@@ -290,8 +295,7 @@ class Round:
         self._start(kind(self.plan, group, self._name(), self.history, ADDRESS))
 
     def _start_reader(self) -> None:
-        self._readers.append(RecordingReader(self.plan, self._name(), self.history, ADDRESS))
-        self._start(self._readers[-1])
+        self._start(RecordingReader(self.plan, self._name(), self.history, ADDRESS))
 
     def _name(self) -> str:
         self._started += 1
@@ -299,6 +303,7 @@ class Round:
 
     def _start(self, member: Member) -> None:
         self._members.append(member)
+        self._ever.append(member)
         self._client(member.name, member.run())
 
     def _another(self, member: Member) -> None:

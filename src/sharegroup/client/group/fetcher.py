@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from sharegroup.client.core.access_errors import error_on
@@ -100,6 +100,8 @@ class LogFetcher:
         self._began: dict[int, float] = {}
         """When the last fetch from each node began."""
         self._refreshing: asyncio.Task[None] | None = None
+        self._resting: set[TopicPartition] = set()
+        """Partitions that were refused: they are asked for again after the pause of the refresh."""
         self._pauses = cluster.pauses()
 
     def begin(self) -> None:
@@ -107,7 +109,9 @@ class LogFetcher:
         self._cluster.refresh_when_old()
         here = {one.where for one in self.arrived}
         by_node: dict[int, Wanted] = {}
-        for where, version in self._positions.fetchable(here | self._fetching).items():
+        for where, version in self._positions.fetchable(
+            here | self._fetching | self._resting
+        ).items():
             position = self._positions.position(where)
             info = self.leader_of(where)
             if info is None:
@@ -163,6 +167,11 @@ class LogFetcher:
         known = info.leader != NO_LEADER and info.leader in self._cluster.metadata.nodes
         return info if known else None
 
+    def _rest(self, wheres: Iterable[TopicPartition]) -> None:
+        """Fetch nothing of these partitions until the metadata were asked for, after a pause."""
+        self._resting.update(wheres)
+        self.refresh()
+
     def refresh(self) -> None:
         """Ask for metadata after a pause."""
         if self._refreshing is None:
@@ -176,6 +185,7 @@ class LogFetcher:
             log.debug("no metadata: %s", error)
         finally:
             self._refreshing = None
+            self._resting.clear()
             self._on_news()
 
     # --- one request ------------------------------------------------------------------------------
@@ -189,7 +199,7 @@ class LogFetcher:
         except errors.KafkaError as error:
             if error.retriable:
                 log.debug("fetch from node %d: %s", node_id, error)
-                self.refresh()
+                self._rest(wanted)
             else:
                 self.errors.append(error)
             self._ended(node_id, wanted)
@@ -309,7 +319,7 @@ class LogFetcher:
         elif self._positions.turn(where) and isinstance(error, MEMBERSHIP_CHANGES):
             if isinstance(error, errors.InvalidFetchSessionEpoch):
                 self._positions.begin_turns_anew(where)
-            self.refresh()  # a pause: the next heartbeat says what to do; the turn is asked again
+            self._rest([where])  # the next heartbeat says what to do; the turn is asked again
         elif isinstance(error, errors.CorruptMessage):
             damage = CorruptRecordBatch(where, position.offset, error.message)
             damage.__cause__ = error
@@ -318,10 +328,10 @@ class LogFetcher:
             self._positions.advance(where, version, behind)
         elif error.retriable:
             log.debug("fetch of %s: %s", where, error)
-            self.refresh()
+            self._rest([where])
         else:
             self.errors.append(errors.error_from_code(error.code, f"{where}: {error}"))
-            self.refresh()
+            self._rest([where])
 
 
 def _fetched(
