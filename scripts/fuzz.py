@@ -1,8 +1,8 @@
 """Looks for bytes that break what reads bytes of others: `make fuzz`.
 
-Each target of tests/fuzz gets its time. Inputs begin with frames of real clients, which stand in
-tests/fuzz/corpus, and are changed under the guidance of the code that they reach (atheris, which
-this installs into build/fuzz at the first run). What breaks a target is written to
+Each target of tests/fuzz gets its time. Inputs begin with requests of every version, batches and
+files that our own code writes, and are changed under the guidance of the code that they reach
+(atheris, which this installs into build/fuzz at the first run). What breaks a target is written to
 build/fuzz/faults/TARGET; copied to tests/fuzz/faults/TARGET it is tried by every test run. The walk
 in C is compiled anew with the sanitizers of gcc, and gets inputs of its own.
 

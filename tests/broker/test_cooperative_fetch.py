@@ -22,7 +22,7 @@ from sharegroup.model.errors import (
     UnknownMemberId,
 )
 from sharegroup.wire import apis
-from sharegroup.wire.batch import encode_batch, parse_headers
+from sharegroup.wire.batch import TRANSACTIONAL, encode_batch, parse_headers
 from sharegroup.wire.markers import MarkerType, encode_marker
 from sharegroup.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -90,6 +90,7 @@ class Taker:
             max_wait_ms=said.pop("wait_ms", 0),
             min_bytes=1,
             topics=[FetchTopic(TOPIC, self.topic_id, [part])],
+            isolation_level=said.pop("isolation_level", 0),
             member=said.pop("member", member),
         )
         answer = await self.world.send(apis.FETCH, request)
@@ -335,6 +336,32 @@ def test_markers_are_told_to_every_member() -> None:
         assert given(part) == ()
         assert part.without_records == [Range(10, 11)]
         assert await a.commit((0, 11)) == 12
+
+    simulate(scenario, EAGER)
+
+
+def test_of_aborted_transactions_nothing_is_given() -> None:
+    """Nor are they listed: a client that has the list and not the markers, which others may have,
+    takes what its producer has committed later for aborted."""
+
+    async def scenario(world: World) -> None:
+        topic_id = await topic(world, 1)
+        log = world.broker.parts.topics.log(TOPIC, 0)
+        producer = {"producer_id": 7, "producer_epoch": 0, "timestamp_ms": 5}
+        records = [(None, b"v")] * BATCH
+        for number, end in enumerate((MarkerType.ABORT, MarkerType.COMMIT)):
+            batch = encode_batch(
+                records, attributes=TRANSACTIONAL, base_sequence=number * BATCH, **producer
+            )
+            log.append_trusted(batch)
+            log.append_trusted(encode_marker(end, **producer))
+        await log.wait_durable(log.log_end_offset)
+        a, b = await group(world, topic_id)
+        part = await a.fetch(isolation_level=1)
+        assert given(part) == ((0, 9), (21, 30))
+        assert part.aborted_transactions == []
+        assert (await b.fetch(isolation_level=1)).without_records == [Range(10, 20), Range(31, 31)]
+        assert await a.commit((0, 31)) == 32
 
     simulate(scenario, EAGER)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.check.recorder import GROUP, TOPIC, Recorder
@@ -9,31 +11,35 @@ from tests.check.recorder import GROUP, TOPIC, Recorder
 LATE = "was available, and a poll of a member that reads it came back empty"
 
 
-@pytest.mark.parametrize("calm", [True, False])
-def test_a_new_record_that_does_not_come(calm: bool) -> None:
+def calm(**settings: Any) -> Recorder:
+    """A history that begins without faults, with one record."""
+    history = Recorder(**settings)
+    history.tell("calm")
+    history.produce(0)
+    return history
+
+
+@pytest.mark.parametrize("is_calm", [True, False])
+def test_a_new_record_that_does_not_come(is_calm: bool) -> None:
     history = Recorder()
-    if calm:
+    if is_calm:
         history.tell("calm")
     history.produce(0)
     history.t += 1_001
     history.nothing("a")
     history.poll("a", 0, 0)
-    assert history.found() == ([f"L2 jobs:0@0 of {GROUP}: {LATE}"] if calm else [])
+    assert history.found() == ([f"L2 jobs:0@0 of {GROUP}: {LATE}"] if is_calm else [])
 
 
 def test_one_that_comes_in_time() -> None:
-    history = Recorder()
-    history.tell("calm")
-    history.produce(0)
+    history = calm()
     history.nothing("a")  # begun within a second
     history.poll("a", 0, 0)
     assert history.found() == []
 
 
 def test_a_poll_that_was_too_short() -> None:
-    history = Recorder()
-    history.tell("calm")
-    history.produce(0)
+    history = calm()
     history.t += 1_001
     history.nothing("a", 400)
     history.poll("a", 0, 0)
@@ -41,9 +47,7 @@ def test_a_poll_that_was_too_short() -> None:
 
 
 def test_one_that_was_asked_for_before_the_empty_poll_had_ended() -> None:
-    history = Recorder()
-    history.tell("calm")
-    history.produce(0)
+    history = calm()
     history.t += 1_001
     asked_ms = history.t
     history.nothing("a")
@@ -52,9 +56,7 @@ def test_one_that_was_asked_for_before_the_empty_poll_had_ended() -> None:
 
 
 def test_a_released_record_that_does_not_come() -> None:
-    history = Recorder()
-    history.tell("calm")
-    history.produce(0)
+    history = calm()
     history.poll("a", 0, 0)
     history.ack("a", 0, 0, "release")
     history.t += 1_001
@@ -67,9 +69,7 @@ def test_a_released_record_that_does_not_come() -> None:
 @pytest.mark.parametrize("ms", [1_000, 2_002])
 def test_a_lock_that_does_not_end(ms: int, gone: bool) -> None:
     """Whether its holder is there or not."""
-    history = Recorder()
-    history.tell("calm")
-    history.produce(0)
+    history = calm()
     history.poll("a", 0, 0)
     if gone:
         history.tell("leave", group=GROUP, member="a")
@@ -80,9 +80,7 @@ def test_a_lock_that_does_not_end(ms: int, gone: bool) -> None:
 
 
 def test_a_renewed_lock() -> None:
-    history = Recorder()
-    history.tell("calm")
-    history.produce(0)
+    history = calm()
     history.poll("a", 0, 0)
     history.t += 900
     history.ack("a", 0, 0, "renew")
@@ -94,9 +92,7 @@ def test_a_renewed_lock() -> None:
 
 
 def test_a_record_that_rests() -> None:
-    history = Recorder(rests_ms=5_000)
-    history.tell("calm")
-    history.produce(0)
+    history = calm(rests_ms=5_000)
     history.poll("a", 0, 0)
     history.ack("a", 0, 0, "release")
     history.t += 4_000
@@ -106,9 +102,7 @@ def test_a_record_that_rests() -> None:
 
 
 def test_a_record_that_was_away_unseen() -> None:
-    history = Recorder()
-    history.tell("calm")
-    history.produce(0)
+    history = calm()
     history.poll("a", 0, 0)
     history.ack("a", 0, 0, "release")
     history.t += 1_001
@@ -132,9 +126,7 @@ def test_a_key_waits_for_its_holder() -> None:
 
 
 def test_a_partition_that_the_member_does_not_read() -> None:
-    history = Recorder()
-    history.tell("calm")
-    history.produce(0)
+    history = calm()
     history.t += 1_001
     n = history.n()
     history.tell("poll", n=n, group=GROUP, member="a")
@@ -145,9 +137,7 @@ def test_a_partition_that_the_member_does_not_read() -> None:
 
 
 def test_after_a_kill_it_is_not_calm_any_more() -> None:
-    history = Recorder()
-    history.tell("calm")
-    history.produce(0)
+    history = calm()
     history.tell("kill")
     history.t += 1_001
     history.nothing("a")

@@ -1,8 +1,4 @@
-"""What the inputs begin with: frames of real clients, and what our own code writes.
-
-``corpus/request`` and ``corpus/response`` were recorded between real clients and a broker
-(``scripts/fuzz_corpus.py``). ``faults/TARGET`` has inputs that were faults.
-"""
+"""What inputs begin with: what our own code writes, and what was a fault (``faults/TARGET``)."""
 
 from __future__ import annotations
 
@@ -19,7 +15,6 @@ from sharegroup.wire.markers import MarkerType, encode_marker
 from tests.broker.hostile import Maker
 
 HERE: Final = Path(__file__).parent
-RECORDED: Final = HERE / "corpus"
 FAULTS: Final = HERE / "faults"
 CODECS: Final = GZIP, SNAPPY, LZ4, ZSTD
 
@@ -27,7 +22,7 @@ CODECS: Final = GZIP, SNAPPY, LZ4, ZSTD
 def inputs(target: str) -> list[bytes]:
     """The inputs of a target, at least one."""
     made = _MADE.get(target, _nothing)()
-    return [*_files(FAULTS / target), *_files(RECORDED / target), *made]
+    return [*_files(FAULTS / target), *made]
 
 
 def _files(folder: Path) -> list[bytes]:

@@ -18,6 +18,7 @@ from sharegroup.wire.batch import (
     TRANSACTIONAL,
     BatchHeader,
     Buffer,
+    Walk,
     decode_batch,
     encode_batch,
     parse_headers,
@@ -26,6 +27,8 @@ from sharegroup.wire.batch import (
 _KEY = struct.Struct(">hh")
 _VALUE = struct.Struct(">hi")
 VERSION: Final = 0
+_ATTRIBUTES_AT: Final = 22
+"""Where a batch has the low byte of its attributes."""
 
 
 class MarkerType(IntEnum):
@@ -95,12 +98,12 @@ def decode_marker(batch: Buffer) -> Marker:
     return Marker(-1, -1)
 
 
-def marker_ranges(data: Buffer) -> list[tuple[int, int]]:
-    """(first, last offset) of each control batch in ``data``."""
+def marker_ranges(data: Buffer, batches: Walk) -> list[tuple[int, int]]:
+    """(first, last offset) of each control batch in ``data``, whose walk is ``batches``."""
     return [
-        (header.base_offset, header.last_offset)
-        for header in parse_headers(data)
-        if is_control(header)
+        bounds
+        for bounds, at in zip(batches.bounds, batches.positions, strict=True)
+        if data[at + _ATTRIBUTES_AT] & CONTROL
     ]
 
 

@@ -42,7 +42,9 @@ class _Writer:
         """What holds, and all records: they are in the log in the end."""
         self.now_s = at_s
         limit = int(GROUP_SETTINGS["share.delivery.count.limit"])
-        self._history.tell("settings", group=GROUP, limit=limit, lock_ms=LOCK_MS, ordering="key")
+        how = {"limit": limit, "lock_ms": LOCK_MS, "ordering": "key"}
+        # The clients fetch ahead, so members that are killed had records that nobody saw.
+        self._history.tell("settings", group=GROUP, unseen=True, **how)
         for partition, of_offset in keys.items():
             for offset, key in enumerate(of_offset):
                 record = {"topic": TOPIC, "id": f"{partition}/{offset}", "key": key.decode()}

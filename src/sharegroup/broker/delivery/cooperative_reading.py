@@ -22,7 +22,7 @@ from sharegroup.model.limits import COOPERATIVE_RECORDS_MAX
 from sharegroup.model.log import ReadableLog
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.turns import TURN_RECORDS, PartitionTurns
-from sharegroup.wire.batch import walk
+from sharegroup.wire.batch import Walk, walk
 from sharegroup.wire.markers import aborted_ranges, marker_ranges
 
 READ_BYTES_MIN: Final = 65_536
@@ -195,12 +195,14 @@ class CooperativeReading:
             batches = walk(data)
             # Every member must know of them, not only the one that would be given them: it may
             # have nothing to commit for long.
-            void = await _void_in(log, offset, data, batches.end_offset, committed=committed)
+            void = await _void_in(log, offset, data, batches, committed=committed)
             holding = minus(batches.bounds, void) if void else batches.bounds
             behind = holding[0][0] if holding else batches.end_offset
             if void and void[0][0] <= offset:
                 turns.pass_over(offset, min(behind, end_offset) - 1)
-                continue
+                if not holding or turns.next_offset != behind:
+                    continue
+                offset = behind
             given = turns.give(
                 turn.member_id,
                 turn.number,
@@ -247,11 +249,12 @@ async def _data(
 
 
 async def _void_in(
-    log: ReadableLog, offset: int, data: bytes, end_offset: int, *, committed: bool
+    log: ReadableLog, offset: int, data: bytes, batches: Walk, *, committed: bool
 ) -> Intervals:
     """The offsets of markers, and for a group that reads ``committed`` of aborted transactions."""
-    aborted = await log.aborted_transactions(offset, end_offset) if committed else ()
-    return normal((*marker_ranges(data), *(aborted_ranges(data, aborted) if aborted else ())))
+    markers = marker_ranges(data, batches)
+    aborted = await log.aborted_transactions(offset, batches.end_offset) if committed else ()
+    return normal((*markers, *(aborted_ranges(data, aborted) if aborted else ())))
 
 
 async def _again(turn: Turn, log: ReadableLog, given: Intervals) -> TurnRead:
