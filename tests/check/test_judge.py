@@ -8,7 +8,8 @@ import pytest
 
 from sharegroup.check.delivery_rules import Settings
 from sharegroup.check.history import FIELDS, BadHistory
-from sharegroup.check.judge import evidence, judged
+from sharegroup.check.judge import judged
+from sharegroup.check.verdict import evidence
 from tests.check.recorder import GROUP, TOPIC, Recorder
 
 

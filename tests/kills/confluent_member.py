@@ -10,7 +10,7 @@ from confluent_kafka import AcknowledgeType, KafkaException, Message, ShareConsu
 
 from sharegroup.sim.plan import Plan
 from sharegroup.sim.recorder import Recorder
-from sharegroup.sim.recording import TOPIC
+from sharegroup.sim.topic import TOPIC
 from tests.servers.admin import SILENT
 
 KINDS = {

@@ -12,6 +12,7 @@ from enum import Enum
 from math import inf
 from typing import Any, Final, NamedTuple
 
+from sharegroup.check.gone_rules import Gone
 from sharegroup.check.history import ACCEPT, COMMITTED, OK, REJECT, RELEASE, RENEW, UNKNOWN
 from sharegroup.check.spans import Spans
 from sharegroup.check.waiting_rules import EmptyPolls
@@ -116,10 +117,12 @@ class SharePartitionRules:
 
     Args:
         lost: how many polls of the group have no answer: they may have delivered any record.
+        gone: which records may be gone from the log.
     """
 
-    def __init__(self, lost: Callable[[], int]) -> None:
+    def __init__(self, lost: Callable[[], int], gone: Gone) -> None:
         self._lost = lost
+        self._gone = gone
         self.states: Spans[State] = Spans(State())
         self.end = 0
         """No record at or after this offset was ever seen."""
@@ -161,7 +164,10 @@ class SharePartitionRules:
         now_ms: float,
     ) -> list[Found]:
         """A poll has returned these records. The member asked for them at ``asked_ms`` or later."""
-        found: list[Found] = []
+        found = [
+            Found("S12", *run, f"delivered to {member} after it was deleted")
+            for run in self._gone.before(first, last, asked_ms)
+        ]
         if count < 1:
             found.append(Found("S5", first, last, f"delivery count {count}: it begins at 1"))
         limit = self.settings.limit
@@ -222,7 +228,7 @@ class SharePartitionRules:
     def _in_flight(self, first: int, last: int, now_ms: float) -> list[Found]:
         """Whether more records are held than the settings allow."""
         held = sum(
-            end - begin + 1
+            sum(last - first + 1 for first, last in self._gone.there(begin, end))
             for begin, end, state in self.states.items(self.start, self.end)
             if state.phase is Phase.HELD
             and state.kills == self.kills

@@ -32,6 +32,10 @@ returned, or whose result is ``unknown``, may or may not have had its effect.
 ``starts``       ``group``, ``topic``, ``partition``, ``offset``: the group's start offset (SPSO) is
                  seen
 ``letter``       ``group``, ``topic``, ``partition``, ``offset``: the record has a dead letter
+``gone``         ``topic``, ``partition``, ``first``, ``last`` (-1: all that follow, and the topic):
+                 these records may be gone: they are being deleted, or a disk has damaged them; with
+                 ``done`` (true): they are deleted, and nobody gets them from now on
+``compacts``     ``topic``: a record may be gone once a later one of its key is there
 ``kill``         the broker was killed, or lost its power
 ``shaky``        ``on``: the broker cannot write its state from now on (true), or can again (false).
                  Meanwhile it may lose locks and delivery counts
@@ -93,6 +97,8 @@ FIELDS: Final[dict[str, dict[str, type | tuple[type, ...]]]] = {
     "reset": {"group": str, "topic": str, "partition": int, "offset": int},
     "starts": {"group": str, "topic": str, "partition": int, "offset": int},
     "letter": {"group": str, "topic": str, "partition": int, "offset": int},
+    "gone": {"topic": str, "partition": int, "first": int, "last": int},
+    "compacts": {"topic": str},
     "kill": {},
     "shaky": {"on": bool},
     "calm": {},

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import takewhile
+from collections.abc import Callable, Collection, Iterable, Iterator
 from math import inf
-from typing import Final, NamedTuple
+from sys import maxsize
+from typing import Final
 
 from sharegroup.check.delivery_rules import Found, Phase, Settings, SharePartitionRules
+from sharegroup.check.gone_rules import Compaction, Gone
 from sharegroup.check.history import (
     ABORTED,
     ACCEPT,
@@ -21,8 +22,9 @@ from sharegroup.check.history import (
 )
 from sharegroup.check.key_rules import KeyRules
 from sharegroup.check.log_rules import LogRules
-from sharegroup.check.reader_rules import HASH_MAX, ReaderRules
+from sharegroup.check.reader_rules import HASH_MAX, ReaderRules, Run
 from sharegroup.check.sink_rules import SinkRules
+from sharegroup.check.verdict import Verdict, Violation
 from sharegroup.check.waiting_rules import Spinning
 from sharegroup.check.work_rules import WorkRules
 
@@ -33,52 +35,13 @@ VIOLATIONS_MAX: Final = 1_000
 """So many are told; the rest is counted."""
 
 
-class Violation(NamedTuple):
-    """A rule that does not hold.
-
-    Attributes:
-        rule: as `S2`, see docs/correctness.md.
-        line: of the history, where it shows.
-        group: the share group; None: it is about a topic.
-        topic: empty: it is about the whole group.
-    """
-
-    rule: str
-    line: int
-    group: str | None
-    topic: str
-    partition: int
-    first: int
-    last: int
-    text: str
-
-    def __str__(self) -> str:
-        if not self.topic:
-            return f"{self.rule} {self.group}: {self.text}"
-        of = "" if self.group is None else f" of {self.group}"
-        offsets = str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
-        return f"{self.rule} {self.topic}:{self.partition}@{offsets}{of}: {self.text}"
-
-
-class Verdict(NamedTuple):
-    """What a history shows.
-
-    Attributes:
-        violations: the first ones.
-        more: how many others there are.
-        counts: kind of event → how many there are.
-    """
-
-    violations: list[Violation]
-    more: int
-    counts: dict[str, int]
-
-
 class Judge:
     """Takes events one by one."""
 
     def __init__(self) -> None:
         self._log = LogRules()
+        self._gone: dict[tuple[str, int], Gone] = {}
+        self._compaction = Compaction()
         self._partitions: dict[Place, SharePartitionRules] = {}
         self._keys: dict[Place, KeyRules] = {}
         self._letters: dict[Place, set[int]] = {}
@@ -113,6 +76,8 @@ class Judge:
             "reset": self._reset,
             "starts": self._starts,
             "letter": self._letter,
+            "gone": self._goes,
+            "compacts": self._compacts,
             "kill": self._kill,
             "shaky": self._shaky,
             "calm": self._calm,
@@ -156,9 +121,12 @@ class Judge:
 
     def _produced(self, event: Event) -> None:
         asked = self._calls.pop(event["n"])
+        topic = asked["topic"]
         if "offset" not in event:
+            for one in self._compaction.unknown(topic, asked.get("key", "")):
+                self._gone_of(topic, one[0]).add(one[1], one[1])
             return
-        topic, partition, offset = asked["topic"], event["partition"], event["offset"]
+        partition, offset = event["partition"], event["offset"]
         aborted = event.get("result") == ABORTED
         found = self._log.written(
             topic, partition, offset, asked["id"], event["t"], aborted=aborted
@@ -166,6 +134,8 @@ class Judge:
         self._tell(None, topic, partition, found)
         if "key" in asked and not aborted:
             self._key_of[topic, partition, offset] = asked["key"]
+            for one in self._compaction.written(topic, partition, offset, asked["key"]):
+                self._gone_of(topic, one[0]).add(one[1], one[1])
             for (_, of, at), keys in self._keys.items():
                 if (of, at) == (topic, partition):
                     keys.exists(offset, asked["key"])
@@ -269,7 +239,7 @@ class Judge:
 
     def _working(self, place: Place) -> WorkRules:
         if place not in self._work:
-            rules = self._rules(*place)
+            rules, gone = self._rules(*place), self._gone_of(*place[1:])
 
             def given_up(offset: int) -> bool:
                 # Who is killed has fetched ahead: that was a delivery, too.
@@ -277,7 +247,7 @@ class Judge:
                 state = rules.state(offset)
                 # By a member that is no worker: now, or by what it has sent.
                 done = state.phase in (Phase.DONE, Phase.UNSURE) or state.acking
-                return done or not quiet or rules.at_limit(state)
+                return done or not quiet or rules.at_limit(state) or gone.may_be(offset)
 
             self._work[place] = WorkRules(given_up)
             for (topic, partition, offset), key in self._key_of.items():
@@ -310,6 +280,31 @@ class Judge:
     def _letter(self, event: Event) -> None:
         place = event["group"], event["topic"], event["partition"]
         self._letters.setdefault(place, set()).add(event["offset"])
+
+    def _goes(self, event: Event) -> None:
+        since_ms = event["t"] if event.get("done") else inf
+        gone = self._gone_of(event["topic"], event["partition"])
+        gone.add(event["first"], event["last"], since_ms)
+
+    def _gone_of(self, topic: str, partition: int) -> Gone:
+        return self._gone.setdefault((topic, partition), Gone())
+
+    def _compacts(self, event: Event) -> None:
+        self._compaction.topics.add(event["topic"])
+
+    def _there(
+        self, topic: str, partition: int, first: int = 0, last: int = maxsize - 1
+    ) -> Iterator[Run]:
+        """The records among these that producers know to be written, and that are not gone."""
+        gone = self._gone_of(topic, partition)
+        for run in self._log.known(topic, partition, first, last):
+            yield from gone.there(*run)
+
+    def _all(self, topics: Collection[str]) -> Iterator[tuple[str, int, int, int]]:
+        """The same, of all partitions of some topics."""
+        for topic, partition in self._log.partitions(topics):
+            for first, last in self._there(topic, partition):
+                yield topic, partition, first, last
 
     def _kill(self, _: Event) -> None:
         self._calm_ms = inf
@@ -365,7 +360,7 @@ class Judge:
     def _fetched(self, event: Event) -> None:
         place = event["group"], event["topic"], event["partition"]
         committed = [(0, event["offset"] - 1), *((first, last) for first, last in event["ranges"])]
-        known = [one for run in committed for one in self._log.known(*place[1:], *run)]
+        known = [one for run in committed for one in self._there(*place[1:], *run)]
         found = self._reading(*place).fetched(committed, event["since"], known)
         self._tell(*place, found)
 
@@ -387,13 +382,13 @@ class Judge:
             text = f"{left} left, and nothing hinders the group"
             self._tell(group, "", -1, [Found("L3", 0, 0, text)])
         for sink, wanted in event.get("sinks", {}).items():
-            for topic, partition, first, last in self._log.all(wanted):
+            for topic, partition, first, last in self._all(wanted):
                 found = self._sink(sink, topic, partition).missing(first, last)
                 self._tell(None, topic, partition, found)
         for group in event["drained"]:
             self._end_of_readers(group)
             topics = {topic for of, topic, _ in self._partitions if of == group}
-            for topic, partition, first, last in self._log.all(topics):
+            for topic, partition, first, last in self._all(topics):
                 place = group, topic, partition
                 rules = self._rules(*place)
                 self._tell(*place, rules.unfinished(first, last))
@@ -406,15 +401,16 @@ class Judge:
         for place, rules in self._readers.items():
             if place[0] != group:
                 continue
-            for first, last in self._log.known(*place[1:]):
+            for first, last in self._there(*place[1:]):
                 self._tell(*place, rules.unread(first, last))
-            if by_key and self._calm_ms < inf:
+            if by_key and self._calm_ms < inf and not self._gone_of(*place[1:]).whole:
                 self._tell(*place, rules.shared_out())
 
     def _rules(self, group: str, topic: str, partition: int) -> SharePartitionRules:
         place = group, topic, partition
         if place not in self._partitions:
-            rules = SharePartitionRules(lambda: self._lost_polls.get(group, 0))
+            gone = self._gone_of(topic, partition)
+            rules = SharePartitionRules(lambda: self._lost_polls.get(group, 0), gone)
             self._partitions[place] = rules
             rules.settings = self._settings_of(group)
             rules.shaky = self._shakes > 0
@@ -423,7 +419,7 @@ class Judge:
         return self._partitions[place]
 
     def _key_rules(self, place: Place, rules: SharePartitionRules) -> KeyRules:
-        keys = KeyRules(rules)
+        keys = KeyRules(rules, self._gone_of(*place[1:]))
         for (topic, partition, offset), key in self._key_of.items():
             if (topic, partition) == place[1:]:
                 keys.exists(offset, key)
@@ -449,35 +445,3 @@ def judged(lines: Iterable[str | bytes]) -> Verdict:
     for line, event in events(lines):
         judge.take(line, event)
     return judge.verdict()
-
-
-def evidence(lines: Callable[[], Iterable[str | bytes]], of: Violation) -> list[tuple[int, Event]]:
-    """The events of a history that concern a violation, up to the line where it shows.
-
-    Args:
-        lines: reads the history from its beginning. It is read twice.
-    """
-
-    def until() -> Iterator[tuple[int, Event]]:
-        return takewhile(lambda one: one[0] <= of.line, events(lines()))
-
-    calls = {event.get("n") for _, event in until() if _concerns(event, of)} - {None}
-    return [
-        (line, event)
-        for line, event in until()
-        if event.get("n") in calls or event["op"] == "kill" or _concerns(event, of)
-    ]
-
-
-def _concerns(event: Event, of: Violation) -> bool:
-    """Whether it names these offsets."""
-    if "group" in event and of.group is not None and event["group"] != of.group:
-        return False
-    here = of.topic, of.partition
-    runs = [one[:4] for one in (*event.get("acquired", ()), *event.get("acks", ()))]
-    runs += [[*one[:3], one[2]] for one in event.get("records", ())]
-    if any((one[0], one[1]) == here and one[2] <= of.last and one[3] >= of.first for one in runs):
-        return True
-    if event["op"] == "produced":
-        return event.get("partition") == of.partition and event.get("offset") == of.first
-    return event["op"] == "reset" and (event["topic"], event["partition"]) == here

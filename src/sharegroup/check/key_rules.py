@@ -7,6 +7,7 @@ from bisect import bisect_left, insort
 from math import inf
 
 from sharegroup.check.delivery_rules import Found, Phase, SharePartitionRules, State
+from sharegroup.check.gone_rules import Gone
 
 
 class KeyRules:
@@ -14,10 +15,12 @@ class KeyRules:
 
     Args:
         states: what is known of its records.
+        gone: which records may be gone from the log.
     """
 
-    def __init__(self, states: SharePartitionRules) -> None:
+    def __init__(self, states: SharePartitionRules, gone: Gone) -> None:
         self._states = states
+        self._gone = gone
         self._open: dict[str, list[int]] = {}
         """Key → its offsets that are not known to be done, ascending."""
         self._keys: dict[int, str] = {}
@@ -84,7 +87,7 @@ class KeyRules:
             state = self._states.state(at)
             if state.phase is Phase.DONE:
                 done.append(at)
-            elif state.phase is not Phase.UNSURE:
+            elif state.phase is not Phase.UNSURE and not self._gone.may_be(at):
                 found.append((at, state))
         for at in done:
             listed.remove(at)

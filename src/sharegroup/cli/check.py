@@ -9,7 +9,8 @@ from typing import Annotated, Final
 import typer
 
 from sharegroup.check.history import BadHistory
-from sharegroup.check.judge import Verdict, Violation, evidence, judged
+from sharegroup.check.judge import judged
+from sharegroup.check.verdict import Verdict, Violation, evidence
 from sharegroup.cli.outcome import UsageError, run
 from sharegroup.cli.tables import print_line
 

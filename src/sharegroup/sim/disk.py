@@ -160,6 +160,10 @@ class MemoryDisk:
             raise FileNotFoundError(2, "No such file", path)
         return bytes(self._files[path].data)
 
+    def flip(self, path: str, position: int, bit: int) -> None:
+        """Damage a file: one bit of it is another one from now on."""
+        self._files[path].data[position] ^= 1 << bit
+
     def write_file(self, path: str, data: bytes) -> None:
         """Replace a file durably."""
         self._trouble.before("change", path)

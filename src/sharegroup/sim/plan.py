@@ -57,8 +57,13 @@ KINDS: Final[dict[str, tuple[float, ...]]] = {
     "limit": (2, 3, 5, 10),  # the delivery limit
     "still": (2, 8),  # the group is paused
     "refused": (2, 8),  # the dead-letter topic takes no letters
+    "trim": (0.5, 1),  # this part of the topic's records is deleted
+    "anew": (0, 2),  # the topic is deleted; so many seconds later it is made anew
+    "flip": (0,),  # as kill, and a bit of a record was flipped on the disk
 }
 """Kind of fault → the values that are drawn for it."""
+LATER: Final = "trim", "anew", "flip"
+"""These happen to seeds from :data:`FIRST` on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,7 @@ class Plan:
         readers: how many members a consumer group has that share the partitions (KIP-X).
         in_turns: 1: they share them in turns, else by key.
         workers: how many members of each share group are workers (``consumer.run``).
+        compacted: 1: the topic is compacted.
     """
 
     seed: int
@@ -106,6 +112,7 @@ class Plan:
     readers: int
     in_turns: int
     workers: int
+    compacted: int
     faults: tuple[Fault, ...] = ()
 
     @classmethod
@@ -114,7 +121,10 @@ class Plan:
         chance = random.Random(f"{seed} plan")
         keys = chance.choice((0, 0, 1, 3, 20))
         order = chance.choice(("", "", "key", "key", "turns", "priorities"))
-        kinds = chance.sample([*KINDS], chance.randint(0, 5))
+        kinds = chance.sample([one for one in KINDS if one not in LATER], chance.randint(0, 5))
+        # The first seeds find the planted faults of docs/correctness.md, and stay as they are.
+        later = random.Random(f"{seed} later")
+        many = later.choice((0, 0, 1, 2)) * (seed >= FIRST)
         return cls(
             seed=seed,
             partitions=chance.randint(1, 4),
@@ -139,19 +149,22 @@ class Plan:
             latency_ms=chance.choice((0.1, 2, 30)),
             readers=chance.choice((0, 0, 1, 2, 4)),
             in_turns=chance.choice((0, 1)),
-            # The first seeds find the planted faults of docs/correctness.md, and stay as they are.
             workers=random.Random(f"{seed} workers").choice((0, 0, 1, 2)) * (seed >= FIRST),
-            faults=cls._faults(chance, kinds),
+            compacted=later.choice((0, 0, 1)) * (seed >= FIRST and keys > 0),
+            faults=cls._faults(chance, kinds, later, many),
         )
 
     @staticmethod
-    def _faults(chance: random.Random, kinds: list[str]) -> tuple[Fault, ...]:
-        if not kinds:
-            return ()
+    def _faults(
+        chance: random.Random, kinds: list[str], later: random.Random, many: int
+    ) -> tuple[Fault, ...]:
         drawn = []
-        for _ in range(chance.randint(1, 8)):
+        for _ in range(chance.randint(1, 8) if kinds else 0):
             kind, at_s = chance.choice(kinds), round(chance.uniform(0, FAULTS_S), 3)
             drawn.append(Fault(kind, at_s, chance.choice(KINDS[kind])))
+        for _ in range(many):
+            kind, at_s = later.choice(LATER), round(later.uniform(1, FAULTS_S), 3)
+            drawn.append(Fault(kind, at_s, later.choice(KINDS[kind])))
         return tuple(sorted(drawn, key=lambda one: one.at_s))
 
     def __str__(self) -> str:

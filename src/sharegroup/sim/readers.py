@@ -14,7 +14,7 @@ from sharegroup.client.errors import BootstrapError
 from sharegroup.model.errors import SharegroupError
 from sharegroup.sim.plan import Plan
 from sharegroup.sim.recorder import Recorder
-from sharegroup.sim.recording import TOPIC
+from sharegroup.sim.topic import TOPIC, JobsTopic, place_of
 
 READERS: Final = "readers"
 """The consumer group."""
@@ -25,13 +25,21 @@ class RecordingReader:
 
     Args:
         address: of the broker.
+        topic: None: it stays what it is.
     """
 
     group = READERS
 
-    def __init__(self, plan: Plan, name: str, history: Recorder, address: str) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        name: str,
+        history: Recorder,
+        address: str,
+        topic: JobsTopic | None = None,
+    ) -> None:
         self._plan, self.name, self._history = plan, name, history
-        self._address = address
+        self._address, self._topic = address, topic or JobsTopic()
         self._chance = random.Random(f"{plan.seed} {name}")
         self._owned: list[Any] = []
         self.leaves = False
@@ -93,7 +101,9 @@ class RecordingReader:
     def _note_owned(self, consumer: Consumer[bytes, bytes]) -> None:
         ranges = consumer.key_ranges
         parts = [
-            [*where, *one] for where in consumer.assignment for one in ranges.get(where) or [()]
+            [*self._topic.place(where), *one]
+            for where in consumer.assignment
+            for one in ranges.get(where) or [()]
         ]
         if parts != self._owned:
             self._owned = parts
@@ -103,8 +113,7 @@ class RecordingReader:
         if not records:
             return
         read = [
-            [one.topic, one.partition, one.offset, (one.value or b"").decode()]
-            + ([one.key.decode()] if one.key else [])
+            [*place_of(one), (one.value or b"").decode()] + ([one.key.decode()] if one.key else [])
             for one in records
         ]
         self._history.tell("read", group=self.group, member=self.name, records=read)
@@ -115,7 +124,7 @@ class RecordingReader:
         """Whether they are committed."""
         if not records:
             return True
-        offsets = [[one.topic, one.partition, one.offset, one.offset] for one in records]
+        offsets = [[*place_of(one), one.offset] for one in records]
         n = self._history.call("commit", group=self.group, member=self.name, offsets=offsets)
         try:
             await consumer.commit(records)

@@ -15,8 +15,8 @@ from sharegroup.client.share_consumer import ShareConsumer
 from sharegroup.model.errors import KafkaError, SharegroupError
 from sharegroup.sim.plan import Plan
 from sharegroup.sim.recorder import Recorder
+from sharegroup.sim.topic import TOPIC, JobsTopic, place_of
 
-TOPIC: Final = "jobs"
 PRIORITY: Final = "priority"
 PAUSES_S: Final = (0.0, 0.0, 0.05, 0.3)
 MANY: Final = 300
@@ -43,6 +43,7 @@ class RecordingProducer:
         wall_ms: the wall clock.
         calm: set when nothing fails any more: then the last records are written.
         pauses_s: between writes, one of these.
+        topic: None: it stays what it is.
     """
 
     def __init__(
@@ -54,8 +55,10 @@ class RecordingProducer:
         wall_ms: Callable[[], int],
         calm: asyncio.Event,
         pauses_s: Sequence[float] = PAUSES_S,
+        topic: JobsTopic | None = None,
     ) -> None:
         self._plan, self._number, self._history = plan, number, history
+        self._topic = topic or JobsTopic()
         self._calm = calm
         self._pauses_s = pauses_s
         self._chance = random.Random(f"{plan.seed} producer {number}")
@@ -75,14 +78,18 @@ class RecordingProducer:
                         if record >= each * EARLY:
                             await self._calm.wait()
                         several = min(chance.choice(sizes), each - record)
-                        names = [f"{self._number}/{record + one}" for one in range(several)]
+                        numbers = range(record, record + several)
                         record += several
                         write = self._transaction if plan.transactional else self._send
-                        await write(producer, names)
+                        async with self._topic.writing():
+                            await write(producer, self._names(numbers))
                         await asyncio.sleep(chance.choice(self._pauses_s))
             except BootstrapError:
                 await asyncio.sleep(1)  # as whoever starts a program anew
         self.done = True
+
+    def _names(self, numbers: Sequence[int]) -> list[str]:
+        return [f"{self._number}/{one}{self._topic.mark}" for one in numbers]
 
     def _producer(self) -> Producer:
         chance = self._chance
@@ -102,7 +109,7 @@ class RecordingProducer:
         for name in names:
             key = f"k{self._chance.randrange(self._plan.keys)}" if self._plan.keys else None
             said = {} if key is None else {"key": key}
-            n = self._history.call("produce", topic=TOPIC, id=name, **said)
+            n = self._history.call("produce", topic=self._topic.name, id=name, **said)
             calls[name] = n, key.encode() if key else None
         return calls
 
@@ -153,11 +160,20 @@ class RecordingMember:
 
     Args:
         address: of the broker.
+        topic: None: it stays what it is.
     """
 
-    def __init__(self, plan: Plan, group: str, name: str, history: Recorder, address: str) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        group: str,
+        name: str,
+        history: Recorder,
+        address: str,
+        topic: JobsTopic | None = None,
+    ) -> None:
         self._plan, self.group, self.name, self._history = plan, group, name, history
-        self._address = address
+        self._address, self._topic = address, topic or JobsTopic()
         self._chance = random.Random(f"{plan.seed} {name}")
         self._ahead = bool(plan.letters) and self._chance.random() < 0.5
         self._since_ms = 0.0
@@ -248,12 +264,12 @@ class RecordingMember:
             self._since_ms, self._fetching_ms = self._fetching_ms, asked_ms if self._ahead else None
         acquired, read = [], []
         for one in records:
-            place = [one.topic, one.partition, one.offset]
+            place = place_of(one)
             acquired.append([*place, one.offset, one.delivery_count])
             read.append([*place, (one.value or b"").decode()])
         said: dict[str, Any] = {"since": self._since_ms}
         if not records:
-            said = {"of": [[*one] for one in of if one in consumer.assignment]}
+            said = {"of": [self._topic.place(one) for one in of if one in consumer.assignment]}
         self._history.tell("polled", n=n, acquired=acquired, records=read, **said)
         return list(records)
 
@@ -271,7 +287,7 @@ class RecordingMember:
         acks = []
         for one, kind in decided:
             verbs[kind](one)
-            acks.append([one.topic, one.partition, one.offset, one.offset, kind])
+            acks.append([*place_of(one), one.offset, kind])
         n = self._history.call("ack", group=self.group, member=self.name, acks=acks)
         try:
             outcome = await consumer.commit()

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, NamedTuple
 from sharegroup.broker.configs.broker import load
 from sharegroup.broker.server import Broker
 from sharegroup.client.admin.admin import Admin
-from sharegroup.model.errors import SharegroupError
+from sharegroup.sim.damage import flip
 from sharegroup.sim.disk import MemoryDisk
 from sharegroup.sim.disk_faults import DiskFaults
 from sharegroup.sim.environment import SimulatedClock, simulated_environment
@@ -25,6 +25,8 @@ from sharegroup.sim.plan import Fault, Plan
 from sharegroup.sim.readers import RecordingReader
 from sharegroup.sim.recorder import Recorder
 from sharegroup.sim.recording import RecordingMember, RecordingProducer
+from sharegroup.sim.topic import TOPIC, JobsTopic
+from sharegroup.sim.topic_faults import make_anew, trim, until_done
 from sharegroup.sim.workers import RecordingWorker
 from sharegroup.sim.workload import LETTERS, TAKES_LETTERS, Workload, groups_of
 
@@ -51,7 +53,9 @@ OPTIONS: Final = (
     "group.consumer.session.timeout.ms=6000",
     "group.consumer.min.heartbeat.interval.ms=1000",
     "group.consumer.heartbeat.interval.ms=1000",
+    "auto.create.topics.enable=false",
 )
+CLEANING: Final = ("log.cleaner.backoff.ms=1000",)
 Member = RecordingMember | RecordingReader | RecordingWorker
 
 log = logging.getLogger("sharegroup.sim")
@@ -129,6 +133,7 @@ class Round:
         self._clock = SimulatedClock()
         self._trouble = DiskFaults()
         self._disk = MemoryDisk(self._trouble)
+        self._topic = JobsTopic()
         self._brokers = 0
         self._broker_changes = asyncio.Lock()
         self._broken = False
@@ -156,6 +161,9 @@ class Round:
             "limit": self._change_limit,
             "still": self._still,
             "refused": self._refused,
+            "trim": self._trim,
+            "anew": self._make_anew,
+            "flip": self._flip,
         }
 
     def forget(self) -> None:
@@ -170,11 +178,17 @@ class Round:
         await self._start_broker()
         self._admin = Admin(ADDRESS, jitter=random.Random(f"{plan.seed} admin"))
         async with self._admin:
-            workload = Workload(plan, self.history, self._admin)
+            self._workload = workload = Workload(plan, self.history, self._admin, self._topic)
             await workload.set_up()
             producers = [
                 RecordingProducer(
-                    plan, number, self.history, ADDRESS, self._clock.wall_ms, self._calm
+                    plan,
+                    number,
+                    self.history,
+                    ADDRESS,
+                    self._clock.wall_ms,
+                    self._calm,
+                    topic=self._topic,
                 )
                 for number in range(plan.producers)
             ]
@@ -230,7 +244,8 @@ class Round:
     async def _serve(self, ready: asyncio.Event) -> None:
         seed = random.Random(f"{self.plan.seed} {self._broker}").getrandbits(32)
         environment = simulated_environment(self._disk, seed, self._clock)
-        broker = await Broker.open(load("", OPTIONS), environment, "data")
+        options = (*OPTIONS, *CLEANING) if self.plan.compacted else OPTIONS
+        broker = await Broker.open(load("", options), environment, "data")
         await broker.listen(HOST, PORT)
         ready.set()
         await asyncio.get_running_loop().create_future()
@@ -291,11 +306,12 @@ class Round:
         self._clock.ahead_ms += round(seconds * 1000)
 
     def _start_member(self, group: str, *, works: bool) -> None:
-        kind = RecordingWorker if works else RecordingMember
-        self._start(kind(self.plan, group, self._name(), self.history, ADDRESS))
+        said = self.plan, group, self._name(), self.history, ADDRESS
+        self._start(RecordingWorker(*said) if works else RecordingMember(*said, self._topic))
 
     def _start_reader(self) -> None:
-        self._start(RecordingReader(self.plan, self._name(), self.history, ADDRESS))
+        reader = RecordingReader(self.plan, self._name(), self.history, ADDRESS, self._topic)
+        self._start(reader)
 
     def _name(self) -> str:
         self._started += 1
@@ -375,10 +391,25 @@ class Round:
     async def _alter(
         self, kind: Literal["group", "topic"], name: str, settings: dict[str, str]
     ) -> None:
-        while True:
-            try:
-                await self._admin.alter_configs(kind, name, settings)
-            except SharegroupError:
-                await asyncio.sleep(1)
-            else:
-                return
+        await until_done(lambda: self._admin.alter_configs(kind, name, settings))
+
+    async def _trim(self, part: float) -> None:
+        await trim(self._admin, self.history, self._topic, self.plan.partitions, part)
+
+    async def _make_anew(self, pause_s: float) -> None:
+        if self.plan.letters:
+            return  # a letter names its topic, so nobody could tell which one it was
+        said = self._admin, self.history, self._topic, self.plan.partitions
+        await make_anew(*said, self._workload.create_topic, pause_s)
+
+    async def _flip(self, _: float) -> None:
+        await self._restart(0, self._damaged)
+
+    def _damaged(self) -> MemoryDisk:
+        disk = self._disk.successor()
+        partition = self._chance.randrange(self.plan.partitions)
+        batch = flip(disk, f"data/{TOPIC}-{partition}", self._chance)
+        if batch is not None:
+            where = {"topic": self._topic.name, "partition": partition}
+            self.history.tell("gone", **where, first=batch.first, last=batch.last)
+        return disk

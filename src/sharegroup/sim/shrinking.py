@@ -30,6 +30,7 @@ LEAST: Final[dict[str, float]] = {
     "readers": 0,
     "in_turns": 0,
     "workers": 0,
+    "compacted": 0,
 }
 """Field → the calmest value."""
 
@@ -64,7 +65,7 @@ def _smaller(plan: Plan) -> Iterator[Plan]:
             if value < now:
                 given: dict[str, Any] = {name: type(now)(value)}
                 if name == "keys" and not value:
-                    given |= {"ordered": 0, "turns": 0}
+                    given |= {"ordered": 0, "turns": 0, "compacted": 0}
                 yield replace(plan, **given)
 
 

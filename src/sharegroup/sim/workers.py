@@ -12,7 +12,7 @@ from sharegroup.client.share_consumer import ShareConsumer
 from sharegroup.client.worker.retry import Backoff, Reject
 from sharegroup.sim.plan import Plan
 from sharegroup.sim.recorder import Recorder
-from sharegroup.sim.recording import TOPIC
+from sharegroup.sim.topic import TOPIC, place_of
 
 
 class Fails(Exception):
@@ -85,13 +85,14 @@ class RecordingWorker:
 
     def _begun(self, record: Record[bytes, bytes]) -> int:
         said: dict[str, Any] = {} if record.key is None else {"key": record.key.decode()}
+        topic, partition, offset = place_of(record)
         return self._history.call(
             "works",
             group=self.group,
             member=self.name,
-            topic=record.topic,
-            partition=record.partition,
-            offset=record.offset,
+            topic=topic,
+            partition=partition,
+            offset=offset,
             id=(record.value or b"").decode(),
             count=record.delivery_count,
             **said,

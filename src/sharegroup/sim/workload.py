@@ -15,12 +15,18 @@ from sharegroup.model.ids import TopicPartition
 from sharegroup.sim.plan import Plan
 from sharegroup.sim.readers import READERS
 from sharegroup.sim.recorder import Recorder
-from sharegroup.sim.recording import BURSTS, PRIORITY, TOPIC, RecordingProducer
+from sharegroup.sim.recording import BURSTS, PRIORITY, RecordingProducer
+from sharegroup.sim.topic import TOPIC, JobsTopic
 
 LETTERS: Final = "dlq.jobs"
 TAKES_LETTERS: Final = "errors.deadletterqueue.group.enable"
 REST_MS: Final = 60_000
 """The longest rest, by default (share.release.backoff.max.ms), before jitter."""
+COMPACTED: Final = {
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0",
+    "segment.ms": "1000",
+}
 LOCKS: Final = 100
 LOOK_S: Final = 3
 """So often the offsets of the groups are looked at, if nothing else is said."""
@@ -32,19 +38,25 @@ def groups_of(plan: Plan) -> list[str]:
 
 
 class Workload:
-    """One run of a plan."""
+    """One run of a plan.
 
-    def __init__(self, plan: Plan, history: Recorder, admin: Admin) -> None:
+    Args:
+        topic: None: it stays what it is.
+    """
+
+    def __init__(
+        self, plan: Plan, history: Recorder, admin: Admin, topic: JobsTopic | None = None
+    ) -> None:
         self.plan = plan
         self.history = history
         self._admin = admin
+        self._topic = topic or JobsTopic()
         self._groups = groups_of(plan)
 
     async def set_up(self) -> None:
         """Make topics, and configure the groups. It may be done again after an error."""
         plan = self.plan
-        shared = {"accept.range.fetch": "true"} if plan.readers else {}
-        await self._create(TOPIC, plan.partitions, shared)
+        await self.create_topic()
         if plan.readers:
             how = {} if plan.in_turns else {"ordering": "key"}
             how |= {"isolation": "read_committed"} if plan.transactional else {}
@@ -87,6 +99,14 @@ class Workload:
                 **said,
             )
 
+    async def create_topic(self) -> None:
+        """Create the topic of the records, unless it is there."""
+        if self.plan.compacted:
+            self.history.tell("compacts", topic=self._topic.name)
+        configs = {"accept.range.fetch": "true"} if self.plan.readers else {}
+        configs |= COMPACTED if self.plan.compacted else {}
+        await self._create(TOPIC, self.plan.partitions, configs)
+
     async def _create(self, topic: str, partitions: int, configs: dict[str, str]) -> None:
         with suppress(TopicAlreadyExists):
             await self._admin.create_topics(topic, partitions=partitions, configs=configs)
@@ -124,7 +144,7 @@ class Workload:
         total = 0
         for at, one in offsets.items():
             if one.start_offset is not None:
-                place = {"topic": at.topic, "partition": at.partition}
+                place = {"topic": self._topic.name, "partition": at.partition}
                 self.history.tell("starts", group=group, **place, offset=one.start_offset)
             end = ends[at].offset
             total += end - (one.begins_at or 0) if one.lag is None else one.lag
@@ -137,16 +157,17 @@ class Workload:
             self.history.tell(
                 "fetched",
                 group=READERS,
-                topic=at.topic,
+                topic=self._topic.name,
                 partition=at.partition,
                 offset=one.offset,
                 ranges=[[first, last] for first, last in one.ranges],
                 since=since,
             )
         places = [TopicPartition(TOPIC, number) for number in range(self.plan.partitions)]
+        starts = await self._admin.list_offsets(places, OffsetSpec.EARLIEST)
         ends = await self._admin.list_offsets(places, OffsetSpec.LATEST)
         return sum(
-            end.offset - (committed[at].offset if at in committed else 0)
+            end.offset - (committed[at].offset if at in committed else starts[at].offset)
             for at, end in ends.items()
         )
 

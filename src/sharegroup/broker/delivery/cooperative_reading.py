@@ -117,7 +117,7 @@ class CooperativeReading:
         )
         one = self._opened((turn.group_id, key), settings)
         async with one.lock:
-            turns = await self._followed(one, turn, where, log.log_start_offset)
+            turns, deleted = await self._followed(one, turn, where, log.log_start_offset)
             now_ms = self._clock.monotonic_ms()
             turns.keep(members, now_ms, settings)
             again = turns.begin(turn.member_id, turn.number, now_ms, settings)
@@ -125,7 +125,7 @@ class CooperativeReading:
                 answer = await _again(turn, log, again)
             else:
                 answer = await self._new(turn, one, turns, log, end_offset, committed=committed)
-            answer.holes = turns.holes[:HOLES_MAX]
+            answer.holes = normal((*deleted, *turns.holes))[:HOLES_MAX]
             return answer
 
     def committed(
@@ -157,21 +157,24 @@ class CooperativeReading:
 
     async def _followed(
         self, one: _Open, turn: Turn, where: TopicPartition, log_start: int
-    ) -> PartitionTurns:
+    ) -> tuple[PartitionTurns, Intervals]:
         """The state of the partition's turns, brought up to the offsets that the group has
-        committed."""
+        committed; and the offsets that it has not, and that were deleted from the log."""
         (found,) = await self._offsets.fetch(
             turn.group_id, turn.member_id, turn.member_epoch, [where], stable=False
         )
         turns = one.turns
+        deleted: Intervals = ()
         if found.committed is not None:
+            if found.committed.offset < log_start:
+                deleted = minus(((found.committed.offset, log_start - 1),), found.ranges)
             stable = max(found.committed.offset, log_start)
             if turns is None or not turns.follow(stable):
                 ranges = tuple(each for each in found.ranges if each[0] >= stable)
                 turns = one.turns = PartitionTurns(stable, ranges)
         elif turns is None:
             turns = one.turns = PartitionTurns(max(turn.fetch_offset, log_start))
-        return turns
+        return turns, deleted
 
     async def _new(
         self,

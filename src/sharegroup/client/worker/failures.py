@@ -55,3 +55,14 @@ class FailureLog:
         self._count += 1
         if self._count <= PER_WINDOW_MAX:
             log.warning("%s", text, exc_info=error)
+
+
+def lost_with_session(names: list[str], kept: list[str]) -> str:
+    """What happened to these records, and to those whose results are ``kept``."""
+    end = "these records are redelivered"
+    if kept:
+        end += (
+            f"; the results of {named(kept)} are kept, and answer for their records if these come "
+            "back to this worker"
+        )
+    return f"the connection or session was lost, and the locks of {named(names)} with it: {end}"

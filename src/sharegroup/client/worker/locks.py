@@ -19,6 +19,8 @@ log = logging.getLogger("sharegroup.worker")
 
 _LOOK_S: Final = 1.0
 """The most seconds between two looks at the locks."""
+_UNKNOWN_LOOK_S: Final = 0.1
+"""The same, until the broker has told how long locks last: that may be no longer than _LOOK_S."""
 
 
 class WorkerLocks:
@@ -54,7 +56,8 @@ class WorkerLocks:
         times = RenewalTimes(now_ms())
         while True:
             lock_ms = self._member.lock_timeout_ms
-            await asyncio.sleep(min(_LOOK_S, times.interval_ms(lock_ms) / 1000))
+            look_s = _UNKNOWN_LOOK_S if lock_ms is None else times.interval_ms(lock_ms) / 1000
+            await asyncio.sleep(min(_LOOK_S, look_s))
             self._member.polled()  # all slots may be busy for longer than max_poll_interval_ms
             look()
             if self.renewing and not times.pause_ms(now_ms(), lock_ms):

@@ -28,7 +28,7 @@ from sharegroup.client.records.decode import Decoding
 from sharegroup.client.worker.answers import WorkerAnswers
 from sharegroup.client.worker.broker_rests import BrokerRests
 from sharegroup.client.worker.dead_letters import DeadLetters
-from sharegroup.client.worker.failures import FailureLog, named, said_of
+from sharegroup.client.worker.failures import FailureLog, lost_with_session, said_of
 from sharegroup.client.worker.handling import Handling
 from sharegroup.client.worker.kept import Kept, KeptResults
 from sharegroup.client.worker.key_order import BEHIND_MAX, Lines
@@ -199,12 +199,21 @@ class Slots:
             work = self._waiting.popleft()
             delivery = delivery_of(work.record)
             if delivery.lease.lost or delivery.deadline < self._now():
-                self.lose(*place_of(work.record))
+                self._too_late(work)
             else:
                 work.task = asyncio.create_task(self._run(work), name=f"handler of {work.name}")
                 self._running.add(work)
                 work.task.add_done_callback(partial(self._ended, work))
         self.changed.set()
+
+    def _too_late(self, work: Work) -> None:
+        """The lock of a record that waits is gone, at least by our clock. With order per key it is
+        released: if the broker thinks that we hold it, later ones of its key may come before it."""
+        if self.lines.ordered and not delivery_of(work.record).lease.lost:
+            self._failures.note(f"the lock of {work.name} may have ended: the record is released")
+            self._give_back(work)
+        else:
+            self.lose(*place_of(work.record))
 
     def _ended(self, work: Work, task: asyncio.Task[None]) -> None:
         self._running.discard(work)
@@ -379,16 +388,7 @@ class Slots:
         gone = [one for one in self._works.values() if delivery_of(one.record).lease.lost]
         kept = [work.name for work in gone if self._lose(work, with_session=True)]
         if gone:
-            names = named([work.name for work in gone])
-            end = "these records are redelivered"
-            if kept:
-                end += (
-                    f"; the results of {named(kept)} are kept, and answer for their records if "
-                    "these come back to this worker"
-                )
-            self._failures.note(
-                f"the connection or session was lost, and the locks of {names} with it: {end}"
-            )
+            self._failures.note(lost_with_session([work.name for work in gone], kept))
 
     def lose(self, partition: TopicIdPartition, offset: int) -> None:
         """The broker says that this lock is gone."""

@@ -1,0 +1,83 @@
+"""What happens to a topic under those who use it: records are deleted, or all of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from sharegroup.client.admin.admin import Admin
+from sharegroup.client.admin.descriptions import OffsetSpec
+from sharegroup.model.errors import SharegroupError, UnknownTopicOrPartition
+from sharegroup.model.ids import TopicPartition
+from sharegroup.sim.recorder import Recorder
+from sharegroup.sim.topic import TOPIC, JobsTopic
+
+
+async def until_done(act: Callable[[], Awaitable[object]]) -> None:
+    """Do it again and again, each second, until the broker has confirmed it."""
+    while True:
+        try:
+            await act()
+        except SharegroupError:
+            await asyncio.sleep(1)
+        else:
+            return
+
+
+async def trim(
+    admin: Admin, history: Recorder, topic: JobsTopic, partitions: int, part: float
+) -> None:
+    """Delete the first records of each partition.
+
+    Args:
+        part: of each log.
+    """
+    before: dict[TopicPartition, int] = {}
+
+    async def look() -> None:
+        places = [TopicPartition(TOPIC, number) for number in range(partitions)]
+        ends = await admin.list_offsets(places, OffsetSpec.LATEST)
+        cuts = {at: int(end.offset * part) for at, end in ends.items()}
+        before.update({at: cut for at, cut in cuts.items() if cut})
+
+    async with topic.writing():  # until they are gone, it is this topic
+        await until_done(look)
+        _tell_gone(history, topic, before, done=False)
+        await until_done(lambda: admin.delete_records(before))
+        _tell_gone(history, topic, before, done=True)
+
+
+def _tell_gone(
+    history: Recorder, topic: JobsTopic, before: dict[TopicPartition, int], *, done: bool
+) -> None:
+    for at, end in before.items():  # 0: the topic goes
+        where = {"topic": topic.name, "partition": at.partition}
+        history.tell("gone", **where, first=0, last=end - 1, done=done)
+
+
+async def make_anew(
+    admin: Admin,
+    history: Recorder,
+    topic: JobsTopic,
+    partitions: int,
+    create: Callable[[], Awaitable[None]],
+    pause_s: float,
+) -> None:
+    """Delete the topic, and make another one of its name after ``pause_s``."""
+    everything = {TopicPartition(TOPIC, number): 0 for number in range(partitions)}
+
+    async def delete() -> None:
+        with suppress(UnknownTopicOrPartition):
+            await admin.delete_topics(TOPIC)
+
+    async def deleted() -> None:
+        _tell_gone(history, topic, everything, done=False)
+        await until_done(delete)
+        _tell_gone(history, topic, everything, done=True)
+
+    async def created() -> None:
+        await asyncio.sleep(pause_s)
+        await until_done(create)
+
+    await topic.replace(deleted, created)
