@@ -15,13 +15,15 @@ import pytest
 from sharegroup import Admin, Consumer, Producer
 from sharegroup.broker.internal_topics import INTERNAL_TOPICS, SECURITY
 from sharegroup.broker.server import Broker
-from sharegroup.model.errors import ConfigError, KafkaStorageError
+from sharegroup.model.errors import ConfigError, CorruptMessage, KafkaStorageError
 from sharegroup.storage.reserve import BYTES_MIN
 from sharegroup.wire.batch import walk
 from tests.broker import running, share_wire
+from tests.broker.file_kinds import named_in_code
 from tests.broker.share_wire import ACCEPT
 
 PAIRS = "pairs"
+ONCE = "once"
 RECORDS = 3_000
 ACCEPTED = 100
 OPTIONS = (
@@ -38,7 +40,15 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "garbage": lambda whole: random.Random(27).randbytes(max(len(whole), 40)),
     "zeros": lambda whole: bytes(max(len(whole), 40)),
     "brackets": lambda whole: b"[" * 100_000,
+    "flip at the start": lambda whole: flipped(whole, 0),
+    "flip in the middle": lambda whole: flipped(whole, len(whole) // 2),
+    "flip at the end": lambda whole: flipped(whole, len(whole) - 1),
 }
+
+
+def flipped(whole: bytes, at: int) -> bytes:
+    """One bit of a byte is another one."""
+    return whole[:at] + bytes([one ^ 4 for one in whole[at : at + 1]]) + whole[at + 1 :]
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +60,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for suffix in (".cleaned", ".swap"):  # of a cleaning that was interrupted
         shutil.copy(log, f"{log}{suffix}")
     log.with_name(f"{log.name}.damaged").write_text("[]")
+    for suffix in (".swap.unusable", ".sync-failed.tmp", ".tmp"):  # of repairs that were
+        shutil.copy(log, f"{log}{suffix}")
     deleted = folder / "data" / f"gone-0.AAAAAAAAAAAAAAAAAAAAAQ{DELETED}"
     deleted.mkdir()
     shutil.copy(log, deleted)
@@ -76,6 +88,10 @@ async def fill(broker: Broker, port: int) -> None:
     bootstrap = f"127.0.0.1:{port}"
     async with Admin(bootstrap) as admin:
         await admin.upsert_scram_user("ann", "secret")
+        await admin.create_topics(ONCE, configs={"deduplication.window.ms": "3600000"})
+    async with Producer(bootstrap) as producer:
+        for number in range(20):
+            await producer.enqueue(ONCE, b"v", message_id=b"%d" % number)
     async with Producer(bootstrap, transactional_id="writer") as producer:
         for _ in range(40):
             async with producer.transaction():
@@ -121,13 +137,8 @@ def test_the_folder_has_every_kind_of_file(whole: Path) -> None:
     logs = {file.parent.name.rpartition("-")[0] for file in found if file.suffix == ".log"}
     assert logs >= {share_wire.TOPIC, PAIRS, *INTERNAL_TOPICS}
     assert all((whole / file).stat().st_size for file in found if file.suffix == ".log")
-    names = {file.name if file.parent == Path() else file.suffix for file in found}
-    assert names >= {
-        *(".lock", ".reserve", CLEAN_MARKER, "catalog.json", "meta.properties"),
-        *("recovery-point-offset-checkpoint", "log-start-offset-checkpoint"),
-        *("cleaner-offset-checkpoint", "cleaner-sparse-offset-checkpoint"),
-        *(".index", ".timeindex", ".txnindex", ".snapshot", ".cleaned", ".swap", ".damaged"),
-    }
+    names = [file.name for file in found]
+    assert not [one for one in named_in_code() if not any(name.endswith(one) for name in names)]
 
 
 @pytest.mark.parametrize("crash", [False, True], ids=["stopped", "killed"])
@@ -167,6 +178,7 @@ def started(folder: Path, *, whole_log: bool) -> str:
             offset = 0
             while offset < RECORDS:
                 offset = await end_of_next(broker, offset)
+        await read_through(broker, PAIRS)  # nobody reads it at a start after a clean stop
         topic = broker.parts.topics.find(share_wire.TOPIC)
         assert topic is not None
         await share_wire.produce(port, topic.topic_id, 0, 1)
@@ -176,6 +188,19 @@ def started(folder: Path, *, whole_log: bool) -> str:
     except (ConfigError, KafkaStorageError) as error:
         return str(error)
     return ""
+
+
+async def read_through(broker: Broker, topic: str) -> None:
+    """Read a log, over its damage."""
+    log = broker.parts.topics.log(topic, 0)
+    offset = log.log_start_offset
+    while offset < log.log_end_offset:
+        try:
+            offset = walk((await log.read(offset, 1 << 20)).data).end_offset
+        except CorruptMessage:
+            behind = log.after_damage(offset)
+            assert behind > offset
+            offset = behind
 
 
 async def end_of_next(broker: Broker, offset: int) -> int:
