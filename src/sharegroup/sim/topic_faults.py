@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from math import inf
+from typing import Final
 
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import OffsetSpec
@@ -13,16 +15,22 @@ from sharegroup.model.ids import TopicPartition
 from sharegroup.sim.recorder import Recorder
 from sharegroup.sim.topic import TOPIC, JobsTopic
 
+TRIES: Final = 3
+"""So often records are deleted: a log that is out of service comes back after the last fault."""
 
-async def until_done(act: Callable[[], Awaitable[object]]) -> None:
-    """Do it again and again, each second, until the broker has confirmed it."""
-    while True:
+
+async def until_done(act: Callable[[], Awaitable[object]], tries: float = inf) -> bool:
+    """Do it again and again, each second, until the broker has confirmed it. Returns whether it
+    has."""
+    while tries > 0:
         try:
             await act()
         except SharegroupError:
+            tries -= 1
             await asyncio.sleep(1)
         else:
-            return
+            return True
+    return False
 
 
 async def trim(
@@ -42,10 +50,10 @@ async def trim(
         before.update({at: cut for at, cut in cuts.items() if cut})
 
     async with topic.writing():  # until they are gone, it is this topic
-        await until_done(look)
-        _tell_gone(history, topic, before, done=False)
-        await until_done(lambda: admin.delete_records(before))
-        _tell_gone(history, topic, before, done=True)
+        if await until_done(look, TRIES):
+            _tell_gone(history, topic, before, done=False)
+            if await until_done(lambda: admin.delete_records(before), TRIES):
+                _tell_gone(history, topic, before, done=True)
 
 
 def _tell_gone(
