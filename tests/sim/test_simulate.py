@@ -85,6 +85,9 @@ def test_every_option(option: str) -> None:
     [
         # Records that nobody had committed were deleted, and the group's offset stayed before them.
         "seed=210 readers=3 in_turns=1 faults=trim@5+1",
+        # The disk is full: a write failed between the end of a load and the news of that, and the
+        # broker waited for that load for ever, without a pause.
+        "seed=369",
         # The group's members share the partitions by key, and the topic is another one.
         "seed=218 readers=3 keys=3 records=120 letters=0 in_turns=0 faults=anew@5+2",
     ],

@@ -291,7 +291,8 @@ class Runtime:
             KafkaError: the log cannot be read, or holds records that will never be durable.
         """
         while not self._in_step:
-            if self._loading is None:
+            # A load that has ended is not waited for: that would return at once, again and again.
+            if self._loading is None or self._loading.done():
                 self._loading = asyncio.ensure_future(self._load())
                 self._loading.add_done_callback(self._loading_ended)
             await asyncio.shield(self._loading)
@@ -312,7 +313,8 @@ class Runtime:
             raise errors.CoordinatorNotAvailable(str(error)) from error
 
     def _loading_ended(self, loading: asyncio.Future[None]) -> None:
-        self._loading = None
+        if self._loading is loading:
+            self._loading = None
         if loading.cancelled() or loading.exception() is not None:
             return  # the waiters, if any, get the exception
         if self._spawn is not None and self._after_load is not None:

@@ -128,7 +128,7 @@ class SharePartitions:
         led = self._led.get(key)
         while led is None or led.fenced or led.log is not log:
             loading = self._loading.get(key)
-            if loading is None:
+            if loading is None or loading.done():  # what it has loaded is fenced already
                 loading = asyncio.ensure_future(self._timed_load(key, log))
                 self._loading[key] = loading
                 loading.add_done_callback(partial(self._loaded, key))
