@@ -127,6 +127,7 @@ class SharePartitionRules:
         self.end = 0
         """No record at or after this offset was ever seen."""
         self.kills = 0
+        self._killed_ms = -inf
         self.shaky = False
         """The broker cannot write, so it may lose locks and counts."""
         self.start = 0
@@ -145,14 +146,15 @@ class SharePartitionRules:
         lock_ms = self.settings.lock_ms
         return lock_ms is not None and now_ms < state.asked_ms + lock_ms - CLOCK_MS
 
-    def killed(self) -> None:
+    def killed(self, now_ms: float) -> None:
         """The broker was killed: deliveries are not durable, so counts may begin lower."""
         self.kills += 1
+        self._killed_ms = now_ms
 
-    def shake(self, *, on: bool) -> None:
+    def shake(self, now_ms: float, *, on: bool) -> None:
         """The broker cannot write from now on, or can write again."""
         self.shaky = on
-        self.kills += 1
+        self.killed(now_ms)
 
     def acquired(
         self,
@@ -178,7 +180,8 @@ class SharePartitionRules:
             wrong = self._wrong(begin, state, member, count, asked_ms, now_ms)
             if wrong is not None:
                 found.append(Found(wrong[0], begin, end, wrong[1]))
-        new = State(Phase.HELD, count, member, asked_ms, now_ms, kills=self.kills)
+        kills = self.kills if self._killed_ms < asked_ms else -1  # it may have been before
+        new = State(Phase.HELD, count, member, asked_ms, now_ms, kills=kills)
         # What is done stays done: it is told once, and what came of it does not count.
         self.states.change(
             first, last, lambda old: old if old.phase is Phase.DONE else self._newer(old, new)
@@ -431,9 +434,15 @@ class SharePartitionRules:
         """Whether an acknowledgement without an answer may have had its effect."""
         return state.phase is Phase.UNSURE or (state.phase is Phase.HELD and state.acking)
 
-    def letters(self, first: int, last: int, letters: Collection[int]) -> list[Found]:
+    def letters(
+        self, first: int, last: int, letters: Collection[int], handled: Collection[int]
+    ) -> list[Found]:
         """Of a group that has read all there was, and whose dead letters are ``letters``: the
-        records that were given up without one (S6), or accepted and have one."""
+        records that were given up without one (S6), or accepted and have one.
+
+        Args:
+            handled: those of a worker that may have been accepted, at any time.
+        """
         found = []
         for begin, end, state in self.states.items(first, last):
             accepted = state.phase is Phase.DONE and state.how == ACCEPT
@@ -441,6 +450,6 @@ class SharePartitionRules:
             for offset in range(begin, end + 1):
                 if accepted and offset in letters:
                     found.append(Found("S6", offset, offset, "accepted, and has a dead letter"))
-                elif sure and not accepted and offset not in letters:
+                elif sure and not accepted and offset not in letters and offset not in handled:
                     found.append(Found("S6", offset, offset, "given up without a dead letter"))
         return found

@@ -45,6 +45,9 @@ class Judge:
         self._partitions: dict[Place, SharePartitionRules] = {}
         self._keys: dict[Place, KeyRules] = {}
         self._letters: dict[Place, set[int]] = {}
+        self._handled: dict[Place, set[int]] = {}
+        """What handlers have ended with: the worker may have accepted or rejected it, and may say
+        so again after a later delivery."""
         self._key_of: dict[tuple[str, int, int], str] = {}
         self._settings: dict[str, Settings] = {}
         self._calls: dict[int, Event] = {}
@@ -230,6 +233,7 @@ class Judge:
         place = asked["group"], asked["topic"], asked["partition"]
         member, offset = asked["member"], asked["offset"]
         if event["result"] in ENDED:
+            self._handled.setdefault(place, set()).add(offset)
             rules = self._rules(*place)
             rules.asked(member, offset, offset, ACCEPT)
             when = asked["t"], event["t"]
@@ -306,16 +310,16 @@ class Judge:
             for first, last in self._there(topic, partition):
                 yield topic, partition, first, last
 
-    def _kill(self, _: Event) -> None:
+    def _kill(self, event: Event) -> None:
         self._calm_ms = inf
         for rules in self._partitions.values():
-            rules.killed()
+            rules.killed(event["t"])
 
     def _shaky(self, event: Event) -> None:
         self._shakes += 1 if event["on"] else -1
         self._calm_ms = inf
         for rules in self._partitions.values():
-            rules.shake(on=self._shakes > 0)
+            rules.shake(event["t"], on=self._shakes > 0)
 
     def _calm(self, event: Event) -> None:
         self._calm_ms = event["t"]
@@ -394,7 +398,8 @@ class Judge:
                 self._tell(*place, rules.unfinished(first, last))
                 if rules.settings.letters:
                     letters = self._letters.get(place, set())
-                    self._tell(*place, rules.letters(first, last, letters))
+                    handled = self._handled.get(place, set())
+                    self._tell(*place, rules.letters(first, last, letters, handled))
 
     def _end_of_readers(self, group: str) -> None:
         by_key = self._settings_of(group).ordering == "key"
