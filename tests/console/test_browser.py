@@ -335,15 +335,28 @@ def test_one_letter_is_redriven_and_a_wrong_expression_keeps_the_list(
     field.send_keys("cause = released", Keys.ENTER)
     wait_for(opened, "return document.body.innerText.includes('Write ==')")
     assert opened.execute_script(f"return {letters}") == 2
+    many = "document.querySelectorAll('[data-key=redrive], [data-key=purge-letters]').length"
+    assert opened.execute_script(f"return {many}") == 0, "they would be about all letters"
     opened.execute_script(AXE)
     assert opened.execute_script(FAULTS) == []
     assert all("where=" in one["message"] for one in opened.get_log("browser"))
+    field.clear()
+    field.send_keys(Keys.ENTER)
+    wait_for(opened, f"return {many} === 2")
+    field.send_keys("offset == 7")  # and not pressed Filter
+    opened.execute_script("document.querySelector('[data-key=redrive]').click()")
+    wait_for(opened, f"return {SAID}.startsWith('No letter to send again')")
+    opened.execute_script("document.querySelector('dialog [type=button]').click()")
     opened.execute_script("document.querySelector('[data-key=\"redrive 0:1\"]').click()")
     wait_for(opened, f"return {SAID}.startsWith('Send the records of 1 letter again')")
     opened.execute_script("document.querySelector('dialog .do').click()")
     wait_for(opened, f"return {SAID} === '1 letter redriven.'")
     opened.get(f"http://127.0.0.1:{started.port}/?topic=lost&partition=0&offset=0")
     wait_for(opened, "return document.body.innerText.includes('redriven once: it is a copy')")
+    opened.get(address)
+    wait_for(opened, f"return {letters} === 1")
+    opened.execute_script("document.querySelector('#letters td.name a').click()")  # of its cause
+    wait_for(opened, f"return location.search.includes('cause') && {letters} === 1")
     opened.get(address + "&where=offset == 1")
     wait_for(opened, "return document.body.innerText.includes('were redriven or purged')")
     assert opened.execute_script("return document.querySelector('[data-key=redrive]').disabled")

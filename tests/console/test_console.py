@@ -31,6 +31,7 @@ FILES = {
 }
 GROUP, TOPIC = "workers <b>&", "jobs"
 LARGE = b"x" * 5_000_000
+GIVEN_UP = "Nothing: it was given up (rejected by a member, or given up by an operator)."
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +122,7 @@ class TestOurs:
             assert (held["client"], held["too_long"]) == (only["client"], False)
             assert lives[2]["held"] is lives[6]["held"] is None
             assert sorted(one["first"] for one in shown["held"]) == [3, 4]
-            assert lives[2]["next"] == "Nothing: it was given up (rejected)."
+            assert lives[2]["next"] == GIVEN_UP
             assert lives[6]["next"].endswith("New ones before it: 1.")
             states = {
                 offset: one["state"]

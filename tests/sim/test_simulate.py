@@ -28,6 +28,12 @@ from sharegroup.sim.round import play
 for seed in range(int(sys.argv[1])):
     print(hashlib.sha256("\\n".join(play(Plan.drawn(seed)).history).encode()).hexdigest())
 """
+BEHIND_THE_END = (
+    "seed=558 partitions=1 producers=1 members=1 groups=1 records=31 limit=10 lock_ms=5000 slow=0 "
+    "letters=0 release=0 latency_ms=0.1 readers=1 in_turns=1 workers=0 compacted=0 ordered=0 "
+    "transactional=0 keys=0 turns=0 priorities=0 locks=0 backoff_ms=0 reject=0 renew=0 "
+    "faults=slow@19.662+10,anew@24.256+2,eio@24.49+1"
+)
 CALM = replace(
     Plan.drawn(0),
     partitions=2, producers=2, members=2, groups=1, records=60, keys=0, ordered=0, letters=1,
@@ -88,6 +94,9 @@ def test_every_option(option: str) -> None:
         # The disk is full: a write failed between the end of a load and the news of that, and the
         # broker waited for that load for ever, without a pause.
         "seed=369",
+        # A deleted topic's committed offsets stayed, since another coordinator's log was out of
+        # service; and a turn began at such an offset, behind the end of the new topic.
+        BEHIND_THE_END,
         # The group's members share the partitions by key, and the topic is another one.
         "seed=218 readers=3 keys=3 records=120 letters=0 in_turns=0 faults=anew@5+2",
     ],

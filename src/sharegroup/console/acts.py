@@ -14,6 +14,7 @@ from sharegroup.client.core.letter_expression import duration_ms
 from sharegroup.console.act_fields import BadAct, Given, Said, offset, optional, text
 from sharegroup.console.causes import count
 from sharegroup.console.desk import Desk
+from sharegroup.console.letter_goals import no_letter
 from sharegroup.console.limits import PLACES_MAX
 from sharegroup.console.topic_acts import configure, create_topic, dead_letters, delete_topic
 from sharegroup.model.errors import GroupIdNotFound
@@ -77,7 +78,7 @@ async def fork(desk: Desk, given: Given, do: bool) -> str:
     )
 
 
-async def decide(desk: Desk, given: Given, do: bool) -> str:
+async def decide(desk: Desk, given: Given, do: bool) -> str | Said:
     """Decide about single records."""
     group, how = text(given, "group"), text(given, "how")
     at = TopicPartition(text(given, "topic"), offset(given, "partition"))
@@ -93,7 +94,8 @@ async def decide(desk: Desk, given: Given, do: bool) -> str:
         raise BadAct("extend is no duration: write 90s or 10m, for instance")
     if not do:
         longer = f" They keep them for {given['extend']} from now on." if how == "extend" else ""
-        return f"{_DECISIONS[how]} {group}: {which}.{longer}{_LATER.get(how, '')}"
+        said = f"{_DECISIONS[how]} {group}: {which}.{longer}{_LATER.get(how, '')}"
+        return Said(said, warning=await no_letter(desk.admin, group) if how == "archive" else None)
     if how == "accept":
         decided = await desk.admin.accept_records(group, at, first, last)
     elif how == "release":
@@ -170,7 +172,7 @@ def _telling(told: Callable[[str], None]) -> Callable[[LettersProgress], None]:
     )
 
 
-async def reset(desk: Desk, given: Given, do: bool) -> str:
+async def reset(desk: Desk, given: Given, do: bool) -> str | Said:
     """Let a group begin elsewhere in a topic."""
     group, topic, to = text(given, "group"), text(given, "topic"), text(given, "to")
     described = (await desk.admin.describe_topics(topic))[topic]
@@ -195,23 +197,25 @@ async def reset(desk: Desk, given: Given, do: bool) -> str:
         for error in filter(None, errors.values()):
             raise error
         return f"{group} begins at {_places(goal)}."
-    await _without_members(desk, group)
     left = sum(end[at].offset - offset for at, offset in goal.items())
-    return (
+    said = (
         f"Let {group} begin at {_places(goal)}: {count(left, 'record')} from there on. What it "
         f"knows of this topic's records is dropped.{read}"
     )
+    members = await _members(desk, group)
+    if members:
+        has = count(members, "member")
+        why = f"{group} has {has}: stop its members first, then it can begin elsewhere."
+        return Said(said, warning=why, nothing=True)
+    return said
 
 
-async def _without_members(desk: Desk, group: str) -> None:
-    """Raises BadAct if the group has members, as the broker would."""
+async def _members(desk: Desk, group: str) -> int:
     try:
         described = (await desk.admin.describe_share_groups([group]))[group]
     except GroupIdNotFound:
-        return
-    if described.members:
-        has = count(len(described.members), "member")
-        raise BadAct(f"{group} has {has}: stop its members first, then it can begin elsewhere")
+        return 0
+    return len(described.members)
 
 
 def _moment_ms(said: str) -> int:

@@ -6,6 +6,10 @@ from typing import Final, NamedTuple
 
 OLD_MS: Final = 60_000
 """A record that waits for so long, or is held for so long, is worth a word."""
+_HANG: Final = (
+    "their handlers take long, or hang. Restart a member that hangs: a record that is only "
+    "released may come back to it."
+)
 _NAMED: Final = 3
 """Partitions that a sentence names."""
 
@@ -85,7 +89,9 @@ def _moves_not(queue: QueueState) -> bool:
 
 
 def _held_text(queue: QueueState) -> str:
-    return f"{queue.in_flight or 0:,} held, none finished, {minutes(queue.oldest_age_ms or 0)}"
+    return (
+        f"{queue.in_flight or 0:,} held, none finishes, oldest {minutes(queue.oldest_age_ms or 0)}"
+    )
 
 
 def likely_causes(queue: QueueState) -> list[str]:
@@ -122,11 +128,11 @@ def likely_causes(queue: QueueState) -> list[str]:
 
 def _still(queue: QueueState) -> list[str]:
     if queue.in_flight and queue.in_flight >= queue.lag - (queue.delayed or 0):
-        return ["Members hold all records that are due: their handlers take long, or hang."]
+        return [f"Members hold all records that are due: {_HANG}"]
     if queue.delayed and queue.delayed >= queue.lag:
         return ["All records rest until they are due."]
     if queue.in_flight:
-        return ["Members hold records and finish none: their handlers take long, or hang."]
+        return [f"Members hold records and finish none: {_HANG}"]
     return ["Members ask for no records."]
 
 

@@ -35,6 +35,18 @@ async def lacking_of_group(admin: Admin, topic: str | None) -> str | None:
     return await lacking(admin, topic) if topic else "the group names no topic for them"
 
 
+async def no_letter(admin: Admin, group: str) -> str | None:
+    """A warning that what is given up leaves no dead letter; None: it leaves one, or the viewer may
+    not see whether."""
+    try:
+        named = (await admin.describe_configs("group", group)).get(TOPIC_NAME)
+    except SharegroupError:
+        return None
+    if named is not None and named.value:
+        return None
+    return f"{group} names no topic for dead letters, so no letter is written, and no reason kept."
+
+
 async def waiting_letters(admin: Admin, group: str) -> str | None:
     """A sentence about the dead letters of a group that cannot be written; None: there are none."""
     summary = (await admin.summarize_share_groups([group]))[group]

@@ -73,18 +73,16 @@ class QueueList:
         many = len(self._known) > LOOK_QUEUES
         shares, others = await self._list(LIST_S if many else 0.0)
         unknown = [group for group in shares if group not in self._known]
-        if unknown:
-            until_s = time.monotonic() + FIRST_S
-            for at in range(0, len(unknown), LOOK_QUEUES):
-                await self._ask(unknown[at : at + LOOK_QUEUES])
-                if time.monotonic() > until_s:
-                    break
-        else:
-            in_turn = sorted(
-                shares,
-                key=lambda group: (shares[group].lower() == EMPTY, self._known[group].asked_s),
-            )
-            await self._ask(in_turn[:LOOK_QUEUES])
+        until_s = time.monotonic() + FIRST_S
+        for at in range(0, len(unknown), LOOK_QUEUES):
+            await self._ask(unknown[at : at + LOOK_QUEUES])
+            if time.monotonic() > until_s:
+                break
+        in_turn = sorted(
+            shares.keys() - unknown,
+            key=lambda group: (shares[group].lower() == EMPTY, self._known[group].asked_s),
+        )
+        await self._ask(in_turn[: max(0, LOOK_QUEUES - len(unknown))])
         await self._ask_paused()
         return self._view(shares, others)
 
@@ -175,6 +173,7 @@ class QueueList:
             return {**line, "error": str(known.counts), "status": {"rank": 9, "text": "not seen"}}
         counts = known.counts.with_ends(self._ends)
         rates = self._rates.setdefault(group, Rates())
+        note(rates, known.counts, known.asked_s)  # what was finished since is not known
         numbers = counted(counts, rates)
         paused = self._paused.get(group, _NOT_ASKED).paused
         seen = state_of(numbers, known.members, paused)
@@ -212,10 +211,14 @@ async def ends_of(
     return {at: one.offset for at, one in found.items()}
 
 
-def counted(counts: QueueCounts, rates: Rates) -> Json:
-    """The numbers of a queue as the page has them, and its rates, which take them in."""
+def note(rates: Rates, counts: QueueCounts, at_s: float) -> None:
+    """Let the rates take in what was seen at a moment of the monotonic clock."""
     finished, again = counts.written - counts.lag, counts.redelivered or 0
-    rates.add(Counts(time.monotonic(), counts.written, finished, again))
+    rates.add(Counts(at_s, counts.written, finished, again))
+
+
+def counted(counts: QueueCounts, rates: Rates) -> Json:
+    """The numbers of a queue as the page has them, and its rates."""
     ready = counts.lag - (counts.in_flight or 0) - (counts.delayed or 0)
     return {
         "topics": list(counts.topics),

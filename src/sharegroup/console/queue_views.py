@@ -19,7 +19,14 @@ from sharegroup.console.holds import Hold, Holds
 from sharegroup.console.letter_goals import TOPIC_NAME, lacking_of_group
 from sharegroup.console.limits import HELD_MAX, RANGES_MAX
 from sharegroup.console.queue_counts import QueueCounts, lag_of
-from sharegroup.console.queue_list import QueueList, counted, ends_of, state_of, topic_names
+from sharegroup.console.queue_list import (
+    QueueList,
+    counted,
+    ends_of,
+    note,
+    state_of,
+    topic_names,
+)
 from sharegroup.console.rates import Rates
 from sharegroup.console.settings import settings_of
 from sharegroup.model.errors import KafkaError, SharegroupError
@@ -59,7 +66,9 @@ class QueueViews:
         states, no_states = await self._states(group)
         settings, no_settings = await settings_of(self._admin, "group", group)
         rates = self._rates.setdefault(group, Rates())
-        counts = counted(QueueCounts.of(offsets, ends), rates)
+        found = QueueCounts.of(offsets, ends)
+        note(rates, found, time.monotonic())
+        counts = counted(found, rates)
         values = {one["name"]: one["value"] for one in settings}
         clients = {one.member_id: one.client_id for one in described.members}
         seen = self.holds.seen(group, states, now_ms(), lock_ms_of(values))

@@ -14,6 +14,7 @@ from sharegroup.console.queue_views import hold_json, lock_ms_of, now_ms
 from sharegroup.model.ids import TopicPartition
 from sharegroup.share.record_state import RecordState
 
+_REJECTED: Final = "rejected"
 LIMIT: Final = "share.delivery.count.limit"
 
 Json = dict[str, Any]
@@ -123,15 +124,22 @@ def _in_flight(one: RecordRange) -> Json:
     elif one.state is RecordState.ACKNOWLEDGED:
         following = "Nothing: it was accepted."
     else:
-        following = "Nothing: it was given up" + (
-            f" ({said_of(one.reason)})." if one.reason else "."
-        )
+        following = "Nothing: it was given up" + (f" ({_said(one.reason)})." if one.reason else ".")
     return {
         "state": state,
         "deliveries": one.delivery_count or None,
         "member": None if one.archiving else one.member_id,
         "lock_ms": None if one.archiving else one.lock_ms,
         "reason": one.reason,
-        "reason_said": said_of(one.reason),
+        "reason_said": _said(one.reason),
         "next": following,
     }
+
+
+def _said(reason: str | None) -> str | None:
+    """Without a dead letter the broker does not tell an operator's decision from a member's."""
+    return (
+        "rejected by a member, or given up by an operator"
+        if reason == _REJECTED
+        else said_of(reason)
+    )

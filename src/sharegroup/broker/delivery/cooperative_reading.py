@@ -17,7 +17,7 @@ from sharegroup.broker.coordination.offset_coordinator import OffsetCoordinator
 from sharegroup.cooperative.intervals import Interval, Intervals, common, minus, normal
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import CorruptMessage, OffsetOutOfRange
-from sharegroup.model.ids import TopicIdPartition, TopicPartition
+from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.limits import COOPERATIVE_RECORDS_MAX
 from sharegroup.model.log import ReadableLog
 from sharegroup.share.settings import DeliverySettings
@@ -103,10 +103,10 @@ class CooperativeReading:
             InvalidFetchSessionEpoch: the member begins anew, with turn 1.
             UnknownMemberId, StaleMemberEpoch, InvalidRequest: as
                 ``ConsumerGroups.cooperative_member``.
+            OffsetOutOfRange: the group has committed nothing, and the member begins after the end.
             CorruptMessage, KafkaStorageError: as ``ReadableLog.read``.
         """
-        where = log.topic_partition
-        key = TopicIdPartition(log.topic_id, where.partition)
+        key = TopicIdPartition(log.topic_id, log.topic_partition.partition)
         member, members = self._groups.cooperative_member(
             turn.group_id, turn.member_id, turn.member_epoch, (key.topic_id, key.partition)
         )
@@ -117,7 +117,7 @@ class CooperativeReading:
         )
         one = self._opened((turn.group_id, key), settings)
         async with one.lock:
-            turns, deleted = await self._followed(one, turn, where, log.log_start_offset)
+            turns, deleted = await self._followed(one, turn, log, end_offset)
             now_ms = self._clock.monotonic_ms()
             turns.keep(members, now_ms, settings)
             again = turns.begin(turn.member_id, turn.number, now_ms, settings)
@@ -156,10 +156,11 @@ class CooperativeReading:
         self._sweep_at = len(self._open) + SWEEP_EVERY
 
     async def _followed(
-        self, one: _Open, turn: Turn, where: TopicPartition, log_start: int
+        self, one: _Open, turn: Turn, log: ReadableLog, end_offset: int
     ) -> tuple[PartitionTurns, Intervals]:
         """The state of the partition's turns, brought up to the offsets that the group has
         committed; and the offsets that it has not, and that were deleted from the log."""
+        where, log_start = log.topic_partition, log.log_start_offset
         (found,) = await self._offsets.fetch(
             turn.group_id, turn.member_id, turn.member_epoch, [where], stable=False
         )
@@ -173,6 +174,8 @@ class CooperativeReading:
                 ranges = tuple(each for each in found.ranges if each[0] >= stable)
                 turns = one.turns = PartitionTurns(stable, ranges)
         elif turns is None:
+            if turn.fetch_offset > end_offset:
+                raise OffsetOutOfRange  # such as an offset of a topic that had the same name
             turns = one.turns = PartitionTurns(max(turn.fetch_offset, log_start))
         return turns, deleted
 

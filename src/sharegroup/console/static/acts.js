@@ -2,6 +2,7 @@
 "use strict";
 
 const PREVIEW_AFTER_MS = 250; // since the last key
+const FOR_GOOD = ["purge", "purge-letters", "delete-topic"]; // what cannot be undone
 
 async function act(name, given) {
   return send("acts/" + name, given);
@@ -41,7 +42,7 @@ function askFirst(title, name, given, fields = [], after = null) {
   const will = element("p", { "aria-live": "polite" }, "…");
   const warning = element("p", { class: "causes", hidden: true });
   const hint = element("p", { class: "quiet", hidden: true });
-  const confirm = element("button", { type: "submit", class: "do" }, title);
+  const confirm = element("button", { type: "submit", class: FOR_GOOD.includes(name) ? "do danger" : "do" }, title);
   const cancel = element("button", { type: "button" }, "Cancel");
   const form = element("form", { method: "dialog", novalidate: true }, element("h2", {}, title), ...inputs.map((one) => one.label), will, warning, hint,
     element("div", { class: "buttons" }, cancel, confirm));
@@ -143,16 +144,17 @@ function actsOf(queue) {
       { name: "to", label: "The group begins at", value: "earliest", kind: [["earliest", "the first record"], ["latest", "the end"], ["time", "a time"]] },
       { name: "time", label: `Time (${zone})`, kind: "moment", when: { to: "time" }, required: true }])),
     button("Fork …", "fork", () => askFirst("Fork", "fork", given, [{ name: "to", label: "The group that begins here", value: queue.group + "-fork", required: true }])),
-    button("Dead letters …", "dead-letters", () => setUpLetters(queue)));
+    button("Set up dead letters …", "dead-letters", () => setUpLetters(queue)));
 }
 
 // Where records go that failed for good: the topic and both settings at once.
 function setUpLetters(queue) {
-  const named = (queue.settings.find((one) => one.name === "errors.deadletterqueue.topic.name") || {}).value;
+  const now = (name) => (queue.settings.find((one) => one.name === "errors.deadletterqueue." + name) || {}).value;
+  const named = now("topic.name");
   const proposed = (named || "").startsWith("dlq.") ? named : "dlq." + queue.group; // what brokers take, unless they are set otherwise
   askFirst("Set up dead letters", "dead-letters", { group: queue.group }, [
     { name: "topic", label: "Topic", value: proposed, required: true },
-    { name: "copies", label: "Letters have a copy of the record", value: "true", kind: [["true", "yes"], ["false", "no: only which record failed, and why"]] }]);
+    { name: "copies", label: "Letters have a copy of the record", value: named ? now("copy.record.enable") || "true" : "true", kind: [["true", "yes"], ["false", "no: only which record failed, and why"]] }]);
 }
 
 function decide(group, { topic, partition }, first, last, after = null) {

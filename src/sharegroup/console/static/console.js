@@ -248,6 +248,7 @@ async function showTopic(topic) {
         one.end > one.start ? link(number(one.start), { topic, partition: one.partition, offset: one.start }) : number(one.start),
         one.end > one.start ? link(number(one.end), { topic, partition: one.partition, offset: one.end - 1 }) : number(one.end),
         number(one.end - one.start), number(one.leader)])),
+    offsetField({ partitions: found.partitions.map((one) => ({ topic, partition: one.partition })) }),
     element("h2", {}, "Settings"),
     found.settings_missing ? element("p", { class: "quiet" }, found.settings_missing) : settings(found.settings, "topic", topic, again),
   ].filter((part) => part !== null));
@@ -260,6 +261,7 @@ const NAMES = { available: "ready again", acquired: "held", acknowledged: "accep
 const MEANINGS = { available: "was delivered, and waits for another delivery", acquired: "with a member", delayed: "rests until it is due",
   acknowledged: "done", archived: "failed for good", archiving: "failed for good, and its dead letter is not written yet", blocked: "failed, and waits for an operator" };
 const UNFINISHED = ["acquired", "blocked", "archiving", "delayed", "available"];
+const OPEN = [...UNFINISHED, "ready"]; // of one record
 const UNFINISHED_MAX = 100;
 const nameOf = (state) => NAMES[state] || state;
 const times = (count) => (count === 1 ? "once" : count === 2 ? "twice" : `${number(count)} times`);
@@ -372,6 +374,7 @@ function unfinished(queue) {
 // Opens the record of an offset. The field stays while the page is drawn anew.
 let finder = null;
 
+// `queue` has partitions, and perhaps a group.
 function offsetField(queue) {
   const places = queue.partitions.map((one) => `${one.topic}:${one.partition}`);
   if (!places.length) return null;
@@ -382,7 +385,7 @@ function offsetField(queue) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const one = queue.partitions[Number(place.value)];
-    location.href = "/?" + new URLSearchParams({ topic: one.topic, partition: one.partition, offset: offset.value, group: queue.group });
+    location.href = "/?" + new URLSearchParams({ topic: one.topic, partition: one.partition, offset: offset.value, ...(queue.group ? { group: queue.group } : {}) });
   });
   finder = { places: places.join(), form };
   return form;
@@ -454,6 +457,12 @@ function bars(letters) {
   return element("div", {}, drawn, element("p", { class: "quiet ends" }, time(first), element("span", {}, " to "), time(last)));
 }
 
+// The expression for the letters of one row of the causes.
+function ofCause({ cause, message }) {
+  const quote = message === null || /[\n\r\\]/.test(message) ? null : [`"`, `'`].find((one) => !message.includes(one));
+  return [cause === null ? "" : `cause == "${cause}"`, quote ? `message == ${quote}${message}${quote}` : ""].filter(Boolean).join(" and ");
+}
+
 // The dead letters are read again by each call; an expression that is wrong leaves those that are shown.
 async function showDead(group, where) {
   document.title = visible(group) + ": dead letters – sharegroup";
@@ -467,16 +476,17 @@ async function showDead(group, where) {
       const found = await ask("dead?" + new URLSearchParams({ group, ...(chosen ? { where: chosen } : {}) }));
       form.hidden = found.missing !== null;
       said.replaceChildren();
-      drawLetters(letters, group, chosen, found, again);
+      drawLetters(letters, group, chosen, found, again, typed);
       asOf(again);
     } catch (error) {
       if (error.login) throw error;
-      said.replaceChildren(failure(error.message), element("p", { class: "quiet" }, HINT));
-      if (!letters.childElementCount && chosen) await readAll();
+      said.replaceChildren(failure(error.message), element("p", { class: "quiet" }, HINT), element("p", { class: "quiet" }, "The letters below are not chosen by it."));
+      if (!letters.querySelector("table")) drawLetters(letters, group, "", await ask("dead?" + new URLSearchParams({ group })), again, typed);
+      letters.querySelectorAll(":scope > .buttons > *").forEach((one) => one.remove()); // nothing is done that was not asked for
     }
   };
   const again = () => read(where).catch(failed);
-  const readAll = async () => drawLetters(letters, group, "", await ask("dead?" + new URLSearchParams({ group })), again);
+  const typed = () => filter.value;
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     where = filter.value;
@@ -487,11 +497,12 @@ async function showDead(group, where) {
   await read(where);
 }
 
-const HINT = 'Write == for "is", and texts in quotes, such as: cause == "released", offset == 50, age < 2d. The fields are topic, partition, offset, cause, message, member, deliveries, failed, age, key and headers.';
+const HINT = 'Write == for "is", matches for a pattern within a text, and texts in quotes, such as: cause == "released", message matches "refused", age < 2d. The fields are topic, partition, offset, cause, message, member, deliveries, failed, age, key and headers.';
 
-function drawLetters(space, group, where, found, again) {
+// `typed` returns the expression in the field, which may not have been asked for yet.
+function drawLetters(space, group, where, found, again, typed) {
   if (found.missing) {
-    space.replaceChildren(found.waiting ? element("p", { class: "causes" }, found.waiting) : "", element("p", {}, found.missing), element("p", {}, link("To the queue, its settings and “Dead letters …”", { queue: group })));
+    space.replaceChildren(found.waiting ? element("p", { class: "causes" }, found.waiting) : "", element("p", {}, found.missing), element("p", {}, link("To the queue, its settings and “Set up dead letters …”", { queue: group })));
     return;
   }
   const only = (one) => `topic == "${one.topic}" and partition == ${one.partition} and offset == ${one.offset}`;
@@ -499,7 +510,7 @@ function drawLetters(space, group, where, found, again) {
   const redrive = (value) => askFirst("Redrive", "redrive", { group }, [wherever(value), { name: "to", label: "To another topic (empty: where they are from)" }], again);
   const purge = (value) => askFirst("Purge letters", "purge-letters", { group }, [wherever(value)], again);
   const many = (text, key, pressed) => {
-    const made = button(text, key, () => pressed(where));
+    const made = button(text, key, () => pressed(typed()));
     made.disabled = !found.letters.length;
     return made;
   };
@@ -512,9 +523,9 @@ function drawLetters(space, group, where, found, again) {
     acts ? many("Redrive …", "redrive", redrive) : "", acts ? many("Purge letters …", "purge-letters", purge) : "",
     found.letters.length ? element("a", { class: "button", href: "/api/v1/letters?" + new URLSearchParams({ group, ...(where ? { where } : {}) }), download: "" }, "Export as JSON lines") : ""),
   ...(found.letters.length ? [
+    found.more ? element("p", { class: "quiet" }, `What follows is of the oldest ${number(found.letters.length)} letters; there are more. A filter such as age < 10m finds the newest, and “Redrive …” says how many there are.`) : "",
     element("h2", {}, "By cause"), table([["cause", "name"], ["message", "wide"], ["letters", "number"]],
-      found.causes.map((one) => [element("span", { title: one.cause }, one.cause_said ?? "–"), one.message ?? "–", number(one.letters)])),
-    found.more ? element("p", { class: "quiet" }, "These are the oldest letters; there are more.") : "",
+      found.causes.map((one) => [element("span", { title: one.cause }, link(one.cause_said ?? "–", { queue: group, show: "dead", where: ofCause(one) })), one.message ?? "–", number(one.letters)])),
     ...(byTime ? [element("h2", {}, "By time"), byTime] : []),
     element("h2", {}, "Letters"), table(columns, found.letters.map(row)),
   ] : [element("p", {}, where ? "No dead letter for which this is true. Letters that were redriven or purged are not shown." : "No dead letter is written that was not redriven or purged.")]));
@@ -535,20 +546,21 @@ function decodedValue(decoded) {
 }
 
 function lifeOf(life, found, again) {
-  const told = [["state", nameOf(life.state)], ["deliveries", life.deliveries === null ? "–" : `${number(life.deliveries)} of ${life.limit ?? "–"}`]];
+  const told = [["state", nameOf(life.state)], ["deliveries", life.deliveries === null ? "–" : number(life.deliveries) + (OPEN.includes(life.state) ? ` of ${life.limit ?? "–"}` : "")]];
   const held = life.held;
   if (held) {
     told.push(["held by", held.client === null ? "a member that has left" : link(held.client, { queue: life.group })]);
     told.push(["held", element("span", {}, ...heldFor(held, life.at_ms))]);
     told.push(["since", element("span", {}, held.exact ? null : "before ", time(held.since_ms))]);
-    told.push(["lock renewed", held.renewals ? times(held.renewals) : "not while the console looked"]);
+    told.push(["lock renewed, as far as this page has seen", times(held.renewals)]);
   } else if (life.member) told.push(["held by", life.member]);
   if (life.lock_ms !== null) told.push([held ? "lock ends, unless renewed, in" : "time left", duration(life.lock_ms)]);
   if (life.reason) told.push(["reason", life.reason_said]);
   const letter = `topic == "${found.topic}" and partition == ${found.partition} and offset == ${found.offset}`;
   return [element("h2", {}, "In ", link(life.group, { queue: life.group })), numbers(told), element("p", {}, life.next),
     life.state === "archived" && life.letters ? element("p", {}, link("Its dead letter", { queue: life.group, show: "dead", where: letter }), ", unless it was redriven or purged.") : null,
-    acts && UNFINISHED.concat("ready").includes(life.state) ? element("div", { class: "buttons" },
+    life.state === "finished" && life.letters ? element("p", {}, link("Its dead letter, if it has one", { queue: life.group, show: "dead", where: letter }), ".") : null,
+    acts && OPEN.includes(life.state) ? element("div", { class: "buttons" },
       button("Decide …", "decide", () => decide(life.group, found, found.offset, found.offset, again))) : null];
 }
 

@@ -114,12 +114,15 @@ async def _forget(parts: BrokerParts, topic: Topic) -> None:
     """Delete every group's state of a deleted topic. A failure is only logged: groups forget
     missing topics when they are loaded again."""
     parts.share_partitions.drop_topic(topic.topic_id)
-    try:
-        await parts.groups.topic_deleted(topic.topic_id)
-        await parts.offsets.topic_deleted(topic.name, topic.topic_id)
-        await parts.state.forget_missing_topics()  # for groups that other nodes coordinate
-    except errors.KafkaError as error:
-        logger.warning("%s cannot be removed from groups yet: %s", topic.name, error)
+    for forget in (  # each has a log of its own, which may be out of service
+        parts.groups.topic_deleted(topic.topic_id),
+        parts.offsets.topic_deleted(topic.name, topic.topic_id),
+        parts.state.forget_missing_topics(),  # for groups that other nodes coordinate
+    ):
+        try:
+            await forget
+        except errors.KafkaError as error:
+            logger.warning("%s cannot be removed from groups yet: %s", topic.name, error)
 
 
 def _find(parts: BrokerParts, wanted: DeleteTopicState) -> Topic:
