@@ -197,7 +197,7 @@ def decode_record(key: bytes, value: bytes | None) -> SecurityRecord:
         MalformedMessage: the bytes are not such a record.
     """
     kind = int.from_bytes(key[:2], "big")
-    if value is not None and value[:3] != bytes((_FRAME, kind, 0)):
+    if value is not None and value[:3] != bytes((_FRAME, kind & 0xFF, 0)):
         raise MalformedMessage(f"a security record with the frame {value[:3].hex()}")
     if kind == _SCRAM:
         name = decode(ScramKey, 0, key, 2)

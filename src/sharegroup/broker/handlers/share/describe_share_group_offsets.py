@@ -181,7 +181,10 @@ async def _partition(
         return described
     key = SharePartitionKey(group_id, topic.topic_id, partition)
     summary = await parts.state.read_summary(key)
-    begun = summary.delivery_complete_count != UNKNOWN_COUNT
+    settled = parts.views.share_groups.settled(key)
+    # A group that has only passed over aborted transactions has nothing durable yet.
+    passed = settled is not None and settled.start_offset > summary.start_offset
+    begun = passed or summary.delivery_complete_count != UNKNOWN_COUNT
     if begun or tell_choice:
         described.start_offset = summary.start_offset
     else:
@@ -195,7 +198,6 @@ async def _partition(
             return described
         end = await parts.views.share_groups.records_end(key, log, looks)
         finished = summary.start_offset + max(0, summary.delivery_complete_count)
-        settled = parts.views.share_groups.settled(key)
         if settled is not None:
             finished = settled.start_offset + settled.finished
         described.lag = max(0, end - finished)
