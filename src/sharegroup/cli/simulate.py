@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from signal import SIG_IGN, SIGINT, signal
 from time import process_time
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple, NoReturn
 
 import typer
 
@@ -106,7 +106,11 @@ def simulate(
             failed = _play_many(_range(seeds), jobs or os.cpu_count() or 1, shrink=shrink)
         else:
             one = Plan.drawn(seed) if seed is not None else Plan.parsed(plan or "")
-            failed = _play_one(one, history, shrink=shrink)
+            before = signal(SIGINT, _end_at_once)
+            try:
+                failed = _play_one(one, history, shrink=shrink)
+            finally:
+                signal(SIGINT, before)
     except SharegroupError as error:
         complain(error)
         raise typer.Exit(ExitCode.USAGE) from None
@@ -186,6 +190,11 @@ def _played(seeds: range, jobs: int) -> Iterator[Judged]:
         except (KeyboardInterrupt, GeneratorExit):
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _end_at_once(*_: object) -> NoReturn:
+    """On Ctrl-C. An exception could be raised within a finalizer, and be printed as ignored."""
+    os._exit(ExitCode.INTERRUPTED)
 
 
 def _leave_ctrl_c_to_parent() -> None:
