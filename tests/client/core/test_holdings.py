@@ -422,25 +422,3 @@ def test_late_records_are_dropped_without_a_word() -> None:
     holdings = implicit(delivery(0, 2))
     assert holdings.next_records(10, LATE_S) == []
     assert holdings.settle() == []
-
-
-def test_late_records_are_released_with_order_per_key() -> None:
-    """The broker may think that we hold them, and give us later ones of their keys."""
-    holdings = implicit(keyed(0, "abab"), keyed(4, "c"))
-    assert holdings.next_records(10, LATE_S) == []
-    assert ranges(holdings.settle()) == [
-        AcknowledgedRange(0, 1, b"\2"),
-        AcknowledgedRange(4, 4, b"\2"),
-    ]
-    holdings.buffer([keyed(5, "abcd")])
-    assert [r.offset for r in holdings.next_records(10, NOW_S)] == [8]  # no stale ones
-
-
-def test_late_records_of_a_lost_session_are_not_released() -> None:
-    lease = Lease()
-    one = keyed(0, "ab")
-    one.lease = lease
-    holdings = implicit(one)
-    lease.lost = True
-    assert holdings.next_records(10, LATE_S) == []
-    assert holdings.settle() == []

@@ -164,9 +164,8 @@ class Holdings:
         count = 0
         while self._buffer:
             delivery = self._buffer[0]
-            late = delivery.deadline < now_s and not self._by_worker  # which looks itself
-            if delivery.lease.lost or late:
-                self._drop_late(self._buffer.popleft())
+            if delivery.lease.lost or delivery.deadline < now_s:
+                self._buffer.popleft().forget_records()
                 continue
             count += len(delivery.records)
             if given and (delivery.error or count > count_max):
@@ -180,18 +179,6 @@ class Holdings:
                 raise delivery.error
             given.append(delivery)
         return given
-
-    def _drop_late(self, delivery: HeldDelivery) -> None:
-        """Drop a delivery whose locks are gone, at least by our clock. With order per key the first
-        of each key is released: if the broker thinks that we hold it, later ones may come first."""
-        delivery.mark(delivery.first, delivery.last, SENT)
-        delivery.forget_records()
-        if delivery.keys and not delivery.lease.lost:
-            firsts = {key: at for at, key in sorted(delivery.keys.items(), reverse=True)}
-            for offset in firsts.values():
-                delivery.mark(offset, offset, AckType.RELEASE)
-                self._obey_order(delivery, offset)
-            self._hands.append(delivery)
 
     def rest(self) -> Records[Any, Any]:
         """The records to give first: renewed ones, and those that the last loop did not reach."""
