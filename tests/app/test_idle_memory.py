@@ -32,13 +32,14 @@ def test_the_memory_of_members_goes_back_when_they_have_left(tmp_path: Path) -> 
     delay = "group.initial.rebalance.delay.ms=200"
     looks = ("--log-level", "debug")  # a failure shows what each look found
     with SharegroupServer(tmp_path, delay, arguments=looks) as server:
+        alone = status_kib(server, "VmRSS")
         asyncio.run(come_and_go(server.port))
         with_members = status_kib(server, "VmHWM")
         theirs = MEMBERS * len(METADATA) // 1024
         assert with_members > theirs
-        server.process.wait_until(
-            lambda: status_kib(server, "VmRSS") < with_members - theirs * 3 // 4, timeout_s=BACK_S
-        )
+        # Some memory goes back by itself as the members leave. Of the rest, so much is kept.
+        kept = max(alone + WORTH_BYTES * 5 // 4096, with_members - theirs * 3 // 4)
+        server.process.wait_until(lambda: status_kib(server, "VmRSS") < kept, timeout_s=BACK_S)
 
 
 async def come(member: ClassicMember, members: list[ClassicMember]) -> None:
