@@ -80,6 +80,8 @@ def test_single_records_are_decided(
             done = page.act("decide", **where, first=2, last=2, how="accept", do=True)
             assert done == "Finished 1 record (1 of them held)."
             page.act("decide", **where, first=3, last=3, how="release", do=True)
+            told = page.told("decide", **where, first=4, last=5, how="archive", reason="old")
+            assert "no letter is written" in told["warning"]
             page.act("decide", **where, first=4, last=5, how="archive", reason="old", do=True)
 
     asyncio.run(hold())

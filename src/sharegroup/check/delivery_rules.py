@@ -180,7 +180,8 @@ class SharePartitionRules:
             wrong = self._wrong(begin, state, member, count, asked_ms, now_ms)
             if wrong is not None:
                 found.append(Found(wrong[0], begin, end, wrong[1]))
-        kills = self.kills if self._killed_ms < asked_ms else -1  # it may have been before
+        # The delivery of a poll that was under way during a kill may have been before it.
+        kills = self.kills if self._killed_ms < asked_ms else -1
         new = State(Phase.HELD, count, member, asked_ms, now_ms, kills=kills)
         # What is done stays done: it is told once, and what came of it does not count.
         self.states.change(

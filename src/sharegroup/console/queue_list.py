@@ -1,9 +1,9 @@
 """All queues, with one line each. Of very many queues each look asks about some.
 
 A look asks first about the queues that it knows nothing of yet, for a while, so that the first ones
-are there at once. Then LOOK_QUEUES are asked about in each look: those with members first, and
+are there at once. Then it asks about others, LOOK_QUEUES in all: those with members first, and
 those that were not asked for longest. In between, a queue's lag grows with the ends of its
-partitions.
+partitions; its rates are known again when it is asked about.
 """
 
 from __future__ import annotations
@@ -72,17 +72,20 @@ class QueueList:
         """The same as one look of many. ``more``: queues of which nothing is known yet."""
         many = len(self._known) > LOOK_QUEUES
         shares, others = await self._list(LIST_S if many else 0.0)
+        known = [group for group in shares if group in self._known]
         unknown = [group for group in shares if group not in self._known]
         until_s = time.monotonic() + FIRST_S
         for at in range(0, len(unknown), LOOK_QUEUES):
             await self._ask(unknown[at : at + LOOK_QUEUES])
             if time.monotonic() > until_s:
                 break
-        in_turn = sorted(
-            shares.keys() - unknown,
-            key=lambda group: (shares[group].lower() == EMPTY, self._known[group].asked_s),
-        )
-        await self._ask(in_turn[: max(0, LOOK_QUEUES - len(unknown))])
+        room = LOOK_QUEUES - len(unknown)
+        if known and room > 0:
+            in_turn = sorted(
+                known,
+                key=lambda group: (shares[group].lower() == EMPTY, self._known[group].asked_s),
+            )
+            await self._ask(in_turn[:room])
         await self._ask_paused()
         return self._view(shares, others)
 

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextvars import Context, copy_context
+from sys import maxsize
 from typing import Any, Final
 
 from sharegroup.sim.nodes import NODE
@@ -177,8 +178,10 @@ class SimulatedNetwork:
         """Draws how long a message takes."""
         self._next_port = FIRST_FREE_PORT
         self._sent: dict[str, tuple[int, int]] = {}
-        self.most: dict[str, int] = {}
-        """Node → how many messages it has sent in one second, at most."""
+        self.messages_max = maxsize
+        """Of one node in one second."""
+        self.spins: Callable[[str], None] = lambda _node: None
+        """Called with a node that sends more."""
 
     def listen(
         self, factory: Callable[[], asyncio.Protocol], host: str, port: int
@@ -252,8 +255,8 @@ class SimulatedNetwork:
         now = int(self.loop.time())
         many = many + 1 if second == now else 1
         self._sent[node] = now, many
-        if many > self.most.get(node, 0):
-            self.most[node] = many
+        if many == self.messages_max + 1:
+            self.spins(node)
 
     def travel_s(self, to: SimulatedTransport) -> float:
         """How long a message takes to this side of a connection."""

@@ -125,7 +125,8 @@ class CooperativeReading:
                 answer = await _again(turn, log, again)
             else:
                 answer = await self._new(turn, one, turns, log, end_offset, committed=committed)
-            answer.holes = normal((*deleted, *turns.holes))[:HOLES_MAX]
+            holes = normal((*deleted, *turns.holes)) if deleted else turns.holes
+            answer.holes = holes[:HOLES_MAX]
             return answer
 
     def committed(

@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from sharegroup.broker.authorization.resources import CLUSTER, Operation
@@ -115,12 +116,12 @@ async def _forget(parts: BrokerParts, topic: Topic) -> None:
     missing topics when they are loaded again."""
     parts.share_partitions.drop_topic(topic.topic_id)
     for forget in (  # each has a log of its own, which may be out of service
-        parts.groups.topic_deleted(topic.topic_id),
-        parts.offsets.topic_deleted(topic.name, topic.topic_id),
-        parts.state.forget_missing_topics(),  # for groups that other nodes coordinate
+        partial(parts.groups.topic_deleted, topic.topic_id),
+        partial(parts.offsets.topic_deleted, topic.name, topic.topic_id),
+        parts.state.forget_missing_topics,  # for groups that other nodes coordinate
     ):
         try:
-            await forget
+            await forget()
         except errors.KafkaError as error:
             logger.warning("%s cannot be removed from groups yet: %s", topic.name, error)
 
