@@ -68,10 +68,23 @@ class Admin:
         self.set_group(group, share_auto_offset_reset="earliest")
 
 
+def partitions(producer: Producer, topic: str) -> list[int]:
+    """The topic's partitions. A Kafka broker that has just started may be behind its controller,
+    and name none for a while; raises TimeoutError.
+    """
+    deadline = time.monotonic() + ADMIN_SECONDS
+    while time.monotonic() < deadline:
+        described = producer.list_topics(topic, ADMIN_SECONDS).topics[topic]
+        if described.partitions:
+            return sorted(described.partitions)
+    raise TimeoutError(f"{topic} has no partitions: {described.error}")
+
+
 def produce(
     bootstrap: str, topic: str, values: Iterable[bytes], partition: int | None = None
 ) -> None:
-    """Produce these values and wait until each one is acknowledged; raises AssertionError.
+    """Produce these values, each one once, and wait until each is acknowledged; raises
+    AssertionError.
 
     Without a ``partition`` they go round all partitions of the topic in turn. librdkafka's own
     partitioner stays with one partition for a batch, so on a slow machine some get nothing.
@@ -82,9 +95,9 @@ def produce(
         if error is not None:
             refused.append(error)
 
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, **SILENT})
-    described = producer.list_topics(topic, ADMIN_SECONDS).topics[topic]
-    turns = itertools.cycle(sorted(described.partitions) if partition is None else [partition])
+    once = {"enable.idempotence": True}  # a batch whose answer is lost is sent again
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, **once, **SILENT})
+    turns = itertools.cycle(partitions(producer, topic) if partition is None else [partition])
     for value in values:
         producer.produce(topic, value, partition=next(turns), on_delivery=delivered)
         producer.poll(0)
