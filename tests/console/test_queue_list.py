@@ -10,6 +10,7 @@ import pytest
 from sharegroup import Admin, Producer, ShareConsumer
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.console import queue_list as module
+from sharegroup.console.letter_counts import LetterCounts
 from sharegroup.console.queue_list import QueueList
 from sharegroup.model.ids import TopicPartition
 from tests.servers.sharegroup_server import SharegroupServer
@@ -32,7 +33,7 @@ def test_the_rest_of_many_queues_is_asked_about_in_turn(
             await producer.send(TOPIC, b"1")
             for group in GROUPS:
                 await admin.alter_share_group_offsets(group, {TopicPartition(TOPIC, 0): 0})
-            queues = QueueList(admin, {})
+            queues = QueueList(admin, {}, LetterCounts(admin, cluster))
             left = [(await queues.watched())["more"] for _ in range(5)]
             assert left == [8, 6, 4, 2, 0]
             shown = await queues.watched()

@@ -47,7 +47,7 @@ class Desk:
         self.admin = Admin(
             cluster=broker.asking, request_timeout_ms=broker.asking.request_timeout_ms
         )
-        self.queues = QueueViews(self.admin)
+        self.queues = QueueViews(self.admin, broker.reading)
         self.spark = SparkViews(self.admin, broker.reading, broker.query_topic)
         self.watches = Watches(seats)
         self._progress: dict[str, str] = {}

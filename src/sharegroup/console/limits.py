@@ -31,8 +31,11 @@ PLACES_MAX: Final = 20
 
 LOOK_QUEUES: Final = 100
 """So many queues a look asks about."""
-LOOK_PAUSED: Final = 5
-"""Of so many queues a look asks whether they are paused."""
+LOOK_SETTINGS: Final = 5
+"""Of so many queues a look asks for settings: whether they are paused, and their dead letters'
+topic."""
+LOOK_LETTERS: Final = 100
+"""The dead letters of so many queues are counted in a look."""
 FIRST_S: Final = 0.3
 """So long a look asks about queues that nothing is known of yet."""
 LIST_S: Final = 20.0

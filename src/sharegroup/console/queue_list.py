@@ -13,8 +13,11 @@ from typing import Any, NamedTuple
 
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import GroupListing, OffsetSpec
+from sharegroup.client.admin.hand_requests import PAUSED
 from sharegroup.console.causes import QueueState, status_of
-from sharegroup.console.limits import ENDS_MAX, FIRST_S, LIST_S, LOOK_PAUSED, LOOK_QUEUES
+from sharegroup.console.letter_counts import LetterCounts
+from sharegroup.console.letter_goals import TOPIC_NAME
+from sharegroup.console.limits import ENDS_MAX, FIRST_S, LIST_S, LOOK_QUEUES, LOOK_SETTINGS
 from sharegroup.console.queue_counts import QueueCounts
 from sharegroup.console.rates import SPARK_POINTS, Counts, Rates
 from sharegroup.model.errors import GroupIdNotFound, KafkaError
@@ -34,14 +37,14 @@ class _Known(NamedTuple):
     """Whether dead letters waited in the look before, too: to write one takes a moment."""
 
 
-class _Paused(NamedTuple):
-    """Whether a queue was paused at ``asked_s``."""
+class _Settings(NamedTuple):
+    """What the settings of a queue were at ``asked_s``."""
 
     asked_s: float
     paused: bool
 
 
-_NOT_ASKED = _Paused(0.0, False)
+_NOT_ASKED = _Settings(0.0, False)
 
 
 class QueueList:
@@ -49,13 +52,15 @@ class QueueList:
 
     Args:
         rates: the rates of each queue, which are told when its counts are.
+        letters: the dead letters of each queue, of which it is told as well.
     """
 
-    def __init__(self, admin: Admin, rates: dict[str, Rates]) -> None:
+    def __init__(self, admin: Admin, rates: dict[str, Rates], letters: LetterCounts) -> None:
         self._admin = admin
         self._rates = rates
+        self._letters = letters
         self._known: dict[str, _Known] = {}
-        self._paused: dict[str, _Paused] = {}
+        self._settings: dict[str, _Settings] = {}
         self._ends: dict[TopicPartition, int] = {}
         self._listed: list[GroupListing] = []
         self._topics: set[str] = set()
@@ -65,7 +70,7 @@ class QueueList:
         """Every queue, asked about now."""
         shares, others = await self._list()
         await self._ask([*shares])
-        await self._ask_paused()
+        await self._ask_settings()
         return self._view(shares, others)
 
     async def watched(self) -> Json:
@@ -86,13 +91,13 @@ class QueueList:
                 key=lambda group: (shares[group].lower() == EMPTY, self._known[group].asked_s),
             )
             await self._ask(in_turn[:room])
-        await self._ask_paused()
+        await self._ask_settings()
         return self._view(shares, others)
 
     def forget(self, group: str) -> None:
         """Something was done to a queue: the next look asks about it first."""
         self._known.pop(group, None)
-        self._paused.pop(group, None)
+        self._settings.pop(group, None)
         self._listed_s = -LIST_S
 
     async def groups_of(self, topic: str) -> list[str]:
@@ -110,7 +115,8 @@ class QueueList:
         shares = {one.group_id: one.state for one in self._listed if one.type.lower() == "share"}
         for gone in self._known.keys() - shares.keys():
             del self._known[gone]
-            self._paused.pop(gone, None)
+            self._settings.pop(gone, None)
+            self._letters.forget(gone)
         for gone in self._rates.keys() - shares.keys():
             del self._rates[gone]
         others = [
@@ -139,19 +145,23 @@ class QueueList:
                 waited = _waited(self._known.get(group))
                 self._known[group] = _Known(now_s, found.members, counts, waited)
 
-    async def _ask_paused(self) -> None:
-        """Ask of a few queues whether they are paused: those that are known longest, or not at all,
-        and of these first those with members. A broker takes long to tell settings."""
+    async def _ask_settings(self) -> None:
+        """Ask for settings of a few queues: those whose settings are known longest, or not at all,
+        and of these first those with members. A broker takes long to tell settings. Then count
+        letters."""
         in_turn = sorted(
             self._known,
             key=lambda group: (
-                self._paused.get(group, _NOT_ASKED).asked_s,
+                self._settings.get(group, _NOT_ASKED).asked_s,
                 not self._known[group].members,
             ),
-        )[:LOOK_PAUSED]
-        found = await self._admin.paused_groups(in_turn)
+        )[:LOOK_SETTINGS]
+        found = await self._admin.settings_of_groups(in_turn, PAUSED, TOPIC_NAME)
         now_s = time.monotonic()
-        self._paused |= {group: _Paused(now_s, group in found) for group in in_turn}
+        for group in in_turn:
+            self._settings[group] = _Settings(now_s, found[group].get(PAUSED) == "true")
+            self._letters.named(group, found[group].get(TOPIC_NAME))
+        await self._letters.look(self._topics)
 
     async def _read_ends(self, asked: set[TopicPartition]) -> None:
         """The ends of these partitions, and of all others of queues if they are few."""
@@ -178,7 +188,7 @@ class QueueList:
         rates = self._rates.setdefault(group, Rates())
         note(rates, known.counts, known.asked_s)  # what was finished since is not known
         numbers = counted(counts, rates)
-        paused = self._paused.get(group, _NOT_ASKED).paused
+        paused = self._settings.get(group, _NOT_ASKED).paused
         seen = state_of(numbers, known.members, paused)
         status = status_of(seen if known.waited else seen._replace(dead=0))
         return {
@@ -188,6 +198,7 @@ class QueueList:
             "status": status._asdict(),
             "error": None,
             **numbers,
+            **self._letters.of(group),
         }
 
 

@@ -14,8 +14,10 @@ from sharegroup.client.admin.descriptions import (
     ShareGroupOffset,
 )
 from sharegroup.client.admin.hand_requests import PAUSED
+from sharegroup.client.network.cluster import Cluster
 from sharegroup.console.causes import OLD_MS, likely_causes, status_of
 from sharegroup.console.holds import Hold, Holds
+from sharegroup.console.letter_counts import LetterCounts
 from sharegroup.console.letter_goals import TOPIC_NAME, lacking_of_group
 from sharegroup.console.limits import HELD_MAX, RANGES_MAX
 from sharegroup.console.queue_counts import QueueCounts, lag_of
@@ -40,16 +42,20 @@ Json = dict[str, Any]
 class QueueViews:
     """Asks about queues, and remembers what is needed for their rates.
 
+    Args:
+        reading: connections for fetches.
+
     Attributes:
         list: all queues, with one line each.
         holds: how long members hold records.
     """
 
-    def __init__(self, admin: Admin) -> None:
+    def __init__(self, admin: Admin, reading: Cluster) -> None:
         self._admin = admin
         self._rates: dict[str, Rates] = {}
+        self._letters = LetterCounts(admin, reading)
         self.holds = Holds()
-        self.list = QueueList(admin, self._rates)
+        self.list = QueueList(admin, self._rates, self._letters)
 
     async def one(self, group: str) -> Json:
         """One share group, whole.
@@ -62,7 +68,8 @@ class QueueViews:
         if isinstance(summary, KafkaError):
             raise summary
         offsets = summary.offsets
-        ends = await ends_of(self._admin, {*offsets}, await topic_names(self._admin))
+        there = await topic_names(self._admin)
+        ends = await ends_of(self._admin, {*offsets}, there)
         states, no_states = await self._states(group)
         settings, no_settings = await settings_of(self._admin, "group", group)
         rates = self._rates.setdefault(group, Rates())
@@ -70,6 +77,8 @@ class QueueViews:
         note(rates, found, time.monotonic())
         counts = counted(found, rates)
         values = {one["name"]: one["value"] for one in settings}
+        self._letters.named(group, values.get(TOPIC_NAME))
+        await self._letters.look(there, [group])
         clients = {one.member_id: one.client_id for one in described.members}
         seen = self.holds.seen(group, states, now_ms(), lock_ms_of(values))
         held = [*_held(seen, clients)]
@@ -96,6 +105,7 @@ class QueueViews:
             "paused": paused,
             "status": status_of(state)._asdict(),
             **counts,
+            **self._letters.of(group),
             "history": _history(rates),
             "causes": likely_causes(state),
             "held": held[:HELD_MAX],

@@ -283,9 +283,9 @@ class Admin(Front):
         """Deliver records to a share group again."""
         self._run(self._inner.resume_group(group_id))
 
-    def paused_groups(self, groups: Iterable[str]) -> set[str]:
-        """Which of these share groups are paused, as far as their settings may be seen."""
-        return self._run(self._inner.paused_groups(groups))
+    def settings_of_groups(self, groups: Iterable[str], *names: str) -> dict[str, dict[str, str]]:
+        """Some settings of many groups, by group and by name."""
+        return self._run(self._inner.settings_of_groups(groups, *names))
 
     def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int]

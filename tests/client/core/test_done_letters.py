@@ -39,6 +39,8 @@ def test_marks_are_what_a_set_would_be(
                 assert own.holds(partition, offset) == (offset in offsets)
             open_ones = (at for at in range(begin, 4 * CHUNK) if at not in offsets)
             assert own.first_open(partition, begin) == next(open_ones)
+            count = sum(at not in offsets for at in range(begin, 3 * CHUNK))
+            assert own.count_open(partition, begin, 3 * CHUNK) == count
     assert not any(others.holds(number, begin) for number in (0, 1)), "a topic made anew"
 
 

@@ -58,9 +58,9 @@ from sharegroup.client.admin.each import of_each, or_first_error
 from sharegroup.client.admin.hand_requests import (
     decide_blocked_record,
     decide_records,
-    paused_groups,
     purge_ends,
     set_paused,
+    settings_of_groups,
 )
 from sharegroup.client.admin.scram_user_requests import ITERATIONS_DEFAULT, salted_password
 from sharegroup.client.core.committed_offsets import OffsetAndMetadata
@@ -480,9 +480,13 @@ class Admin:
         """Deliver records to a share group again. Raises as :meth:`pause_group` does."""
         await self._ask(set_paused, group_id, paused=False)
 
-    async def paused_groups(self, groups: Iterable[str]) -> set[str]:
-        """Which of these share groups are paused, as far as their settings may be seen."""
-        return await self._ask(paused_groups, list(groups))
+    async def settings_of_groups(
+        self, groups: Iterable[str], *names: str
+    ) -> dict[str, dict[str, str]]:
+        """Some settings of many groups, by group and by name. Settings that have no value, that the
+        broker does not know or that may not be seen are left out.
+        """
+        return await self._ask(settings_of_groups, list(groups), names)
 
     async def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int]

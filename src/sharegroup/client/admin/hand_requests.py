@@ -32,7 +32,7 @@ from sharegroup.wire.messages.share_acknowledge import (
 BLOCKED_RECORDS_FEATURE: Final = "share.blocked.records"
 BY_HAND_FEATURE: Final = "share.by.hand"
 PAUSED: Final = "share.paused"
-PAUSED_AT_ONCE: Final = 1_000
+GROUPS_AT_ONCE: Final = 1_000
 RANGES_MAX: Final = 1_000
 """Ranges in one request."""
 
@@ -46,22 +46,21 @@ async def set_paused(cluster: Cluster, group_id: str, *, paused: bool) -> None:
     await alter_configs(cluster, ResourceType.GROUP, group_id, settings)
 
 
-async def paused_groups(cluster: Cluster, groups: Sequence[str]) -> set[str]:
-    """DescribeConfigs of many groups, of one setting, PAUSED_AT_ONCE in a request. A group whose
-    settings may not be seen is left out, and so are all of a broker that cannot pause."""
-    found: set[str] = set()
-    if BY_HAND_FEATURE not in cluster.features:
-        return found
-    for at in range(0, len(groups), PAUSED_AT_ONCE):
+async def settings_of_groups(
+    cluster: Cluster, groups: Sequence[str], names: Sequence[str]
+) -> dict[str, dict[str, str]]:
+    """DescribeConfigs of many groups, of some settings, GROUPS_AT_ONCE in a request. Settings that
+    have no value, that the broker does not know or that may not be seen are left out."""
+    found: dict[str, dict[str, str]] = {name: {} for name in groups}
+    for at in range(0, len(groups), GROUPS_AT_ONCE):
         wanted = [
-            DescribeConfigsResource(int(ResourceType.GROUP), name, [PAUSED])
-            for name in groups[at : at + PAUSED_AT_ONCE]
+            DescribeConfigsResource(int(ResourceType.GROUP), name, [*names])
+            for name in groups[at : at + GROUPS_AT_ONCE]
         ]
         request = DescribeConfigsRequest(resources=wanted)
         answer = await cluster.send_to_any(apis.DESCRIBE_CONFIGS, request)
         for one in answer.results:
-            if any(each.name == PAUSED and each.value == "true" for each in one.configs):
-                found.add(one.resource_name)
+            found[one.resource_name] = {each.name: each.value for each in one.configs if each.value}
     return found
 
 

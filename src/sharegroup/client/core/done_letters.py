@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from sharegroup.cooperative.intervals import Interval, Intervals, holds, normal, union
+from sharegroup.cooperative.intervals import Interval, Intervals, holds, minus, normal, size, union
 
 DONE_TOPIC: Final = "sharegroup.dead-letters.done"
 """One topic of a cluster, for all its groups. Committed offsets of a consumer group cannot be this
@@ -84,6 +84,10 @@ class DoneLetters:
             if last is None:
                 return begin
             begin = last + 1
+
+    def count_open(self, partition: int, begin: int, end: int) -> int:
+        """How many offsets from ``begin`` to before ``end`` are not done."""
+        return size(minus([(begin, end - 1)], self.ranges(partition))) if begin < end else 0
 
     def mark(self, partition: int, ranges: Iterable[Interval]) -> list[Mark]:
         """Count these offsets as done; the records to write."""

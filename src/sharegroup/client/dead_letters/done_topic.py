@@ -34,12 +34,13 @@ async def create_done_topic(admin: Admin) -> None:
             return  # another redrive has just created it
 
 
-async def load_done(admin: Admin, cluster: Cluster, done: DoneLetters) -> None:
+async def load_done(admin: Admin, cluster: Cluster, *done: DoneLetters) -> None:
     """Read the topic as it is now; without the topic, nothing is done. Waits for the end of
     transactions that are open in it: marks may lie behind them.
 
     Args:
         cluster: connections for the fetches.
+        done: which letters of a group are done, of one group or several.
     """
     try:
         [topic] = (await admin.describe_topics(DONE_TOPIC)).values()
@@ -55,6 +56,7 @@ async def load_done(admin: Admin, cluster: Cluster, done: DoneLetters) -> None:
         async for records in LogReading(consumer, spans, ()).records():
             for record in records:
                 try:
-                    done.load((record.key or b"", record.value))
+                    for one in done:
+                        one.load((record.key or b"", record.value))
                 except ValueError as error:
                     log.warning("%s@%d: %s", DONE_TOPIC, record.offset, error)

@@ -182,6 +182,13 @@ function badge({ rank, text }) {
   return rank ? element("span", { class: "badge " + (rank > 3 ? "bad" : rank > 1 ? "warn" : "note") }, text) : element("span", { class: "quiet" }, "ok");
 }
 
+// How many dead letters are written; those that wait to be are told by the status.
+function deadLetters(queue) {
+  if (!queue.letters) return number(queue.letters);
+  const shared = queue.letters_shared ? { title: "other queues name the same topic for theirs, and its letters are counted together" } : {};
+  return element("span", shared, link((queue.letters_shared ? "≤ " : "") + number(queue.letters), { queue: queue.group, show: "dead" }));
+}
+
 function drawQueues() {
   const queues = listed.queues.filter((queue) => queue.group.toLowerCase().includes(wanted.toLowerCase()));
   queues.sort(worst);
@@ -189,7 +196,7 @@ function drawQueues() {
     ? [link(queue.group, { queue: queue.group }), visible(queue.error), "", "", "", "", "", "", "", ""]
     : [
       link(queue.group, { queue: queue.group }), badge(queue.status), number(queue.ready), number(queue.in_flight),
-      number(queue.delayed), number(queue.dead), number(queue.members),
+      number(queue.delayed), deadLetters(queue), number(queue.members),
       queue.lag && queue.oldest_ms !== null ? duration(listed.at_ms - queue.oldest_ms) : "–",
       element("span", { class: "rate" }, sparkline(queue.written, "in"), rateText(queue.written)),
       element("span", { class: "rate" }, sparkline(queue.finished, "out"), rateText(queue.finished)),
@@ -199,7 +206,7 @@ function drawQueues() {
     queues.length || !listed.queues.length ? "" : element("p", {}, "No queue has that in its name."),
     listed.queues.length ? element("p", { class: "quiet" }, "Sorted by status, the worst first, then by name.") : "",
     listed.queues.length ? table([["queue", "name"], ["status", "status"], ["ready", "number", WORDS.ready], ["held", "number", WORDS.held],
-      ["delayed", "number", WORDS.delayed], ["letters waiting", "number", WORDS["letters waiting"]], ["members", "number"], ["oldest", "number", WORDS.oldest],
+      ["delayed", "number", WORDS.delayed], ["dead letters", "number", WORDS["dead letters"]], ["members", "number"], ["oldest", "number", WORDS.oldest],
       ["in /s", "rates", WORDS["in /s"]], ["out /s", "rates", WORDS["out /s"]]], rows)
       : element("p", {}, "There is no share group yet. A consumer makes one when it joins."),
     queues.length > most ? element("p", {}, `${number(most)} of ${number(queues.length)} queues, the worst first. `,
@@ -270,7 +277,8 @@ const WORDS = {
   ready: "records that the next member that asks gets; marks of transactions count, too",
   held: "records that members have and have not answered",
   delayed: "records that rest until they are due",
-  "letters waiting": "records that failed for good and whose dead letter cannot be written yet; written ones are under Dead letters",
+  "dead letters": "records that failed for good and stand in the dead-letter topic, neither redriven nor purged",
+  "letters waiting": "records that failed for good and whose dead letter cannot be written yet",
   oldest: "age of the oldest record that is not finished",
   "in /s": "records written a second",
   "out /s": "records finished a second: accepted or given up",
@@ -400,7 +408,7 @@ function drawQueue(queue) {
     ...(acts ? [button("Decide …", `decide ${one.topic} ${one.partition}`, () => decide(queue.group, one, one.start ?? 0, one.start ?? 0))] : []),
   ]);
   const lines = [[queue.paused ? queue.state + ", paused" : queue.state, "state"], [number(queue.ready), "ready"], [number(queue.in_flight), "held"],
-    [number(queue.delayed), "delayed"], [number(queue.dead), "letters waiting"], [oldest, "oldest"], [rateText(queue.written), "in /s"], [rateText(queue.finished), "out /s"]];
+    [number(queue.delayed), "delayed"], [deadLetters(queue), "dead letters"], [number(queue.dead), "letters waiting"], [oldest, "oldest"], [rateText(queue.written), "in /s"], [rateText(queue.finished), "out /s"]];
   redraw(main, ...[
     element("h1", {}, element("bdi", {}, queue.group), " ", queue.status.rank ? badge(queue.status) : ""), tabs(queue.group, "now"),
     actsOf(queue),
