@@ -101,3 +101,20 @@ def test_of_many_queues_some_are_counted_in_each_look(
         await cluster.close()
 
     asyncio.run(scenario())
+
+
+def test_a_topic_that_is_gone_meanwhile_does_not_hide_the_numbers_of_others(
+    server: SharegroupServer,
+) -> None:
+    async def scenario() -> None:
+        cluster = Cluster(server.bootstrap)
+        async with Admin(cluster=cluster) as admin:
+            counts = LetterCounts(admin, cluster)
+            counts.named("alone", "dlq.alone")
+            counts.named("lost", "dlq.gone")
+            await counts.look({"dlq.alone", "dlq.gone"})
+            assert counts.of("alone")["letters"] is not None
+            assert counts.of("lost")["letters"] is None
+        await cluster.close()
+
+    asyncio.run(scenario())

@@ -87,13 +87,23 @@ class LetterCounts:
         for group in turn:  # the others come first in the next look
             self._topics[group] = self._topics.pop(group)
         known = {group: self._topics[group] for group in turn if self._topics[group] in there}
-        try:
-            found = await self._counted(known, DONE_TOPIC in there) if known else {}
-        except KafkaError:
-            found = {}  # a topic is gone meanwhile, or may not be seen: the numbers are not known
+        found = await self._counted_as_far_as_may_be(known, DONE_TOPIC in there)
         for group in turn:
             self._counts.pop(group, None)
         self._counts |= {group: count for group, count in found.items() if group in self._topics}
+
+    async def _counted_as_far_as_may_be(
+        self, known: dict[str, str], any_done: bool
+    ) -> dict[str, int]:
+        """Without the topics that are gone meanwhile, or that may not be seen: one of them must not
+        hide the others."""
+        try:
+            return await self._counted(known, any_done) if known else {}
+        except KafkaError:
+            found: dict[str, int] = {}
+            for one in known.items() if len(known) > 1 else ():
+                found |= await self._counted_as_far_as_may_be(dict([one]), any_done)
+            return found
 
     async def _counted(self, known: dict[str, str], any_done: bool) -> dict[str, int]:
         topics = await self._admin.describe_topics(*sorted(set(known.values())))
