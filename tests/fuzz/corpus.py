@@ -1,4 +1,6 @@
-"""What inputs begin with: what our own code writes, and what was a fault (``faults/TARGET``)."""
+"""What inputs begin with: what our own code writes, what clients of others have sent
+(``frames/CLIENT.bin``, by ``scripts/client_frames.py``), and what was a fault
+(``faults/TARGET``)."""
 
 from __future__ import annotations
 
@@ -16,6 +18,7 @@ from tests.broker.hostile import Maker
 
 HERE: Final = Path(__file__).parent
 FAULTS: Final = HERE / "faults"
+FRAMES: Final = HERE / "frames"
 CODECS: Final = GZIP, SNAPPY, LZ4, ZSTD
 
 
@@ -33,7 +36,23 @@ def _nothing() -> list[bytes]:
     return [b""]
 
 
+def recorded() -> list[bytes]:
+    """The requests of clients that others wrote, without their lengths."""
+    found: list[bytes] = []
+    for data in _files(FRAMES):
+        at = 0
+        while at < len(data):
+            [size] = struct.unpack_from(">i", data, at)
+            found.append(data[at + 4 : at + 4 + size])
+            at += 4 + size
+    return found
+
+
 def _requests() -> list[bytes]:
+    return [*recorded(), *_made_up()]
+
+
+def _made_up() -> list[bytes]:
     maker = Maker("corpus", ())
     return [
         maker.request(served.api, version, number)[4:]
@@ -44,7 +63,7 @@ def _requests() -> list[bytes]:
 
 
 def _frames() -> list[bytes]:
-    whole = [struct.pack(">i", len(frame)) + frame for frame in _requests()[::20]]
+    whole = [struct.pack(">i", len(frame)) + frame for frame in [*recorded(), *_made_up()[::20]]]
     return [*whole, b"".join(whole[:5])]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fuzz.corpus import inputs
+from tests.fuzz.corpus import inputs, recorded
 from tests.fuzz.mutation import Mutator
-from tests.fuzz.targets import TARGETS, attempt
+from tests.fuzz.targets import TARGETS, attempt, request
 
 MADE = 2_000
 """So many inputs are made for each target."""
@@ -26,3 +26,10 @@ def test_any_bytes(target: str) -> None:
         except Exception as error:
             error.add_note(f"input {number} of {target}: {data.hex()}")
             raise
+
+
+def test_what_clients_of_others_have_sent_is_read() -> None:
+    frames = recorded()
+    assert len({frame[:4] for frame in frames}) > 50, "APIs and versions"
+    for frame in frames:
+        request(frame)
