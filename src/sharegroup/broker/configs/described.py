@@ -9,6 +9,7 @@ from typing import Final
 
 from sharegroup.broker.configs.broker import BROKER_CONFIGS, BrokerConfig, definition_of
 from sharegroup.broker.configs.listener_settings import listener_definition
+from sharegroup.groups.config import GROUP_CONFIGS
 from sharegroup.model.config import (
     ConfigDef,
     ConfigEntry,
@@ -31,6 +32,12 @@ def describe_broker(config: BrokerConfig) -> list[ConfigEntry]:
     own = [listener_definition(name) for name in config.set_by_somebody]
     definitions = [*BROKER_CONFIGS.values(), *filter(None, own)]
     return [_entry(definition, _sources(config, definition.name)) for definition in definitions]
+
+
+def sources_of_group_defaults(config: BrokerConfig) -> dict[str, list[ConfigSynonym]]:
+    """Where the values come from of the broker's settings that are the defaults of groups."""
+    names = {name for definition in GROUP_CONFIGS.values() for name in definition.synonyms}
+    return {name: _sources(config, name) for name in names & BROKER_CONFIGS.keys()}
 
 
 def describe_cluster(config: BrokerConfig) -> list[ConfigEntry]:

@@ -8,7 +8,11 @@ from typing import Final
 from sharegroup.broker.authorization.resources import CLUSTER, Operation, Resource
 from sharegroup.broker.authorization.resources import group as group_resource
 from sharegroup.broker.authorization.resources import topic as topic_resource
-from sharegroup.broker.configs.described import describe_broker, describe_cluster
+from sharegroup.broker.configs.described import (
+    describe_broker,
+    describe_cluster,
+    sources_of_group_defaults,
+)
 from sharegroup.broker.configs.topic import describe_topic_configs
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
@@ -107,8 +111,8 @@ def entries_of(parts: BrokerParts, resource_type: int, name: str) -> Sequence[Co
     if resource_type == GROUP:
         if not name:
             raise InvalidRequest("Group name must not be empty")
-        synonyms = {entry.name: entry.synonyms for entry in describe_broker(live.broker)}
-        return describe_group_configs(live.of_group(name), live.broker.group_defaults(), synonyms)
+        sources = sources_of_group_defaults(live.broker)
+        return describe_group_configs(live.of_group(name), live.broker.group_defaults(), sources)
     raise InvalidRequest(f"resources of type {resource_type} have no configs here")
 
 
