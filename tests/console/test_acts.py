@@ -130,7 +130,9 @@ def test_dead_letters_are_redriven_and_purged(
     only = {"group": group, "where": "offset < 1"}
     assert "records of 1 letter again" in page.act("redrive", **only)
     assert len(page.json("dead", group=group)["letters"]) == 4
-    assert page.act("redrive", **only, do=True) == "1 letter redriven."
+    told = page.told("redrive", **only, do=True)
+    assert told["said"] == "1 letter redriven."
+    assert told["records"] == [{"topic": topic, "partition": 0, "offset": 10}]
     assert page.json("record", topic=topic, partition=0, offset=10)["value"]["text"] == "again 0"
     assert "Mark 3 letters" in page.act("purge-letters", group=group)
     assert page.act("purge-letters", group=group, do=True) == "3 letters purged."
@@ -186,6 +188,8 @@ def test_a_setting_is_set_and_its_default_holds_again(
     told = page.act("configure", **lock, value="60000")
     assert told == f"Set {lock['setting']} of the group {group} from 30000 to 60000."
     assert page.act("configure", **lock, value="60000", do=True).endswith("is 60000.")
+    limit = {**lock, "setting": "share.delivery.count.limit"}
+    assert "from their next start on" in page.told("configure", **limit, value="7")["hint"]
     [shown] = [
         one for one in page.json("queue", group=group)["settings"] if one["name"] == lock["setting"]
     ]

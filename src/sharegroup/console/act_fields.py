@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sharegroup.console.limits import TEXT_MAX
@@ -24,12 +24,14 @@ class Said(NamedTuple):
         warning: what will not work although the broker takes it.
         hint: what may be given.
         nothing: whether there is nothing to do.
+        records: the records to look at next: ``topic``, ``partition`` and ``offset`` of each.
     """
 
     said: str
     warning: str | None = None
     hint: str | None = None
     nothing: bool = False
+    records: Sequence[Mapping[str, Any]] = ()
 
 
 def text(given: Given, name: str) -> str:

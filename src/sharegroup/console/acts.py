@@ -143,10 +143,11 @@ async def redrive(desk: Desk, given: Given, do: bool) -> str | Said:
             group, to=to, where=where, dry_run=not do, told=_telling(told)
         )
     if do:
-        return f"{_handled(found)} redriven."
+        copies = [at._asdict() | {"offset": offset} for at, offset in found.copies]
+        return Said(f"{_handled(found)} redriven.", records=copies)
     if not found.done:
         return Said(f"No letter to send again: {_handled(found)}.", nothing=True)
-    return f"Send the records of {_handled(found)} again, each once, to {goal}."
+    return f"Send the records of {_handled(found)} again, each once, to {goal}.{_news(found)}"
 
 
 async def purge_letters(desk: Desk, given: Given, do: bool) -> str | Said:
@@ -162,8 +163,13 @@ async def purge_letters(desk: Desk, given: Given, do: bool) -> str | Said:
         return Said("There is no letter to purge.", nothing=True)
     return (
         f"Mark {count(found.done, 'letter')} of {group} as done: not shown or redriven any more. "
-        "They stay in their topic. It cannot be undone."
+        f"They stay in their topic. It cannot be undone.{_news(found)}"
     )
+
+
+def _news(found: LettersHandled) -> str:
+    """Why there may be more of them than the page has said."""
+    return " Letters that come until you confirm are included." if found.done > 1 else ""
 
 
 def _telling(told: Callable[[str], None]) -> Callable[[LettersProgress], None]:

@@ -20,12 +20,14 @@ from sharegroup.console.letter_goals import (
     takes_letters,
 )
 from sharegroup.console.limits import GROUPS_NAMED, PARTITIONS_MAX
+from sharegroup.console.record_life import LIMIT
 from sharegroup.console.topic_views import is_internal
 from sharegroup.model.ids import TopicPartition
 
 _KINDS: Final[Mapping[str, Literal["group", "topic"]]] = {"group": "group", "topic": "topic"}
 _OF_BROKER: Final = re.compile(r"\bgroup\.[a-z]+\.(?:min|max)\.[a-z.]+[a-z]")
 """The broker's settings that bound the settings of groups, as descriptions name them."""
+_READ_AT_START: Final = {LIMIT: ["workers that run go by it from their next start on"]}
 
 
 async def configure(desk: Desk, given: Given, do: bool) -> str | Said:
@@ -58,13 +60,12 @@ async def configure(desk: Desk, given: Given, do: bool) -> str | Said:
 
 
 async def _bounds(desk: Desk, setting: ConfigSetting) -> str | None:
-    """The values of the broker's settings that this one's description names."""
+    """The values of the broker's settings that this one's description names, and who takes a
+    change over only later."""
     named = _OF_BROKER.findall(setting.documentation or "")
-    if not named:
-        return None
-    broker = await broker_settings(desk.admin)
+    broker = await broker_settings(desk.admin) if named else {}
     known = [f"{one} is {broker[one]}" for one in named if broker.get(one)]
-    return "; ".join(known) or None
+    return "; ".join([*known, *_READ_AT_START.get(setting.name, ())]) or None
 
 
 async def dead_letters(desk: Desk, given: Given, do: bool) -> str | Said:

@@ -15,6 +15,8 @@ from sharegroup.model.record_headers import DELIVER_AT, EXPIRES_AT
 
 HEADER_PREFIX: Final = "__dlq.errors."
 REDRIVEN: Final = "sharegroup.redriven"
+COPIES_MAX: Final = 20
+"""A redrive tells of so many records where they stand now."""
 """The header of a redriven record: how often it was redriven. It shows a record that dies again."""
 _TOPIC: Final = f"{HEADER_PREFIX}topic"
 _PARTITION: Final = f"{HEADER_PREFIX}partition"
@@ -233,6 +235,8 @@ class LettersHandled:
         homeless: letters whose goal does not exist: left as they are.
         passed: letters that ``where`` does not want: left as they are.
         others: records of the topic that are no letters of the group.
+        copies: where the first ``COPIES_MAX`` of the redriven records stand now: partition and
+            offset.
     """
 
     done: int = 0
@@ -241,6 +245,7 @@ class LettersHandled:
     homeless: int = 0
     passed: int = 0
     others: int = 0
+    copies: tuple[tuple[TopicPartition, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sharegroup.client.core.dead_letter import (
+    COPIES_MAX,
     DeadLetter,
     LetterChoice,
     LettersHandled,
@@ -142,6 +143,7 @@ class _Run:
         self._bytes = 0
         self._failures: set[object] = set()
         self._topics: dict[str, int] = {}
+        self._copies: list[tuple[TopicPartition, int]] = []
         self._read = 0
         self._records = 0
 
@@ -159,7 +161,7 @@ class _Run:
                 if not await self._take(some):
                     break
         await self._write()
-        return LettersHandled(**self._counts)
+        return LettersHandled(**self._counts, copies=tuple(self._copies))
 
     async def _take(self, some: Sequence[LetterRecord]) -> bool:
         """Handle some records; False: no more are wanted."""
@@ -266,6 +268,9 @@ class _Run:
         except (errors.MessageTooLarge, errors.RecordListTooLarge, errors.InvalidRecord):
             await self._say_refused(letters, sent)
             raise
+        for delivery in sent[: COPIES_MAX - len(self._copies)]:
+            one = await delivery  # it is done: the transaction is committed
+            self._copies.append((TopicPartition(one.topic, one.partition), one.offset))
 
     async def _send(
         self, producer: Producer, letters: Iterable[DeadLetter], sent: list[Delivery]

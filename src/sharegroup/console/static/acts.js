@@ -30,6 +30,11 @@ function valueOf({ kind }, input) {
   return input.value;
 }
 
+// Links to what an act has made.
+function toRecords(records, group) {
+  return records.flatMap((one, at) => [at ? ", " : " ", link(`${one.topic}:${one.partition}@${one.offset}`, { ...one, group })]);
+}
+
 // Ask before an act. `after` is called when it is done and the dialog is closed.
 function askFirst(title, name, given, fields = [], after = null) {
   const inputs = fields.map((field) => {
@@ -114,7 +119,9 @@ function askFirst(title, name, given, fields = [], after = null) {
     tell("under way …", "under-way");
     const asking = setInterval(() => progress().catch(() => {}), 1000);
     try {
-      tell((await act(name, { ...now, do: true })).said, "done");
+      const done = await act(name, { ...now, do: true });
+      tell(done.said, "done");
+      will.append(...toRecords(done.records, given.group));
       confirm.hidden = true;
       cancel.textContent = "Close";
     } catch (error) {

@@ -54,9 +54,9 @@ function time(ms) {
   return element("time", { datetime: date.toISOString(), title: date.toISOString() }, moment(date));
 }
 
-// A moment in the viewer's zone, which it names.
+// A moment in the viewer's zone, which it names: 2026-11-29 08:30:00 UTC, the form that commands print.
 function moment(date) {
-  return date.toLocaleString(undefined, { year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit",
+  return date.toLocaleString("sv", { year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit",
     minute: "2-digit", second: "2-digit", timeZoneName: "short" });
 }
 
@@ -450,7 +450,7 @@ function bars(letters) {
   drawn.setAttribute("class", "bars");
   drawn.setAttribute("viewBox", "0 0 600 60");
   drawn.setAttribute("role", "img");
-  drawn.setAttribute("aria-label", `${times.length} letters from ${new Date(first).toISOString()} to ${new Date(last).toISOString()}`);
+  drawn.setAttribute("aria-label", `${times.length} letters from ${moment(new Date(first))} to ${moment(new Date(last))}`);
   const most = Math.max(...counts);
   counts.forEach((count, at) => {
     if (!count) return;
@@ -458,7 +458,7 @@ function bars(letters) {
     const height = Math.max(2, 58 * count / most);
     for (const [name, value] of Object.entries({ x: at * 10, y: 60 - height, width: 9, height })) bar.setAttribute(name, value);
     const title = document.createElementNS(space, "title");
-    title.textContent = `${count} from ${new Date(first + at * step).toISOString()}`;
+    title.textContent = `${count} from ${moment(new Date(first + at * step))}`;
     bar.append(title);
     drawn.append(bar);
   });
