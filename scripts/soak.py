@@ -38,6 +38,10 @@ OPTIONS: Final = (
     "group.consumer.session.timeout.ms=6000",
     "group.consumer.min.heartbeat.interval.ms=1000",
     "group.consumer.heartbeat.interval.ms=1000",
+    # A log is deleted by whole segments. With the default of 100 MiB an hour sees no such deletion.
+    "share.coordinator.state.topic.segment.bytes=1048576",
+    "offsets.topic.segment.bytes=1048576",
+    "individual.commit.log.segment.bytes=1048576",
 )
 SAMPLES: Final = 240
 
