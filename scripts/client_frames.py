@@ -167,9 +167,11 @@ def aiokafka(bootstrap: str) -> None:
         await admin.describe_consumer_groups(["readers"])
         await admin.list_consumer_groups()
         await admin.close()
-        async with AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id="t") as producer:
-            async with producer.transaction():
-                await producer.send_and_wait(TOPIC, b"value", key=b"key")
+        async with (
+            AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id="t") as producer,
+            producer.transaction(),
+        ):
+            await producer.send_and_wait(TOPIC, b"value", key=b"key")
         async with AIOKafkaConsumer(
             TOPIC,
             bootstrap_servers=bootstrap,
