@@ -53,6 +53,8 @@ def decode(data: bytes) -> list[ProducerEntry]:
     if version != VERSION or crc != crc32c(body):
         raise ValueError("the producer snapshot is of another version or damaged")
     end = _COUNT.size + count * _ENTRY.size
+    if not _COUNT.size <= end <= len(body):
+        raise ValueError(f"the producer snapshot does not have the {count} rows that it counts")
     earlier: defaultdict[int, list[ProducedBatch]] = defaultdict(list)
     size = (len(body) - end) // _EARLIER.size * _EARLIER.size
     for producer_id, *batch in _EARLIER.iter_unpack(body[end : end + size]):
