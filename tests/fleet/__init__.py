@@ -1,0 +1,1 @@
+"""Tests of which node of a fleet owns what."""
