@@ -181,6 +181,11 @@ class Cluster:
             ending += link.close()
         return ending
 
+    def close_lane(self, lane: str) -> None:
+        """Close the connections of a lane; requests under way there fail with NetworkException."""
+        for key in [key for key in self._links if key[1] == lane]:
+            self._links.pop(key).close()
+
     def forsake(self) -> None:
         """Close all connections, from any thread, because nobody closed their client. If the event
         loop is closed, there is nothing left to do."""

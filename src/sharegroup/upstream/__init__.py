@@ -1,0 +1,1 @@
+"""A Kafka cluster as the store: its topics, and our state in topics of our own there."""

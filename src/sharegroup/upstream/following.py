@@ -1,0 +1,117 @@
+"""Asks each broker of the cluster for what comes into the partitions that somebody reads at their
+end: one request for all of them, which waits at the broker."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.model import errors
+from sharegroup.model.ids import TopicPartition
+from sharegroup.upstream.partition_log import CHUNK_BYTES, FOLLOW_S, ClusterLog
+from sharegroup.wire import apis
+from sharegroup.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+
+logger = logging.getLogger("sharegroup.broker")
+
+WAIT_MS: Final = 500
+BYTES_MAX: Final = 16 << 20
+LANE: Final = "follow"
+PAUSE_S: Final = 0.2
+"""After an error, and where a leader is not known."""
+
+
+class Following:
+    """See the module."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._logs: dict[ClusterLog, None] = {}
+        self._changed = asyncio.Event()
+        self._asking: dict[int, asyncio.Task[None]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def follow(self, log: ClusterLog) -> None:
+        """Follow this partition for a while."""
+        log.followed_until = asyncio.get_running_loop().time() + FOLLOW_S
+        if log not in self._logs:
+            self._logs[log] = None
+            self._changed.set()
+
+    def wake(self) -> None:
+        """A log has room again, or its leader is another."""
+        self._changed.set()
+
+    def start(self) -> None:
+        """Begin."""
+        self._task = asyncio.create_task(self._run(), name="follow the cluster")
+
+    async def close(self) -> None:
+        """End at once."""
+        tasks = [*self._asking.values(), *([] if self._task is None else [self._task])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self) -> None:
+        """One request under way at each broker that leads a partition with room."""
+        while True:
+            self._changed.clear()
+            now_s = asyncio.get_running_loop().time()
+            for log in [one for one in self._logs if one.followed_until < now_s or one.failure]:
+                del self._logs[log]
+            for leader in {log.leader for log in self._logs if log.wanted_from is not None} - {-1}:
+                if leader not in self._asking:
+                    self._asking[leader] = asyncio.create_task(self._ask(leader))
+            try:
+                async with asyncio.timeout(PAUSE_S if self._logs else None):
+                    await self._changed.wait()
+            except TimeoutError:
+                continue
+
+    async def _ask(self, leader: int) -> None:
+        try:
+            await self._ask_once(leader)
+        except errors.KafkaError as error:
+            logger.debug("node %d of the cluster could not be asked: %s", leader, error)
+            await asyncio.sleep(PAUSE_S)
+        finally:
+            del self._asking[leader]
+            self._changed.set()
+
+    async def _ask_once(self, leader: int) -> None:
+        asked = {
+            log.topic_partition: (log, begin)
+            for log in self._logs
+            if log.leader == leader and (begin := log.wanted_from) is not None
+        }
+        topics: dict[str, list[FetchPartition]] = {}
+        for where, (_, begin) in asked.items():
+            topics.setdefault(where.topic, []).append(
+                FetchPartition(
+                    partition=where.partition, fetch_offset=begin, partition_max_bytes=CHUNK_BYTES
+                )
+            )
+        request = FetchRequest(
+            max_wait_ms=WAIT_MS,
+            min_bytes=1,
+            max_bytes=BYTES_MAX,
+            topics=[FetchTopic(topic=name, partitions=own) for name, own in topics.items()],
+        )
+        timeout_ms = self._cluster.request_timeout_ms + WAIT_MS
+        response = await self._cluster.send(
+            leader, apis.FETCH, request, timeout_ms=timeout_ms, lane=LANE
+        )
+        failed = False
+        for topic in response.responses:
+            for answer in topic.partitions:
+                log, begin = asked[TopicPartition(topic.topic, answer.partition_index)]
+                if answer.error_code:
+                    failed = True
+                elif log.wanted_from == begin:
+                    await log.came(begin, answer)
+        if failed:
+            await self._cluster.refresh()
+            await asyncio.sleep(PAUSE_S)

@@ -1,0 +1,279 @@
+"""The log of one partition of the cluster, as the broker reads and appends to it; implements
+``model.log.PartitionLog`` as far as a cluster can.
+
+What one reader has read stays for the next, up to CHUNK_BYTES: several groups of one partition cost
+one read of the cluster, as long as they are close together. A partition that is read at its end is
+*followed*: :class:`~sharegroup.upstream.following.Following` asks for what comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final, NamedTuple, TypeVar
+from uuid import UUID
+
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.network.retrying import retrying
+from sharegroup.model import errors
+from sharegroup.model.ids import TopicPartition
+from sharegroup.model.log import (
+    AbortedTransaction,
+    Appended,
+    DamagedOffsets,
+    LogOffsets,
+    MessageIds,
+    ProducerStates,
+    ReadableLog,
+    ReadBatches,
+    Recompression,
+)
+from sharegroup.upstream.raw_log import COMMITTED, EARLIEST, LATEST, RawLog
+from sharegroup.wire.batch import batch_bounds, parse_headers
+from sharegroup.wire.markers import is_transactional
+from sharegroup.wire.messages.fetch import PartitionData
+
+T = TypeVar("T")
+CHUNK_BYTES: Final = 1 << 20
+FOLLOW_S: Final = 60.0
+"""After its last read, a partition is followed for so long."""
+LARGEST_TIMESTAMP: Final = -3
+RECORD_BYTES_MAX: Final = 1 << 30
+READ_LANE: Final = "read"
+WRITE_LANE: Final = "write"
+
+
+class _Chunk(NamedTuple):
+    """Whole batches: from the one that holds ``begin`` on, to before ``end``."""
+
+    begin: int
+    end: int
+    data: bytes
+
+
+_NOTHING: Final = _Chunk(0, 0, b"")
+
+
+class ClusterLog:
+    """See the module."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        where: TopicPartition,
+        topic_id: UUID,
+        follow: Callable[[ClusterLog], None],
+    ) -> None:
+        self.topic_partition = where
+        self.topic_id = topic_id
+        self.failure: errors.KafkaError | None = None
+        self.on_advance: Callable[[ReadableLog], None] | None = None
+        self.followed_until = 0.0
+        self._cluster = cluster
+        self._reading = RawLog(cluster, where, READ_LANE)
+        self._writing = RawLog(cluster, where, WRITE_LANE)
+        self._follow = follow
+        self._offsets = LogOffsets(0, 0, 0, 0)
+        self._chunk = _NOTHING
+        self._read_to = 0
+
+    # --- what is known ----------------------------------------------------------------------------
+
+    @property
+    def log_start_offset(self) -> int:
+        """See ``ReadableLog``."""
+        return self._offsets.start
+
+    @property
+    def last_stable_offset(self) -> int:
+        """See ``ReadableLog``."""
+        return self._offsets.last_stable
+
+    @property
+    def high_watermark(self) -> int:
+        """See ``ReadableLog``."""
+        return self._offsets.high_watermark
+
+    @property
+    def log_end_offset(self) -> int:
+        """The end as far as it is known here."""
+        return self._offsets.end
+
+    @property
+    def leader(self) -> int:
+        """The broker of the cluster that leads the partition; -1: not known."""
+        topic = self._cluster.metadata.topics.get(self.topic_partition.topic)
+        partition = self.topic_partition.partition
+        if topic is None or topic.topic_id != self.topic_id or partition >= len(topic.partitions):
+            return -1
+        return topic.partitions[partition].leader
+
+    @property
+    def wanted_from(self) -> int | None:
+        """Where to read on while nobody asks; None: enough was read."""
+        end = self._offsets.high_watermark
+        return None if self._chunk.data and self._chunk.end >= end > self._read_to else end
+
+    async def came(self, offset: int, answer: PartitionData) -> None:
+        """The cluster has answered a request to read from ``offset`` on.
+
+        Raises:
+            KafkaError: the cluster cannot be asked where the first open transaction begins.
+        """
+        data = bytes(answer.records or b"")
+        known, stable = self._offsets, -1
+        if data:
+            headers = parse_headers(data)
+            self._chunk = _Chunk(offset, headers[-1].last_offset + 1, data)
+            if known.last_stable < known.high_watermark or any(map(is_transactional, headers)):
+                stable = await self._asked(lambda: self._reading.offset(LATEST, COMMITTED))
+        if stable < 0 and known.last_stable == known.high_watermark:
+            stable = answer.high_watermark  # no transaction is open
+        self._learn(answer.log_start_offset, stable, answer.high_watermark)
+
+    def _learn(self, start: int, last_stable: int, high_watermark: int) -> None:
+        known = self._offsets
+        end = max(known.high_watermark, high_watermark)
+        stable = min(max(known.last_stable, last_stable), end)
+        self._offsets = LogOffsets(max(known.start, start), stable, end, end)
+        if self._offsets != known and self.on_advance is not None:
+            self.on_advance(self)
+
+    def gone(self) -> None:
+        """The topic is deleted."""
+        self.failure = errors.UnknownTopicOrPartition()
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    async def offsets(self) -> LogOffsets:
+        """See ``ReadableLog``."""
+        self._check()
+        self._follow(self)
+        start, stable, end = await asyncio.gather(
+            self._asked(lambda: self._reading.offset(EARLIEST)),
+            self._asked(lambda: self._reading.offset(LATEST, COMMITTED)),
+            self._asked(lambda: self._reading.offset(LATEST)),
+        )
+        self._learn(start, stable, end)
+        return self._offsets
+
+    async def read(
+        self, offset: int, max_bytes: int, *, end_offset: int | None = None, stored: bool = False
+    ) -> ReadBatches:
+        """See ``ReadableLog``."""
+        self._check()
+        self._follow(self)
+        end = self._offsets.high_watermark if end_offset is None else end_offset
+        if not self._chunk.begin <= offset < self._chunk.end:
+            if offset >= end and offset == self._offsets.high_watermark:
+                return self._answer(b"")
+            answer = await self._asked(lambda: self._reading.read(offset, max(max_bytes, 1)))
+            await self.came(offset, answer)
+            if not answer.records:
+                return self._answer(b"")
+        self._read_to = max(self._read_to, min(end, self._chunk.end))
+        return self._answer(_cut(self._chunk.data, offset, end, max_bytes))
+
+    def _answer(self, data: bytes) -> ReadBatches:
+        return ReadBatches(data, self._offsets.high_watermark, self._offsets.start)
+
+    def after_damage(self, offset: int) -> int:
+        """A cluster's log has no damage that a reader can see."""
+        return offset
+
+    def damages(self) -> list[DamagedOffsets]:
+        """As :meth:`after_damage`."""
+        return []
+
+    async def aborted_transactions(
+        self, start_offset: int, end_offset: int
+    ) -> list[AbortedTransaction]:
+        """See ``ReadableLog``."""
+        self._check()
+        found: dict[AbortedTransaction, None] = {}
+        offset = start_offset
+        while offset < end_offset:
+            ask = partial(self._reading.read, offset, CHUNK_BYTES, isolation=COMMITTED)
+            answer = await self._asked(ask)
+            for one in answer.aborted_transactions or ():
+                found[AbortedTransaction(one.producer_id, one.first_offset)] = None
+            data = bytes(answer.records or b"")
+            if not data:
+                break
+            offset = batch_bounds(data)[-1][1] + 1
+        return [*found]
+
+    async def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
+        """See ``ReadableLog``. The time is the one that was asked for."""
+        self._check()
+        found = await self._asked(lambda: self._reading.offset(timestamp_ms))
+        return None if found < 0 else (found, timestamp_ms)
+
+    async def offset_of_max_timestamp(self) -> tuple[int, int] | None:
+        """See ``ReadableLog``."""
+        self._check()
+        found = await self._asked(lambda: self._reading.offset(LARGEST_TIMESTAMP))
+        return None if found < 0 else (found, -1)
+
+    # --- appending --------------------------------------------------------------------------------
+
+    @property
+    def record_bytes_max(self) -> int:
+        """The cluster checks it."""
+        return RECORD_BYTES_MAX
+
+    @property
+    def recompression(self) -> Recompression | None:
+        """The cluster does it."""
+        return None
+
+    @property
+    def ids(self) -> MessageIds | None:
+        """A cluster knows no message ids."""
+        return None
+
+    @property
+    def producer_states(self) -> ProducerStates:
+        """Only the cluster knows them."""
+        raise errors.UnsupportedVersion(f"{self.topic_partition} lies in another cluster")
+
+    async def append(self, batches: bytes) -> Appended:
+        """See ``AppendableLog``: durable when this returns."""
+        self._check()
+        records = sum(header.last_offset_delta + 1 for header in parse_headers(batches))
+        base = await self._writing.append(bytes(batches), self._cluster.request_timeout_ms)
+        return Appended(base, base + records - 1)
+
+    async def wait_durable(self, end_offset: int) -> None:
+        """What was appended is durable."""
+
+    async def delete_records(self, before_offset: int) -> int:
+        """See ``AppendableLog``."""
+        self._check()
+        start = await self._asked(lambda: self._writing.delete_before(before_offset))
+        self._learn(start, self._offsets.last_stable, self._offsets.high_watermark)
+        return start
+
+    def _check(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+    async def _asked(self, ask: Callable[[], Awaitable[T]]) -> T:
+        return await retrying(self._cluster, ask, self._cluster.request_timeout_ms)
+
+
+def _cut(data: bytes, offset: int, end: int, max_bytes: int) -> bytes:
+    """The batches from the one that holds ``offset`` to before ``end``, at most so many bytes, but
+    at least one batch."""
+    position = begin = stop = 0
+    for header in parse_headers(data):
+        after = position + header.length
+        if header.last_offset < offset:
+            begin = stop = after
+        elif header.base_offset < end and (stop == begin or after - begin <= max_bytes):
+            stop = after
+        else:
+            break
+        position = after
+    return data[begin:stop]

@@ -1,0 +1,150 @@
+"""Requests to the leader of one partition of the cluster: append a batch as it is, read batches as
+they are, offsets, deletion."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.model import errors
+from sharegroup.model.ids import TopicPartition
+from sharegroup.wire import apis
+from sharegroup.wire.apis import Api
+from sharegroup.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from sharegroup.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
+from sharegroup.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from sharegroup.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from sharegroup.wire.schema import Message
+
+ALL_IN_SYNC: Final = -1
+EARLIEST: Final = -2
+LATEST: Final = -1
+COMMITTED: Final = 1
+
+
+class RawLog:
+    """See the module. Each call is one attempt: errors of the cluster are raised, and the leader is
+    asked for anew after them.
+
+    Args:
+        lane: requests on one lane are answered in order.
+    """
+
+    def __init__(self, cluster: Cluster, where: TopicPartition, lane: str) -> None:
+        self.where = where
+        self._cluster = cluster
+        self._lane = lane
+
+    async def append(self, batch: bytes, timeout_ms: int) -> int:
+        """Append a batch, durably. Returns the offset of its first record.
+
+        Raises:
+            KafkaError: it may have been appended all the same.
+        """
+        topic = TopicProduceData(
+            name=self.where.topic,
+            partition_data=[PartitionProduceData(self.where.partition, batch)],
+        )
+        request = ProduceRequest(acks=ALL_IN_SYNC, timeout_ms=timeout_ms, topic_data=[topic])
+        response = await self._send(apis.PRODUCE, request, timeout_ms)
+        answer = response.responses[0].partition_responses[0]
+        await self._check(answer.error_code, getattr(answer, "error_message", None))
+        return int(answer.base_offset)
+
+    async def read(
+        self, offset: int, max_bytes: int, *, wait_ms: int = 0, isolation: int = 0
+    ) -> PartitionData:
+        """Whole batches from the one that holds ``offset`` on; none if the log ends there.
+
+        Raises:
+            OffsetOutOfRange: ``offset`` lies before the log or behind it.
+            KafkaError: the partition cannot be read now.
+        """
+        partition = FetchPartition(
+            partition=self.where.partition, fetch_offset=offset, partition_max_bytes=max_bytes
+        )
+        request = FetchRequest(
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            max_bytes=max_bytes,
+            isolation_level=isolation,
+            topics=[FetchTopic(topic=self.where.topic, partitions=[partition])],
+        )
+        response = await self._send(apis.FETCH, request, self._cluster.request_timeout_ms + wait_ms)
+        await self._check(response.error_code)
+        answer: PartitionData = response.responses[0].partitions[0]
+        await self._check(answer.error_code)
+        return answer
+
+    async def offset(self, at: int, isolation: int = 0) -> int:
+        """The offset of a moment: EARLIEST, LATEST, or milliseconds since 1970; -1: there is none.
+
+        Raises:
+            KafkaError: the partition cannot be asked now.
+        """
+        partition = ListOffsetsPartition(partition_index=self.where.partition, timestamp=at)
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=isolation,
+            topics=[ListOffsetsTopic(self.where.topic, [partition])],
+        )
+        response = await self._send(apis.LIST_OFFSETS, request, self._cluster.request_timeout_ms)
+        answer = response.topics[0].partitions[0]
+        await self._check(answer.error_code)
+        return int(answer.offset)
+
+    async def delete_before(self, offset: int) -> int:
+        """Delete the records before an offset. Returns where the log begins now.
+
+        Raises:
+            KafkaError: nothing may have been deleted.
+        """
+        topic = DeleteRecordsTopic(
+            self.where.topic, [DeleteRecordsPartition(self.where.partition, offset)]
+        )
+        timeout_ms = self._cluster.request_timeout_ms
+        request = DeleteRecordsRequest(topics=[topic], timeout_ms=timeout_ms)
+        response = await self._send(apis.DELETE_RECORDS, request, timeout_ms)
+        answer = response.topics[0].partitions[0]
+        await self._check(answer.error_code)
+        return int(answer.low_watermark)
+
+    async def _send(self, api: Api, request: Message, timeout_ms: int) -> Any:
+        topic = await self._cluster.topic(self.where.topic)
+        leader = topic.partitions[self.where.partition].leader
+        if leader not in self._cluster.metadata.nodes:
+            await self._cluster.refresh()
+            raise errors.LeaderNotAvailable(f"{self.where} has no leader now")
+        try:
+            return await self._cluster.send(
+                leader, api, request, timeout_ms=timeout_ms, lane=self._lane
+            )
+        except errors.NetworkException:
+            await self._refresh_quietly()
+            raise
+
+    async def _check(self, code: int, message: str | None = None) -> None:
+        if code:
+            error = errors.error_from_code(code, message)
+            if error.retriable:
+                await self._refresh_quietly()
+            raise error
+
+    async def _refresh_quietly(self) -> None:
+        """Ask for the leaders; who called has an error of its own to tell."""
+        try:
+            await self._cluster.refresh()
+        except errors.KafkaError:
+            return

@@ -1,0 +1,1 @@
+"""Tests of a Kafka cluster as the store."""
