@@ -1,0 +1,218 @@
+"""Passes requests on to the cluster that has the records: what concerns its logs, its consumer
+groups and its transactions is decided there.
+
+A request goes to the broker of the cluster that is to answer it: the coordinator of its group or
+its transactional id, the leaders of its partitions, or any. Records pass as bytes. Clients were
+told that this node leads and coordinates everything, so answers name no other node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+from sharegroup.broker.authorization.access import Access
+from sharegroup.broker.passing.rights import check
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.network.connection import Connection
+from sharegroup.model import errors
+from sharegroup.wire import apis
+from sharegroup.wire.apis import Api
+from sharegroup.wire.messages.api_versions import ApiVersion
+
+logger = logging.getLogger("sharegroup.broker")
+
+LONGEST_MS: Final = 900_000
+"""A request of a client may wait for so long: JoinGroup waits for the other members."""
+LANE: Final = "passed on"
+NOT_SERVED: Final = ("share.transactional.acks", "cooperative.consumption")
+"""Features of a broker with its own log, which none in front of a cluster has."""
+IN_CLUSTER: Final = ("group.version", "transaction.version")
+"""Features that the cluster has or has not."""
+_LOST: Final = (errors.NotCoordinator.code, errors.CoordinatorNotAvailable.code)
+
+
+class Context(Protocol):
+    """Who sends a request, and how; a ``RequestContext`` is one."""
+
+    @property
+    def version(self) -> int:
+        """Of the request."""
+        ...
+
+    @property
+    def connection(self) -> object:
+        """Where it came."""
+        ...
+
+    @property
+    def access(self) -> Access:
+        """What the client may do."""
+        ...
+
+
+class Asked(NamedTuple):
+    """How a client asks.
+
+    Attributes:
+        version: of its request.
+        connection: where it came.
+        access: what the client may do.
+        here: answers a request from what this broker knows itself.
+    """
+
+    version: int
+    connection: object
+    access: Access
+    here: Callable[[Any], Awaitable[Any]]
+
+    @property
+    def lane(self) -> str:
+        """Connections of this client alone: some of its requests wait for long."""
+        return _lane(self.connection)
+
+
+class Created(NamedTuple):
+    """A topic that was just made in the cluster, and its settings that this broker keeps."""
+
+    name: str
+    configs: Mapping[str, str]
+
+
+Way = Callable[["Passing", Api, Any, Asked], Awaitable[Any]]
+"""Passes a request on, and returns the answer for the client."""
+
+
+class Passing:
+    """See the module.
+
+    Args:
+        ways: by API key.
+        seen: called with topics that were made, grown or deleted just now; returns when this broker
+            knows it.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        ways: Mapping[int, Way],
+        seen: Callable[[Sequence[Created]], Awaitable[None]],
+    ) -> None:
+        self.cluster = cluster
+        self.seen = seen
+        self._ways = ways
+        self._last: dict[Api, int] = {}
+        self._levels: dict[str, int] = dict.fromkeys(IN_CLUSTER, 0)
+
+    async def learn(self) -> None:
+        """Ask the brokers of the cluster for their versions: a client may use those that all have.
+
+        Raises:
+            KafkaError: no broker of the cluster answers.
+        """
+        connections = await asyncio.gather(
+            *(self.cluster.connection(node) for node in self.cluster.metadata.nodes),
+            return_exceptions=True,
+        )
+        there = [one for one in connections if isinstance(one, Connection)]
+        if not there:
+            raise errors.NetworkException("no broker of the cluster answers")
+        for api in (*(apis.APIS[key] for key in self._ways), apis.FETCH):
+            versions = [_version_of(one, api) for one in there]
+            self._last[api] = min(versions)
+        for name in IN_CLUSTER:
+            self._levels[name] = min(one.finalized.get(name, 0) for one in there)
+
+    def passes(self, api: Api) -> bool:
+        """Whether requests of this API are passed on."""
+        return api.key in self._ways
+
+    async def answer(
+        self, api: Api, request: Any, context: Context, here: Callable[[Any], Awaitable[Any]]
+    ) -> Any:
+        """The cluster's answer to a request. ``here`` answers it from what this broker knows.
+
+        Raises:
+            KafkaError: the client may not do it, or the cluster could not be asked.
+        """
+        check(context.access, api, request)
+        asked = Asked(context.version, context.connection, context.access, here)
+        return await self._ways[api.key](self, api, request, asked)
+
+    def disconnected(self, connection: object) -> None:
+        """A client is gone: close the connections that only its requests used."""
+        self.cluster.close_lane(_lane(connection))
+
+    def announced(self, served: Iterable[ApiVersion]) -> list[ApiVersion]:
+        """The versions that a client may use: of what is passed on, those of the cluster."""
+        last = {api.key: version for api, version in self._last.items()}
+        found = [
+            ApiVersion(one.api_key, one.min_version, min(one.max_version, last[one.api_key]))
+            if one.api_key in last
+            else one
+            for one in served
+        ]
+        return [one for one in found if one.min_version <= one.max_version]
+
+    def levels(self, possible: Mapping[str, int]) -> dict[str, int]:
+        """The levels of features that this broker has in front of the cluster."""
+        return {
+            name: min(level, self._levels.get(name, level))
+            for name, level in possible.items()
+            if name not in NOT_SERVED
+        }
+
+    # --- where to -----------------------------------------------------------------------------
+
+    async def to_coordinator(
+        self, kind: int, key: str, api: Api, request: Any, asked: Asked
+    ) -> Any:
+        """Ask the coordinator of a group, or of a transactional id."""
+        answer = await self.cluster.send_to_coordinator(
+            key,
+            api,
+            request,
+            kind=kind,
+            timeout_ms=LONGEST_MS,
+            lane=asked.lane,
+            version_max=asked.version,
+        )
+        if getattr(answer, "error_code", 0) in _LOST:
+            self.cluster.forget_coordinator(key, kind)
+        return answer
+
+    async def to_node(self, node_id: int, api: Api, request: Any, asked: Asked) -> Any:
+        """Ask one broker of the cluster."""
+        return await self.cluster.send(
+            node_id, api, request, lane=asked.lane, version_max=asked.version
+        )
+
+    async def to_controller(self, api: Api, request: Any, asked: Asked) -> Any:
+        """Ask the broker that changes topics, or any while it is not known."""
+        node_id = self.cluster.metadata.controller_id
+        if node_id not in self.cluster.metadata.nodes:
+            return await self.cluster.send_to_any(api, request)
+        return await self.to_node(node_id, api, request, asked)
+
+    async def to_all(self, api: Api, request: Any, asked: Asked) -> list[Any]:
+        """Ask every broker of the cluster.
+
+        Raises:
+            KafkaError: one of them does not answer: what it knows would be missing.
+        """
+        nodes = self.cluster.metadata.nodes
+        return await asyncio.gather(*(self.to_node(node, api, request, asked) for node in nodes))
+
+
+def _lane(connection: object) -> str:
+    return f"{LANE} {id(connection)}"
+
+
+def _version_of(connection: Connection, api: Api) -> int:
+    """The highest version of the broker that we can pass on; -1: none."""
+    try:
+        return connection.version_of(api)
+    except errors.UnsupportedVersion:
+        return -1

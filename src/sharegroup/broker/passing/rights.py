@@ -1,0 +1,193 @@
+"""What a client must be allowed here before its request is passed on: the cluster sees the broker's
+own user only. A request is refused as a whole if one of its parts may not be done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeAlias
+
+from sharegroup.broker.authorization.access import Access
+from sharegroup.broker.authorization.resources import (
+    CLUSTER,
+    Operation,
+    Resource,
+    ResourceType,
+    group,
+    topic,
+)
+from sharegroup.broker.internal_topics import IN_CLUSTER_PREFIX
+from sharegroup.model.errors import TopicAuthorizationFailed
+from sharegroup.wire import apis
+from sharegroup.wire.apis import Api
+
+CONFIGS_OF_TOPIC: Final = 2
+"""The type of a resource whose settings are altered."""
+
+Need: TypeAlias = tuple[Operation, Resource]
+Needs: TypeAlias = Callable[[Any], Iterator[Need]]
+
+
+def check(access: Access, api: Api, request: Any) -> None:
+    """Raise the refusal of the first right that is missing.
+
+    Raises:
+        TopicAuthorizationFailed, GroupAuthorizationFailed, ClusterAuthorizationFailed,
+        TransactionalIdAuthorizationFailed: the client may not do it.
+    """
+    for operation, resource in NEEDS[api.key](request):
+        if resource.type is ResourceType.TOPIC and resource.name.startswith(IN_CLUSTER_PREFIX):
+            raise TopicAuthorizationFailed(
+                f"{resource.name} is the state of the brokers themselves"
+            )
+        access.require(operation, resource)
+
+
+def _transactional(name: str) -> Need:
+    return Operation.WRITE, Resource(ResourceType.TRANSACTIONAL_ID, name)
+
+
+def _produce(request: Any) -> Iterator[Need]:
+    if request.transactional_id:
+        yield _transactional(request.transactional_id)
+    for one in request.topic_data:
+        yield Operation.WRITE, topic(one.name)
+
+
+def _member(request: Any) -> Iterator[Need]:
+    yield Operation.READ, group(request.group_id)
+
+
+def _consumer_heartbeat(request: Any) -> Iterator[Need]:
+    yield from _member(request)
+    for name in request.subscribed_topic_names or ():
+        yield Operation.DESCRIBE, topic(name)
+
+
+def _offset_commit(request: Any) -> Iterator[Need]:
+    yield from _member(request)
+    for one in request.topics:
+        yield Operation.READ, topic(one.name)
+
+
+def _offset_fetch(request: Any) -> Iterator[Need]:
+    for one in request.groups or [request]:
+        yield Operation.DESCRIBE, group(one.group_id)
+
+
+def _offset_delete(request: Any) -> Iterator[Need]:
+    yield Operation.DELETE, group(request.group_id)
+    for one in request.topics:
+        yield Operation.READ, topic(one.name)
+
+
+def _init_producer_id(request: Any) -> Iterator[Need]:
+    if request.transactional_id is None:
+        yield Operation.IDEMPOTENT_WRITE, CLUSTER
+    else:
+        yield _transactional(request.transactional_id)
+
+
+def _add_partitions(request: Any) -> Iterator[Need]:
+    if request.transactions:  # from version 4 on: brokers ask
+        yield Operation.CLUSTER_ACTION, CLUSTER
+        return
+    yield _transactional(request.v3_and_below_transactional_id)
+    for one in request.v3_and_below_topics:
+        yield Operation.WRITE, topic(one.name)
+
+
+def _add_offsets(request: Any) -> Iterator[Need]:
+    yield _transactional(request.transactional_id)
+    yield Operation.READ, group(request.group_id)
+
+
+def _end_txn(request: Any) -> Iterator[Need]:
+    yield _transactional(request.transactional_id)
+
+
+def _txn_offset_commit(request: Any) -> Iterator[Need]:
+    yield _transactional(request.transactional_id)
+    yield from _offset_commit(request)
+
+
+def _create_topics(request: Any) -> Iterator[Need]:
+    for one in request.topics:
+        yield Operation.CREATE, topic(one.name)
+
+
+def _delete_topics(request: Any) -> Iterator[Need]:
+    for name in [*request.topic_names, *(one.name for one in request.topics if one.name)]:
+        yield Operation.DELETE, topic(name)
+
+
+def _describe_groups(request: Any) -> Iterator[Need]:
+    for name in request.groups:
+        yield Operation.DESCRIBE, group(name)
+
+
+def _describe_consumer_groups(request: Any) -> Iterator[Need]:
+    for name in request.group_ids:
+        yield Operation.DESCRIBE, group(name)
+
+
+def _leader_epochs(request: Any) -> Iterator[Need]:
+    for one in request.topics:
+        yield Operation.DESCRIBE, topic(one.topic)
+
+
+def _describe_producers(request: Any) -> Iterator[Need]:
+    for one in request.topics:
+        yield Operation.READ, topic(one.name)
+
+
+def _describe_transactions(request: Any) -> Iterator[Need]:
+    for name in request.transactional_ids:
+        yield Operation.DESCRIBE, Resource(ResourceType.TRANSACTIONAL_ID, name)
+
+
+def _alter_configs(request: Any) -> Iterator[Need]:
+    for one in request.resources:
+        if one.resource_type == CONFIGS_OF_TOPIC:
+            yield Operation.ALTER_CONFIGS, topic(one.resource_name)
+
+
+def _checked_on_the_way(_request: Any) -> Iterator[Need]:
+    """Each group or resource on its own, as the way of the request says."""
+    return iter(())
+
+
+def _create_partitions(request: Any) -> Iterator[Need]:
+    for one in request.topics:
+        yield Operation.ALTER, topic(one.name)
+
+
+NEEDS: Final[dict[int, Needs]] = {
+    apis.PRODUCE.key: _produce,
+    apis.OFFSET_COMMIT.key: _offset_commit,
+    apis.OFFSET_FETCH.key: _offset_fetch,
+    apis.OFFSET_DELETE.key: _offset_delete,
+    apis.JOIN_GROUP.key: _member,
+    apis.SYNC_GROUP.key: _member,
+    apis.HEARTBEAT.key: _member,
+    apis.LEAVE_GROUP.key: _member,
+    apis.CONSUMER_GROUP_HEARTBEAT.key: _consumer_heartbeat,
+    apis.INIT_PRODUCER_ID.key: _init_producer_id,
+    apis.ADD_PARTITIONS_TO_TXN.key: _add_partitions,
+    apis.ADD_OFFSETS_TO_TXN.key: _add_offsets,
+    apis.END_TXN.key: _end_txn,
+    apis.TXN_OFFSET_COMMIT.key: _txn_offset_commit,
+    apis.CREATE_TOPICS.key: _create_topics,
+    apis.DELETE_TOPICS.key: _delete_topics,
+    apis.CREATE_PARTITIONS.key: _create_partitions,
+    apis.DESCRIBE_GROUPS.key: _describe_groups,
+    apis.CONSUMER_GROUP_DESCRIBE.key: _describe_consumer_groups,
+    apis.OFFSET_FOR_LEADER_EPOCH.key: _leader_epochs,
+    apis.DESCRIBE_PRODUCERS.key: _describe_producers,
+    apis.DESCRIBE_TRANSACTIONS.key: _describe_transactions,
+    apis.INCREMENTAL_ALTER_CONFIGS.key: _alter_configs,
+    apis.LIST_GROUPS.key: _checked_on_the_way,
+    apis.LIST_TRANSACTIONS.key: _checked_on_the_way,
+    apis.DELETE_GROUPS.key: _checked_on_the_way,
+    apis.DESCRIBE_CONFIGS.key: _checked_on_the_way,
+}
+"""By API key; every API that is passed on is in it."""
