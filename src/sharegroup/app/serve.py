@@ -23,6 +23,7 @@ from sharegroup.app.listener_warnings import listener_warnings
 from sharegroup.app.open_listeners import check_alterations, check_exposure
 from sharegroup.broker.configs.broker import BrokerConfig, load
 from sharegroup.broker.configs.listeners import Listener
+from sharegroup.broker.configs.properties import parse_properties
 from sharegroup.broker.configs.security import USERS_FILE
 from sharegroup.broker.network.api_table import load_all
 from sharegroup.broker.server import Broker
@@ -30,6 +31,7 @@ from sharegroup.model.errors import ConfigError, InvalidConfig, KafkaStorageErro
 
 if TYPE_CHECKING:
     from sharegroup.broker.metrics.endpoint import MetricsEndpoint
+    from sharegroup.client.network.cluster import Cluster
 
 logger = logging.getLogger("sharegroup.broker")
 
@@ -58,6 +60,8 @@ class ServeOptions:
     console: str | None = None
     console_acts: bool = False
     data: str | None = None
+    upstream: str | None = None
+    upstream_config: str | None = None
     users: str | None = None
     tls_self_signed: str | None = None
     insecure: bool = False
@@ -127,6 +131,7 @@ def _planned(options: ServeOptions) -> Plan:
         insecure=options.insecure,
         told_host=told_host,
         folder=options.data or _folder(config),
+        upstream=_upstream(options),
         metrics=metrics,
         console=page,
         say_ready=say,
@@ -144,6 +149,8 @@ class Plan:
     told_host: str
     """The host that clients are told for a listener on every interface."""
     folder: str
+    upstream: Cluster | None
+    """The cluster that has the topics; None: the folder has them."""
     metrics: tuple[str, int] | None
     """Address of the endpoint for metrics and health probes."""
     console: console.ConsolePlan | None
@@ -169,11 +176,14 @@ async def serve(plan: Plan) -> None:
 async def _serve(plan: Plan, endpoint: MetricsEndpoint | None) -> None:
     gc.set_threshold(*GARBAGE_THRESHOLDS)  # there is no garbage in what a start loads
     try:
-        broker = await Broker.open(plan.config, local_environment(), plan.folder)
+        broker = await Broker.open(plan.config, local_environment(), plan.folder, plan.upstream)
     except OSError as error:
         raise ConfigError(f"data folder {plan.folder} cannot be used: {error.strerror}") from error
     except KafkaStorageError as error:
-        raise ConfigError(f"data folder {plan.folder} cannot be used: {error}") from error
+        where = f"data folder {plan.folder}"
+        if plan.upstream is not None:
+            where = f"{where}, or what the broker has in the cluster,"
+        raise ConfigError(f"{where} cannot be used: {error}") from error
     calm_garbage_collector()
     sys.setswitchinterval(THREAD_SWITCH_S)
     try:
@@ -244,6 +254,17 @@ def _read(path: str | None) -> str:
         return Path(path).read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"config file {path} cannot be read: {error}") from error
+
+
+def _upstream(options: ServeOptions) -> Cluster | None:
+    if options.upstream is None:
+        if options.upstream_config is not None:
+            raise ConfigError("--upstream-config needs --upstream")
+        return None
+    from sharegroup.client.network.cluster import Cluster  # only who needs it pays for it
+
+    properties = parse_properties(_read(options.upstream_config))
+    return Cluster(options.upstream, client_id="sharegroup-upstream", security=properties or None)
 
 
 def _print_line(line: str) -> None:

@@ -3,10 +3,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sharegroup.broker.authorization.access_rules import AccessRules
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.live_configs import LiveConfigs
-from sharegroup.broker.coordination.group_coordinators import GroupCoordinators, group_coordinators
+from sharegroup.broker.coordination.group_coordinators import (
+    GroupCoordinators,
+    TopicMaker,
+    group_coordinators,
+)
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.internal_topic import InternalTopic, LocalTransactionLog
 from sharegroup.broker.coordination.offset_coordinator import (
@@ -57,6 +63,9 @@ from sharegroup.model.environment import Clock, Environment
 from sharegroup.model.log import OwnedLog, ProducerStates
 from sharegroup.model.store import Store
 from sharegroup.share.session import ShareSessions
+
+if TYPE_CHECKING:
+    from sharegroup.broker.passing.passing import Passing
 from sharegroup.transactions.coordinator import TransactionCoordinator
 
 
@@ -69,6 +78,7 @@ def assemble(
     connections: OpenConnections,
     spawn: Spawn,
     rules: AccessRules,
+    passing: Passing | None,
 ) -> tuple[BrokerParts, GroupRuntimes]:
     """The parts of a broker over its recovered store; nothing is loaded yet.
 
@@ -78,18 +88,16 @@ def assemble(
     clock, waiters, meters, unpacking = environment.clock, FetchWaiters(), Meters(), Unpacking()
     configs = LiveConfigs(config, store)
     topics = _topics(configs, store, waiters, environment, descriptors)
-    state = _share_state(config, topics, clock)
-    groups = group_coordinators(configs, topics, state, environment, spawn)
+    make_topic = _topic_maker(config, topics, environment, passing)
+    state = _share_state(config, topics, clock, make_topic)
+    groups = group_coordinators(configs, topics, state, environment, spawn, make_topic)
     leadership = OneNode(config.node_id, lambda: configs.broker.static.get("broker.rack"))
-    version = config.integer("share.version")
-    share_partitions = _share_partitions(
-        configs, leadership, state, waiters, meters, clock, spawn, version
-    )
+    share_partitions = _share_partitions(configs, leadership, state, waiters, meters, clock, spawn)
     letters = DeadLetterWriter(clock, topics, configs, state, unpacking, counters, spawn)
     letters.buried, share_partitions.died = share_partitions.buried, letters.write_letters
     acks = TransactionalAcks(state, share_partitions, counters, meters, clock)
     transactions = _transactions(configs, topics, store, clock, groups.offsets, acks)
-    security = SecurityStore(InternalTopic(SECURITY, 1, topics, clock), clock)
+    security = SecurityStore(make_topic(SECURITY, 1), clock)
     shares = ShareGroupViews(clock, topics, groups.share.groups, state, share_partitions)
     parts = BrokerParts(
         clock=clock,
@@ -123,8 +131,9 @@ def assemble(
         range_reading=_range_reading(configs),
         cooperative_reading=CooperativeReading(groups.offsets, groups.consumer.groups, clock),
         fetch_sessions=_fetch_sessions(config, environment),
-        served_apis=served_apis(),
-        share_version=version,
+        served_apis=served_apis() if passing is None else passing.announced(served_apis()),
+        passing=passing,
+        share_version=config.integer("share.version"),
         connections=connections,
         views=_views(topics, store, groups, shares, transactions, security, connections),
     )
@@ -139,7 +148,6 @@ def _share_partitions(
     meters: Meters,
     clock: Clock,
     spawn: Spawn,
-    share_version: int,
 ) -> SharePartitions:
     return SharePartitions(
         clock=clock,
@@ -149,7 +157,7 @@ def _share_partitions(
         settings_of=configs.group,
         meters=meters,
         spawn=spawn,
-        dead_letters=share_version >= DEAD_LETTERS_VERSION,
+        dead_letters=configs.broker.integer("share.version") >= DEAD_LETTERS_VERSION,
     )
 
 
@@ -209,10 +217,25 @@ def _verifies(configs: LiveConfigs) -> bool:
     return configs.broker.flag("transaction.partition.verification.enable")
 
 
-def _share_state(config: BrokerConfig, topics: Topics, clock: Clock) -> ShareStateLog:
+def _topic_maker(
+    config: BrokerConfig, topics: Topics, environment: Environment, passing: Passing | None
+) -> TopicMaker:
+    """Makes the topics of coordinators: in the cluster with the records, or in the data folder."""
+    clock = environment.clock
+    if passing is None:
+        return lambda name, partitions: InternalTopic(name, partitions, topics, clock)
+    from sharegroup.broker.coordination.cluster_topic import ClusterTopic  # loads the client
+
+    cluster, me = passing.cluster, (config.node_id, environment.entropy(16))
+    return lambda name, partitions: ClusterTopic(name, partitions, cluster, me, clock.wall_ms)
+
+
+def _share_state(
+    config: BrokerConfig, topics: Topics, clock: Clock, make_topic: TopicMaker
+) -> ShareStateLog:
     partitions = config.integer("share.coordinator.state.topic.num.partitions")
     return ShareStateLog(
-        InternalTopic(SHARE_GROUP_STATE, partitions, topics, clock),
+        make_topic(SHARE_GROUP_STATE, partitions),
         StateSettings(
             config.integer("share.coordinator.snapshot.update.records.per.snapshot"),
             config.integer("share.coordinator.state.topic.prune.interval.ms"),

@@ -17,6 +17,9 @@ INTERNAL_TOPICS: Final = frozenset(
 )
 CLUSTER_METADATA: Final = "__cluster_metadata"
 """Kafka's log of its controllers, which nobody may make."""
+IN_CLUSTER_PREFIX: Final = "__sharegroup_fleet_"
+"""How the topics begin in which brokers in front of a cluster keep their state there. A cluster
+refuses what clients write to ``__share_group_state`` and its like."""
 HIDDEN_TOPICS: Final = frozenset({SECURITY})
 """Topics with secrets: no request finds them."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sharegroup.broker.authorization.access_rules import AccessRules
@@ -32,6 +33,9 @@ from sharegroup.broker.quotas import Quotas
 from sharegroup.broker.read_model.connections import OpenConnections
 from sharegroup.broker.read_model.read_model import ReadModel
 from sharegroup.wire.messages.api_versions import ApiVersion
+
+if TYPE_CHECKING:
+    from sharegroup.broker.passing.passing import Passing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +69,8 @@ class BrokerParts(DeliveryParts):
     """The APIs and versions that ApiVersions announces."""
     share_version: int
     """``share.version``; 0: share groups are switched off."""
+    passing: Passing | None
+    """Passes on what the cluster with the records decides; None: nothing lies in a cluster."""
     connections: OpenConnections
     views: ReadModel
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sharegroup.broker.assembly import assemble
 from sharegroup.broker.authentication.listeners import ListenersSecurity
@@ -35,6 +35,10 @@ from sharegroup.broker.network.tls.accepting import InThread, TlsAccepting
 from sharegroup.model.environment import Environment
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.store import Store
+
+if TYPE_CHECKING:
+    from sharegroup.broker.passing.passing import Passing
+    from sharegroup.client.network.cluster import Cluster
 
 logger = logging.getLogger("sharegroup.broker")
 
@@ -62,6 +66,7 @@ class Broker:
         store: Store,
         descriptors: DescriptorBudget,
         rules: AccessRules,
+        passing: Passing | None = None,
     ) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
         self._servers: list[asyncio.AbstractServer] = []
@@ -75,7 +80,15 @@ class Broker:
             descriptors.connections,
         )
         self.parts, self._group_runtimes = assemble(
-            config, environment, store, descriptors, counters, self.connections, self.spawn, rules
+            config,
+            environment,
+            store,
+            descriptors,
+            counters,
+            self.connections,
+            self.spawn,
+            rules,
+            passing,
         )
         self.dispatcher = Dispatcher(self.parts, rules.authorizer)
         rules.changed = self._authorize_by
@@ -92,12 +105,21 @@ class Broker:
         self._acls_from: object = None
 
     @classmethod
-    async def open(cls, config: BrokerConfig, environment: Environment, data: str) -> Broker:
+    async def open(
+        cls,
+        config: BrokerConfig,
+        environment: Environment,
+        data: str,
+        cluster: Cluster | None = None,
+    ) -> Broker:
         """Recover the data folder ``data`` and replay the internal topics; do not listen yet.
 
+        Args:
+            cluster: has the topics of users; None: the data folder has them.
+
         Raises:
-            ConfigError: another process holds the folder, its catalog cannot be read, or there are
-                too few file descriptors for its partitions.
+            ConfigError: another process holds the folder, its catalog cannot be read, there are too
+                few file descriptors for its partitions, or ``cluster`` cannot be used.
             OSError: the folder cannot be used.
             KafkaStorageError: the internal topics cannot be read, or the disk failed.
         """
@@ -112,9 +134,15 @@ class Broker:
             check_partitions=descriptors.check_start,
         )
         descriptors.partitions = lambda: store.partition_count
+        passing = None
+        if cluster is not None:
+            from sharegroup.broker.cluster_store import in_front_of  # loads the client
+
+            me = config.node_id, environment.entropy(16)
+            store, passing = await in_front_of(cluster, store, me, environment.clock.wall_ms)
         facts = store.facts
         altered = with_stored(config, facts.broker_configs, facts.cluster_configs)
-        broker = cls(altered, environment, store, descriptors, rules)
+        broker = cls(altered, environment, store, descriptors, rules, passing)
         opened = True
         try:
             await broker._load()
@@ -331,6 +359,8 @@ class Broker:
             parts.counters.add("share_sessions_disconnected")
             self.spawn(parts.share_partitions.end_session(session))
         parts.waiters.wake_connection(connection)
+        if parts.passing is not None:
+            parts.passing.disconnected(connection)
 
     async def _end_sessions(self) -> None:
         """Release the records that share group members hold; their raised delivery counts are

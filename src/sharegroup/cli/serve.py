@@ -38,6 +38,8 @@ def serve(arguments: Sequence[str]) -> int:
                 console=options.console,
                 console_acts=options.console_acts,
                 data=options.data,
+                upstream=options.upstream,
+                upstream_config=options.upstream_config,
                 users=options.users,
                 tls_self_signed=options.tls_self_signed,
                 insecure=options.insecure,
@@ -79,6 +81,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.register("action", None, _Once)  # None: the default action
     _add_access(parser)
+    parser.add_argument(
+        "--upstream",
+        metavar="HOST:PORT,…",
+        action=_Once,
+        help="a Kafka cluster that has the topics; share groups of this broker read them there",
+    )
+    parser.add_argument(
+        "--upstream-config",
+        metavar="FILE",
+        action=_Once,
+        help="properties for connections to that cluster, as of Kafka's clients",
+    )
     parser.add_argument(
         "--data",
         metavar="DIR",

@@ -215,6 +215,15 @@ class ConfigStore(Protocol):
         """As :meth:`set_broker_configs`, for the defaults of every broker."""
         ...
 
+    async def settled(self) -> None:
+        """Return when all changes of configs until now are durable, whatever the store needs for
+        it.
+
+        Raises:
+            KafkaStorageError: a change was lost; the facts are without it.
+        """
+        ...
+
 
 class Store(TopicStore, ConfigStore, Protocol):
     """All that a broker keeps, and the work on it that the broker must call for."""

@@ -249,6 +249,9 @@ class DataFolder:
             self._catalog.put_cluster_configs(configs)
         self._partitions.configure()
 
+    async def settled(self) -> None:
+        """See ``ConfigStore``: a change is durable when its call returns."""
+
     def next_producer_id(self) -> int:
         """A producer id that was never returned before, not even before a crash. Raises
         KafkaStorageError.

@@ -10,7 +10,7 @@ them by ``start``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from sharegroup.broker.configs.live_configs import LiveConfigs
 from sharegroup.broker.coordination.classic_group_coordinator import ClassicGroupCoordinator
@@ -21,6 +21,7 @@ from sharegroup.broker.coordination.consumer_groups_machine import ConsumerGroup
 from sharegroup.broker.coordination.group_registry import CommittingGroups, GroupRegistry, GroupType
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.internal_topic import InternalTopic
+from sharegroup.broker.coordination.log import CoordinatorTopic
 from sharegroup.broker.coordination.offset_coordinator import (
     OffsetCoordinator,
     SimpleGroups,
@@ -44,6 +45,9 @@ from sharegroup.groups.consumer.records import WrittenRecord
 from sharegroup.groups.share.groups import ShareGroups
 from sharegroup.groups.share.records import ShareRecord
 from sharegroup.model.environment import Clock, Environment
+
+TopicMaker: TypeAlias = Callable[[str, int], CoordinatorTopic]
+"""Makes a topic of coordinators by name and number of partitions."""
 
 
 class GroupCoordinators(NamedTuple):
@@ -90,6 +94,7 @@ def group_coordinators(
     state: ShareStateLog,
     environment: Environment,
     spawn: Spawn,
+    make_topic: TopicMaker,
 ) -> GroupCoordinators:
     """The coordinators of groups; nothing is loaded yet.
 
@@ -112,8 +117,7 @@ def group_coordinators(
     )
     classic = ClassicGroupCoordinator(clock, environment.new_id, settings, unused, spawn)
     matches = Matches()
-    partitions = broker.integer("offsets.topic.num.partitions")
-    offsets_topic = InternalTopic(CONSUMER_OFFSETS, partitions, topics, clock)
+    offsets_topic = make_topic(CONSUMER_OFFSETS, broker.integer("offsets.topic.num.partitions"))
     runtimes = GroupRuntimes(
         offsets_topic,
         InternalTopic(INDIVIDUAL_COMMITS, offsets_topic.partition_count, topics, clock),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import fields
 from typing import Any, Protocol
 
@@ -152,6 +152,13 @@ class Dispatcher:
             if served.api.key in NEEDS_SHARE_VERSION and not self._parts.share_version:
                 raise errors.UnsupportedVersion
             REQUEST.set(served.api.name)
+            passing = self._parts.passing
+            if passing is not None and passing.passes(served.api):
+
+                def here(changed: Any) -> Awaitable[Any]:
+                    return served.handler(self._parts, changed, context)
+
+                return await passing.answer(served.api, request, context, here)
             return await served.handler(self._parts, request, context)
         except errors.KafkaError as error:
             self._trouble(served, error)

@@ -14,6 +14,7 @@ from sharegroup.broker.authorization.resources import (
     ResourceType,
     group,
 )
+from sharegroup.broker.internal_topics import IN_CLUSTER_PREFIX
 from sharegroup.broker.passing.passing import Asked, Passing
 from sharegroup.client.network.cluster import GROUP, TRANSACTION
 from sharegroup.model import errors
@@ -177,7 +178,8 @@ async def list_transactions(
             one
             for answer in answers
             for one in answer.transaction_states
-            if may.allows(Operation.DESCRIBE, Resource(TRANSACTIONS, one.transactional_id))
+            if not one.transactional_id.startswith(IN_CLUSTER_PREFIX)
+            and may.allows(Operation.DESCRIBE, Resource(TRANSACTIONS, one.transactional_id))
         ],
     )
 

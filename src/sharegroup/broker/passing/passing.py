@@ -18,8 +18,7 @@ from sharegroup.broker.passing.rights import check
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.connection import Connection
 from sharegroup.model import errors
-from sharegroup.wire import apis
-from sharegroup.wire.apis import Api
+from sharegroup.wire.apis import APIS, Api
 from sharegroup.wire.messages.api_versions import ApiVersion
 
 logger = logging.getLogger("sharegroup.broker")
@@ -103,7 +102,7 @@ class Passing:
         self.cluster = cluster
         self.seen = seen
         self._ways = ways
-        self._last: dict[Api, int] = {}
+        self._last: dict[int, int] = {}
         self._levels: dict[str, int] = dict.fromkeys(IN_CLUSTER, 0)
 
     async def learn(self) -> None:
@@ -119,9 +118,8 @@ class Passing:
         there = [one for one in connections if isinstance(one, Connection)]
         if not there:
             raise errors.NetworkException("no broker of the cluster answers")
-        for api in (*(apis.APIS[key] for key in self._ways), apis.FETCH):
-            versions = [_version_of(one, api) for one in there]
-            self._last[api] = min(versions)
+        for key in self._ways:
+            self._last[key] = min(_version_of(one, APIS[key]) for one in there)
         for name in IN_CLUSTER:
             self._levels[name] = min(one.finalized.get(name, 0) for one in there)
 
@@ -147,7 +145,7 @@ class Passing:
 
     def announced(self, served: Iterable[ApiVersion]) -> list[ApiVersion]:
         """The versions that a client may use: of what is passed on, those of the cluster."""
-        last = {api.key: version for api, version in self._last.items()}
+        last = self._last
         found = [
             ApiVersion(one.api_key, one.min_version, min(one.max_version, last[one.api_key]))
             if one.api_key in last

@@ -16,7 +16,10 @@ from sharegroup.broker.authorization.resources import (
     topic,
 )
 from sharegroup.broker.internal_topics import IN_CLUSTER_PREFIX
-from sharegroup.model.errors import TopicAuthorizationFailed
+from sharegroup.model.errors import (
+    TopicAuthorizationFailed,
+    TransactionalIdAuthorizationFailed,
+)
 from sharegroup.wire import apis
 from sharegroup.wire.apis import Api
 
@@ -35,11 +38,17 @@ def check(access: Access, api: Api, request: Any) -> None:
         TransactionalIdAuthorizationFailed: the client may not do it.
     """
     for operation, resource in NEEDS[api.key](request):
-        if resource.type is ResourceType.TOPIC and resource.name.startswith(IN_CLUSTER_PREFIX):
-            raise TopicAuthorizationFailed(
-                f"{resource.name} is the state of the brokers themselves"
-            )
+        refused = _OURS.get(resource.type)
+        if refused is not None and resource.name.startswith(IN_CLUSTER_PREFIX):
+            raise refused(f"{resource.name} belongs to the brokers themselves")
         access.require(operation, resource)
+
+
+_OURS: Final = {
+    ResourceType.TOPIC: TopicAuthorizationFailed,
+    ResourceType.TRANSACTIONAL_ID: TransactionalIdAuthorizationFailed,
+}
+"""What nobody may have whose name begins as those of the brokers' own, and how it is refused."""
 
 
 def _transactional(name: str) -> Need:

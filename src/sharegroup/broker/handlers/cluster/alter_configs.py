@@ -32,12 +32,12 @@ async def alter_configs(
 ) -> AlterConfigsResponse:
     """Each resource on its own; a resource changes wholly or not at all."""
     once = named_once(request.resources)
-    return AlterConfigsResponse(
-        responses=[
-            _alter(parts, r, context, request.validate_only) if once(r) else _response(r, TWICE)
-            for r in request.resources
-        ]
-    )
+    responses = [
+        _alter(parts, r, context, request.validate_only) if once(r) else _response(r, TWICE)
+        for r in request.resources
+    ]
+    await parts.store.settled()
+    return AlterConfigsResponse(responses=responses)
 
 
 def _response(

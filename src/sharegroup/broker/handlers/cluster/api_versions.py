@@ -36,16 +36,22 @@ async def api_versions(
             if not SOFTWARE.fullmatch(text):
                 raise InvalidRequest(f"{text!r} is no client software name or version")
     _check_destination(parts, request)
+    levels = finalized(parts.share_version)
+    possible = {name: last for name, (_, last) in supported(parts.share_version).items()}
+    if parts.passing is not None:
+        levels, possible = parts.passing.levels(levels), parts.passing.levels(possible)
     return ApiVersionsResponse(
         api_keys=list(parts.served_apis),
         supported_features=[
-            SupportedFeatureKey(name, first, last)
-            for name, (first, last) in supported(parts.share_version).items()
+            SupportedFeatureKey(name, first, possible[name])
+            for name, (first, _) in supported(parts.share_version).items()
+            if name in possible
         ],
         finalized_features_epoch=0,
         finalized_features=[
             FinalizedFeatureKey(name, max_version_level=level, min_version_level=level)
-            for name, level in finalized(parts.share_version).items()
+            for name, level in levels.items()
+            if level
         ],
     )
 

@@ -58,12 +58,12 @@ async def incremental_alter_configs(
 ) -> IncrementalAlterConfigsResponse:
     """Each resource on its own; a resource changes wholly or not at all."""
     once = named_once(request.resources)
-    return IncrementalAlterConfigsResponse(
-        responses=[
-            _alter(parts, r, context, request.validate_only) if once(r) else _response(r, TWICE)
-            for r in request.resources
-        ]
-    )
+    responses = [
+        _alter(parts, r, context, request.validate_only) if once(r) else _response(r, TWICE)
+        for r in request.resources
+    ]
+    await parts.store.settled()
+    return IncrementalAlterConfigsResponse(responses=responses)
 
 
 def _response(

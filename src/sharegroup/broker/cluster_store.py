@@ -1,0 +1,220 @@
+"""Opens the store of a broker in front of a Kafka cluster: the topics of users lie in the cluster,
+what the broker keeps for itself in a local data folder."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, cast
+from uuid import UUID
+
+from sharegroup.broker.coordination.cluster_topic import ClusterTopic
+from sharegroup.broker.internal_topics import IN_CLUSTER_PREFIX, INTERNAL_TOPICS
+from sharegroup.broker.passing.passing import Created, Passing
+from sharegroup.broker.passing.topics import OWN
+from sharegroup.broker.passing.ways import WAYS
+from sharegroup.client.admin.admin import Admin
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.model import errors
+from sharegroup.model.ids import TopicPartition
+from sharegroup.model.log import PartitionLog
+from sharegroup.model.store import Configs, Store, StoreFacts, TopicFacts
+from sharegroup.upstream.configs import BROKER, CLUSTER, GROUP, TOPIC, ClusterConfigs
+from sharegroup.upstream.state_log import StateLog
+from sharegroup.upstream.topics import ClusterTopics
+
+SEEN_LOOKS: Final = 100
+SEEN_S: Final = 0.05
+"""So often, and with such a pause, a topic that was just made is looked for."""
+
+
+def _is_ours(topic: str) -> bool:
+    return topic in INTERNAL_TOPICS or topic.startswith(IN_CLUSTER_PREFIX)
+
+
+class ClusterStore:
+    """See the module. What is not here is the local store's."""
+
+    def __init__(
+        self, local: Store, cluster: Cluster, me: tuple[int, bytes], wall_ms: Callable[[], int]
+    ) -> None:
+        self._local = local
+        self._configs_topic = ClusterTopic("configs", 1, cluster, me, wall_ms)
+        where = TopicPartition(self._configs_topic.name, 0)
+        log = StateLog(cluster, where, f"{where.topic}.0", me, wall_ms)
+        self._configs = ClusterConfigs(log)
+        self._cluster = cluster
+        self._admin = Admin(cluster=cluster)
+        self._topics = ClusterTopics(cluster, _is_ours)
+        self._changed: Callable[[str], None] = lambda _name: None
+        self.topics: Mapping[str, TopicFacts] = {}
+        """See ``TopicStore``."""
+
+    async def open(self) -> None:
+        """Learn the cluster's topics.
+
+        Raises:
+            BootstrapError: no broker of the cluster answers.
+            KafkaError: the cluster cannot be asked.
+        """
+        await self._cluster.start()
+        await self._topics.open()
+        await self._configs_topic.ensure()
+        await self._configs.load()
+        self._merge("")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._local, name)
+
+    @property
+    def on_topic_changed(self) -> Callable[[str], None]:
+        """See ``TopicStore``."""
+        return self._changed
+
+    @on_topic_changed.setter
+    def on_topic_changed(self, call: Callable[[str], None]) -> None:
+        self._changed = call
+        self._local.on_topic_changed = self._topics.changed = self._merge
+
+    def _merge(self, name: str) -> None:
+        own = self._configs.topics
+        theirs = self._topics.facts
+        for topic_id in own.keys() - {str(facts.topic_id) for facts in theirs.values()}:
+            if name:  # one is deleted; at a start the cluster may not have told of all
+                self._configs.put(TOPIC, topic_id, {})
+        self.topics = {
+            **{
+                name: replace(facts, configs=own.get(str(facts.topic_id), {}))
+                for name, facts in theirs.items()
+            },
+            **self._local.topics,
+        }
+        self._changed(name)
+
+    @property
+    def facts(self) -> StoreFacts:
+        """See ``TopicStore``."""
+        configs = self._configs
+        return replace(
+            self._local.facts,
+            cluster_id=self._topics.cluster_id,
+            topics=self.topics,
+            group_configs=configs.groups,
+            broker_configs=configs.of(BROKER),
+            cluster_configs=configs.of(CLUSTER),
+        )
+
+    def set_group_configs(self, group_id: str, configs: Configs) -> None:
+        """See ``ConfigStore``; durable after :meth:`settled`."""
+        self._configs.put(GROUP, group_id, configs)
+
+    def set_broker_configs(self, configs: Configs) -> None:
+        """See ``ConfigStore``; durable after :meth:`settled`."""
+        self._configs.put(BROKER, "", configs)
+
+    def set_cluster_configs(self, configs: Configs) -> None:
+        """See ``ConfigStore``; durable after :meth:`settled`."""
+        self._configs.put(CLUSTER, "", configs)
+
+    async def settled(self) -> None:
+        """See ``ConfigStore``."""
+        await self._configs.settled()
+
+    def logs_of(self, topic: str) -> Sequence[PartitionLog]:
+        """See ``TopicStore``."""
+        return self._topics.logs_of(topic) or self._local.logs_of(topic)
+
+    @property
+    def logs(self) -> Iterable[PartitionLog]:
+        """The local ones: retention and cleaning are the cluster's work elsewhere."""
+        return self._local.logs
+
+    def log(self, topic: str, partition: int) -> PartitionLog:
+        """See ``TopicStore``."""
+        found = self._topics.find(TopicPartition(topic, partition))
+        return self._local.log(topic, partition) if found is None else found
+
+    def find_log(self, key: TopicPartition) -> PartitionLog | None:
+        """See ``TopicStore``."""
+        return self._topics.find(key) or self._local.find_log(key)
+
+    async def create_topic(
+        self, name: str, topic_id: UUID, partitions: int, configs: Configs
+    ) -> None:
+        """Ours are made here, those of users in the cluster, which gives them their ids."""
+        if name in INTERNAL_TOPICS:
+            await self._local.create_topic(name, topic_id, partitions, configs)
+            return
+        theirs = {key: value for key, value in configs.items() if key not in OWN}
+        await self._admin.create_topics(name, partitions=partitions, configs=theirs)
+        own = {key: value for key, value in configs.items() if key in OWN}
+        await self.seen([Created(name, own)])
+        if name not in self.topics:
+            raise errors.LeaderNotAvailable(f"{name} is made, and not known everywhere yet")
+
+    async def seen(self, created: Sequence[Created]) -> None:
+        """Topics were just made, grown or deleted: learn of it before the client asks. The brokers
+        of the cluster hear of it one after the other.
+
+        Raises:
+            KafkaError: the cluster cannot be asked.
+        """
+        for _ in range(SEEN_LOOKS):
+            await self._topics.look()
+            if all(one.name in self.topics for one in created):
+                break
+            await asyncio.sleep(SEEN_S)
+        for one in created:
+            if one.configs and one.name in self.topics:
+                self.set_topic_config(one.name, one.configs)
+        await self.settled()
+
+    async def add_partitions(self, name: str, partitions: int) -> None:
+        """See ``TopicStore``: such requests are passed on."""
+        raise errors.InvalidRequest(f"let {name} grow in the cluster itself: {self._servers}")
+
+    async def delete_topic(self, name: str) -> None:
+        """See :meth:`add_partitions`."""
+        raise errors.InvalidRequest(f"delete {name} in the cluster itself: {self._servers}")
+
+    def set_topic_config(self, name: str, configs: Configs) -> None:
+        """Settings that only this broker knows; durable after :meth:`settled`."""
+        for key in configs.keys() - OWN:
+            raise errors.InvalidRequest(f"set {key} in the cluster itself: {self._servers}")
+        self._configs.put(TOPIC, str(self.topics[name].topic_id), configs)
+        self._merge(name)
+
+    async def give_up_offsets(self, given: Mapping[TopicPartition, int]) -> None:
+        """The cluster keeps what it has confirmed."""
+
+    async def close(self) -> None:
+        """See ``Store``."""
+        await self._configs.close()
+        await self._topics.close()
+        await self._cluster.close()
+        await self._local.close()
+
+    @property
+    def _servers(self) -> str:
+        return ", ".join(map(str, self._cluster.bootstrap))
+
+
+async def in_front_of(
+    cluster: Cluster, local: Store, me: tuple[int, bytes], wall_ms: Callable[[], int]
+) -> tuple[Store, Passing]:
+    """The store of a broker in front of ``cluster``, and what passes requests on to the cluster.
+    ``local`` is closed with the store, or at once if the cluster cannot be reached.
+
+    Raises:
+        ConfigError: no broker of the cluster answers, or the cluster refuses what the store needs.
+    """
+    store = ClusterStore(local, cluster, me, wall_ms)
+    passing = Passing(cluster, WAYS, store.seen)
+    try:
+        await store.open()
+        await passing.learn()
+    except errors.SharegroupError as error:
+        await store.close()
+        raise errors.ConfigError(f"the cluster cannot be used: {error}") from error
+    return cast(Store, store), passing

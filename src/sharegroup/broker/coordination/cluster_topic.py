@@ -1,0 +1,208 @@
+"""Topics of the cluster that keep what a broker in front of it knows: their partitions are logs of
+coordinators, as those of ``internal_topic`` are in a data folder."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from typing import Final, NoReturn
+
+from sharegroup.broker.coordination.log import (
+    EndOfTransaction,
+    KeyValue,
+    LoggedEnd,
+    LoggedRecord,
+    ProducerEpoch,
+)
+from sharegroup.broker.internal_topics import IN_CLUSTER_PREFIX
+from sharegroup.client.admin.admin import Admin
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.network.metadata import TopicMetadata
+from sharegroup.model import errors
+from sharegroup.model.ids import TopicPartition
+from sharegroup.upstream.state_log import StateLog, Submitted
+
+logger = logging.getLogger("sharegroup.broker")
+
+REPLICAS: Final = 3
+"""Of a topic that is made, if the cluster has so many brokers; all but one must have a write."""
+KNOWN_LOOKS: Final = 100
+KNOWN_S: Final = 0.1
+"""So often, and with such a pause, a topic that was just made is looked for."""
+_CONFIGS: Final = {
+    "cleanup.policy": "delete",
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    "max.message.bytes": "16777216",
+    "compression.type": "producer",
+}
+
+
+class ClusterTopic:
+    """One topic; implements ``log.CoordinatorTopic``.
+
+    Args:
+        name: as of the topic in a data folder.
+        me: node id and incarnation.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        partitions: int,
+        cluster: Cluster,
+        me: tuple[int, bytes],
+        wall_ms: Callable[[], int],
+    ) -> None:
+        self.name = IN_CLUSTER_PREFIX + name.removeprefix("__").removeprefix("sharegroup_")
+        self.partition_count = partitions
+        self.exists = True
+        """It is made before it is read: :meth:`ensure`."""
+        self._cluster = cluster
+        self._me = me
+        self._wall_ms = wall_ms
+        self._making = asyncio.Lock()
+        self._made = False
+
+    async def ensure(self) -> None:
+        """Make the topic unless it exists.
+
+        Raises:
+            KafkaStorageError: the cluster refuses, or it has another number of partitions.
+        """
+        if self._made:
+            return
+        async with self._making:
+            if not self._made:
+                try:
+                    await self._make()
+                except errors.KafkaError as error:
+                    raise errors.KafkaStorageError(f"{self.name}: {error}") from error
+                self._made = True
+
+    async def _make(self) -> None:
+        try:
+            topic = await self._cluster.topic(self.name)
+        except errors.UnknownTopicOrPartition:
+            await self._create()
+            topic = await self._known()
+        if len(topic.partitions) != self.partition_count:
+            raise errors.InvalidPartitions(
+                f"has {len(topic.partitions)} partitions, and this node wants "
+                f"{self.partition_count}"
+            )
+
+    async def _create(self) -> None:
+        replicas = min(REPLICAS, len(self._cluster.metadata.nodes))
+        in_sync = {"min.insync.replicas": str(max(1, replicas - 1))}
+        with suppress(errors.TopicAlreadyExists):  # another node has just made it
+            await Admin(cluster=self._cluster).create_topics(
+                self.name,
+                partitions=self.partition_count,
+                replication_factor=replicas,
+                configs={**_CONFIGS, **in_sync},
+            )
+
+    async def _known(self) -> TopicMetadata:
+        """The brokers of a cluster hear of a new topic one after the other."""
+        for _ in range(KNOWN_LOOKS):
+            with suppress(errors.UnknownTopicOrPartition):
+                return await self._cluster.topic(self.name)
+            await asyncio.sleep(KNOWN_S)
+        return await self._cluster.topic(self.name)
+
+    async def is_made(self) -> bool:
+        """See ``log.CoordinatorLog``."""
+        await self.ensure()
+        return True
+
+    def partition(self, partition: int) -> ClusterLogOfCoordinator:
+        """One partition as the log of a coordinator."""
+        where = TopicPartition(self.name, partition)
+        owned = StateLog(self._cluster, where, f"{self.name}.{partition}", self._me, self._wall_ms)
+        return ClusterLogOfCoordinator(self, owned)
+
+
+class ClusterLogOfCoordinator:
+    """One partition; implements ``log.InternalPartition``."""
+
+    def __init__(self, topic: ClusterTopic, owned: StateLog) -> None:
+        self.name = f"{topic.name}-{owned.where.partition}"
+        self.exists = True
+        self.left_out: list[tuple[int, int]] = []
+        self._topic = topic
+        self._owned = owned
+
+    @property
+    def start_offset(self) -> int:
+        """Where a replay begins."""
+        return self._owned.start
+
+    @property
+    def durable_end(self) -> int:
+        """The end of the durable records."""
+        return self._owned.end
+
+    @property
+    def record_count(self) -> int:
+        """About how many records a replay passes over."""
+        return self._owned.end - self._owned.start
+
+    async def ensure(self) -> None:
+        """Make the topic unless it exists. Raises KafkaStorageError."""
+        await self._topic.ensure()
+
+    async def is_made(self) -> bool:
+        """See ``log.CoordinatorLog``."""
+        return await self._topic.is_made()
+
+    def submit(
+        self,
+        records: Sequence[KeyValue],
+        producer: ProducerEpoch | None = None,
+        *,
+        flush: bool = True,
+    ) -> Submitted:
+        """See ``log.CoordinatorLog``."""
+        if producer is not None:
+            _no_transactions()
+        return self._owned.submit(records)
+
+    def submit_end(self, end: EndOfTransaction) -> NoReturn:
+        """See ``log.CoordinatorLog``."""
+        _no_transactions()
+
+    def check_producer(self, producer: ProducerEpoch) -> None:
+        """See ``log.CoordinatorLog``."""
+        _no_transactions()
+
+    async def replay(self) -> AsyncIterator[LoggedRecord | LoggedEnd]:
+        """Become the owner; every record that counts, in order."""
+        self.left_out.clear()
+        try:
+            async for offset, key, value in self._owned.claim():
+                yield LoggedRecord(offset, key, value)
+        except errors.KafkaStorageError:
+            raise
+        except errors.KafkaError as error:
+            raise errors.KafkaStorageError(f"{self.name} cannot be read: {error}") from error
+
+    async def delete_before(self, offset: int) -> int:
+        """See ``log.CoordinatorLog``."""
+        try:
+            return await self._owned.delete_before(offset)
+        except errors.KafkaError as error:
+            raise errors.KafkaStorageError(f"{self.name}: {error}") from error
+
+    def leave_out(self, offset: int, error: errors.MalformedMessage) -> None:
+        """See ``log.CoordinatorLog``."""
+        self.left_out.append((offset, offset))
+        logger.error("%s: the record at offset %d is left out: %s", self.name, offset, error)
+
+
+def _no_transactions() -> NoReturn:
+    raise errors.UnsupportedVersion(
+        "acknowledgements in a transaction are not served in front of a cluster"
+    )

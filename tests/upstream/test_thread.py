@@ -1,0 +1,74 @@
+"""A broker in front of a cluster: stock clients work a queue whose records lie in the cluster."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from tests.foreign.share_reader import receive_accepting, share_consumer
+from tests.servers import admin
+from tests.servers.running import RunningServer
+from tests.servers.sharegroup_server import SharegroupServer
+
+pytestmark = pytest.mark.process
+
+
+def test_a_stock_client_works_off_records_of_the_cluster(
+    cluster: RunningServer, node: SharegroupServer
+) -> None:
+    admin.Admin(cluster.bootstrap).create_topic("jobs", partitions=3)
+    admin.Admin(node.bootstrap).start_group_at_earliest("workers")
+    admin.produce(cluster.bootstrap, "jobs", [b"%d" % n for n in range(50)])
+    with share_consumer(node.bootstrap, "workers", "jobs", explicit=False) as consumer:
+        assert sorted(receive_accepting(consumer, 50), key=int) == [b"%d" % n for n in range(50)]
+        admin.produce(node.bootstrap, "jobs", [b"%d" % n for n in range(50, 60)])
+        assert sorted(receive_accepting(consumer, 10), key=int) == [
+            b"%d" % n for n in range(50, 60)
+        ]
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_consumer_group_is_one_of_the_cluster(
+    cluster: RunningServer, node: SharegroupServer, protocol: str
+) -> None:
+    topic = f"mails-{protocol}"
+    admin.Admin(node.bootstrap).create_topic(topic, partitions=2)
+    admin.produce(node.bootstrap, topic, [b"%d" % n for n in range(20)])
+
+    def read(bootstrap: str, count: int) -> set[bytes]:
+        settings = {"group.id": topic, "group.protocol": protocol, "auto.offset.reset": "earliest"}
+        consumer = Consumer({"bootstrap.servers": bootstrap, **settings, **admin.SILENT})
+        consumer.subscribe([topic])
+        found: set[bytes] = set()
+        while len(found) < count:
+            message = consumer.poll(1)
+            if message is not None and message.error() is None:
+                found.add(message.value())
+        consumer.commit(asynchronous=False)
+        consumer.close()
+        return found
+
+    assert len(read(node.bootstrap, 20)) == 20
+    admin.produce(cluster.bootstrap, topic, [b"later"])
+    assert read(cluster.bootstrap, 1) == {b"later"}, "it goes on where it was, without the node"
+
+
+def test_a_transaction_is_one_of_the_cluster(
+    cluster: RunningServer, node: SharegroupServer
+) -> None:
+    admin.Admin(cluster.bootstrap).create_topic("paid")
+    nodes = admin.Admin(node.bootstrap)
+    nodes.start_group_at_earliest("payers")
+    nodes.set_group("payers", share_isolation_level="read_committed")
+    producer = Producer(
+        {"bootstrap.servers": node.bootstrap, "transactional.id": "till", **admin.SILENT}
+    )
+    producer.init_transactions(60)
+    for value in (b"aborted", b"committed"):
+        producer.begin_transaction()
+        producer.produce("paid", value)
+        producer.flush(60)
+        end = producer.commit_transaction if value == b"committed" else producer.abort_transaction
+        end(60)
+    with share_consumer(node.bootstrap, "payers", "paid", explicit=False) as consumer:
+        assert receive_accepting(consumer, 1) == [b"committed"]
