@@ -81,9 +81,16 @@ def test_what_is_confirmed_is_read_by_the_next_owner(cluster: RunningServer, top
             await late.durable()
         with pytest.raises(KafkaStorageError):
             one.submit([(b"later", b"v")])
+        before = other.end
+        await other.beat().durable()
+        assert other.end == before + 1, "a beat is written"
         await other.submit([(b"next", b"v")]).durable()
-        assert await claimed(one) == [*read, b"next"]
-        assert one.term == 3
+        with pytest.raises(KafkaStorageError):
+            await claimed(one)
+        assert one.lost, "it does not take back what another one has taken"
+        third = node(3)
+        assert await claimed(third) == [*read, b"next"]
+        assert third.term == 3
 
     works(cluster, topic, work)
 
@@ -97,9 +104,9 @@ def test_many_owners_at_once_lose_nothing_that_was_confirmed(
         confirmed: list[bytes] = []
         numbers = count()
 
-        async def live(log: StateLog) -> None:
+        async def live(number: int) -> None:
             for _ in range(8):
-                before = [*confirmed]
+                log, before = node(number), [*confirmed]
                 try:
                     seen = await claimed(log)
                 except KafkaStorageError:
@@ -113,7 +120,7 @@ def test_many_owners_at_once_lose_nothing_that_was_confirmed(
                         break
                     confirmed.append(key)
 
-        await asyncio.gather(*(live(node(number)) for number in range(4)))
+        await asyncio.gather(*(live(number) for number in range(4)))
         last = await claimed(node(9))
         assert confirmed
         assert set(confirmed) <= set(last)

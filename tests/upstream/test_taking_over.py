@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from sharegroup.upstream.lease import LEASE_S
 from tests.foreign.share_reader import receive, receive_accepting, share_consumer
 from tests.servers import admin
 from tests.servers.process import HOST, free_port
@@ -62,6 +65,36 @@ def test_a_broker_that_was_taken_over_from_answers_nothing_more(
             outcome = zombie.commit_sync(60)
             assert outcome is None or all(one.error is not None for one in outcome)
             assert len(receive_accepting(consumer, 10)) == 10
+            first.process.wait_until(lambda: "has taken over" in first.output(), timeout_s=30)
+            admin.produce(cluster.bootstrap, "taken", [b"%d" % n for n in range(10, 20)])
+            assert len(receive_accepting(consumer, 10)) == 10
+            assert [one.value() for one in zombie.poll(1) if one.error() is None] == []
+            assert "Traceback" not in first.output() + second.output()
+
+
+def test_a_broker_that_was_paused_gives_out_nothing(cluster: RunningServer, tmp_path: Path) -> None:
+    admin.Admin(cluster.bootstrap).create_topic("paused")
+    with (
+        in_front_of(cluster, tmp_path / "first") as first,
+        share_consumer(first.bootstrap, "pausers", "paused", explicit=False) as zombie,
+    ):
+        admin.Admin(first.bootstrap).start_group_at_earliest("pausers")
+        admin.produce(cluster.bootstrap, "paused", [b"1"])
+        assert receive_accepting(zombie, 1) == [b"1"]
+        zombie.poll(0.1)  # a fetch waits at the broker
+        os.kill(first.process.pid, signal.SIGSTOP)
+        with (
+            in_front_of(cluster, tmp_path / "second") as second,
+            share_consumer(second.bootstrap, "pausers", "paused", explicit=False) as consumer,
+        ):
+            admin.produce(cluster.bootstrap, "paused", [b"2"])
+            assert receive_accepting(consumer, 1) == [b"2"]
+            assert not consumer.poll(LEASE_S + 0.5), "meanwhile the lease of the first one ends"
+            os.kill(first.process.pid, signal.SIGCONT)
+            admin.produce(cluster.bootstrap, "paused", [b"3"])
+            first.process.wait_until(lambda: "has taken over" in first.output(), timeout_s=60)
+            assert [one.value() for one in zombie.poll(1) if one.error() is None] == []
+            assert receive_accepting(consumer, 1) == [b"3"]
 
 
 def test_a_broker_of_the_cluster_that_is_killed_is_waited_for(tmp_path: Path) -> None:

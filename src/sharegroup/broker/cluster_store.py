@@ -64,6 +64,10 @@ class ClusterStore:
         await self._configs.load()
         self._merge("")
 
+    def may_deliver(self) -> bool:
+        """Whether no other broker can have taken over what this one has in the cluster."""
+        return self._configs.lease.holds
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._local, name)
 
@@ -210,7 +214,7 @@ async def in_front_of(
         ConfigError: no broker of the cluster answers, or the cluster refuses what the store needs.
     """
     store = ClusterStore(local, cluster, me, wall_ms)
-    passing = Passing(cluster, WAYS, store.seen)
+    passing = Passing(cluster, WAYS, store.seen, store.may_deliver)
     try:
         await store.open()
         await passing.learn()

@@ -143,6 +143,8 @@ class Broker:
         facts = store.facts
         altered = with_stored(config, facts.broker_configs, facts.cluster_configs)
         broker = cls(altered, environment, store, descriptors, rules, passing)
+        if passing is not None:
+            broker.parts.share_partitions.may_deliver = passing.may_deliver
         opened = True
         try:
             await broker._load()

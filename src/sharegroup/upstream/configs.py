@@ -10,6 +10,7 @@ from typing import Final
 
 from sharegroup.model import errors
 from sharegroup.model.store import Configs
+from sharegroup.upstream.lease import Lease
 from sharegroup.upstream.state_log import StateLog, Submitted
 
 logger = logging.getLogger("sharegroup.broker")
@@ -38,6 +39,8 @@ class ClusterConfigs:
         self._log = log
         self._last: Submitted | None = None
         self._rewriting: asyncio.Task[None] | None = None
+        self._loading = asyncio.Lock()
+        self.lease = Lease(log, self._load_again, self._rewrite_when_long)
 
     async def load(self) -> None:
         """Become the owner, and read all settings.
@@ -45,6 +48,16 @@ class ClusterConfigs:
         Raises:
             KafkaError: the cluster cannot be asked.
         """
+        await self._load()
+        self.lease.start()
+
+    async def _load_again(self) -> None:
+        """After a write that failed."""
+        async with self._loading:
+            if self._log.term is None:
+                await self._load()
+
+    async def _load(self) -> None:
         found: dict[tuple[str, str], Configs] = {}
         async for offset, key, value in self._log.claim():
             try:
@@ -82,8 +95,6 @@ class ClusterConfigs:
         named.pop(name, None)
         if configs:
             named[name] = self._of[kind, name]
-        if self._log.end - self._log.start > REWRITE_RECORDS + 2 * len(self._of):
-            self._rewrite_soon()
 
     async def settled(self) -> None:
         """All changes are durable.
@@ -91,16 +102,22 @@ class ClusterConfigs:
         Raises:
             KafkaStorageError: they may be lost: the settings are read again.
         """
-        if self._last is None:
+        last = self._last
+        if last is None:
             return
         try:
-            await self._last.durable()
+            await last.durable()
         except errors.KafkaStorageError:
-            await self.load()
+            if self._last is last:
+                self._last = None
+            await self._load_again()
             raise
 
-    def _rewrite_soon(self) -> None:
-        if self._rewriting is None or self._rewriting.done():
+    def _rewrite_when_long(self) -> None:
+        """Write all settings anew if there are many records more than settings: changes, and beats
+        of the lease."""
+        long = self._log.end - self._log.start > REWRITE_RECORDS + 2 * len(self._of)
+        if long and (self._rewriting is None or self._rewriting.done()):
             self._rewriting = asyncio.create_task(self._rewrite(), name="settings written anew")
 
     async def _rewrite(self) -> None:
@@ -114,6 +131,7 @@ class ClusterConfigs:
 
     async def close(self) -> None:
         """Write what is under way."""
+        await self.lease.close()
         if self._rewriting is not None:
             await asyncio.gather(self._rewriting, return_exceptions=True)
         await self._log.close()

@@ -195,7 +195,8 @@ class ShareFetching:
             meters.share_fetches_expired += 1
 
     def _may_acquire(self, wish: FetchWish, led: LedSharePartition) -> bool:
-        return not led.fenced and self._in_session(wish)
+        leads = not led.fenced and self._parts.share_partitions.may_deliver()
+        return leads and self._in_session(wish)
 
     def _in_session(self, wish: FetchWish) -> bool:
         """Whether this is still the member's session: after its end nothing may be acquired."""

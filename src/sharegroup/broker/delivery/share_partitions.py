@@ -72,6 +72,8 @@ class SharePartitions:
         self._dead_letters = dead_letters
         self.died: Callable[[SharePartitionKey], None] = lambda _: None
         """Called when dead records of a share partition have become durable."""
+        self.may_deliver: Callable[[], bool] = lambda: True
+        """Whether no other broker can have taken over what this one leads."""
         self._leadership = leadership
         self._clock = clock
         self._state = state

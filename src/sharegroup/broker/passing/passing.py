@@ -18,6 +18,7 @@ from sharegroup.broker.passing.rights import check
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.connection import Connection
 from sharegroup.model import errors
+from sharegroup.wire import apis
 from sharegroup.wire.apis import APIS, Api
 from sharegroup.wire.messages.api_versions import ApiVersion
 
@@ -30,6 +31,10 @@ NOT_SERVED: Final = ("share.transactional.acks", "cooperative.consumption")
 """Features of a broker with its own log, which none in front of a cluster has."""
 IN_CLUSTER: Final = ("group.version", "transaction.version")
 """Features that the cluster has or has not."""
+LEASED: Final = frozenset(
+    one.key for one in (apis.SHARE_GROUP_HEARTBEAT, apis.SHARE_FETCH, apis.SHARE_ACKNOWLEDGE)
+)
+"""What only a broker answers that has not been taken over from."""
 _LOST: Final = (errors.NotCoordinator.code, errors.CoordinatorNotAvailable.code)
 
 
@@ -91,6 +96,7 @@ class Passing:
         ways: by API key.
         seen: called with topics that were made, grown or deleted just now; returns when this broker
             knows it.
+        may_deliver: whether no other broker can have taken over.
     """
 
     def __init__(
@@ -98,9 +104,11 @@ class Passing:
         cluster: Cluster,
         ways: Mapping[int, Way],
         seen: Callable[[Sequence[Created]], Awaitable[None]],
+        may_deliver: Callable[[], bool],
     ) -> None:
         self.cluster = cluster
         self.seen = seen
+        self.may_deliver = may_deliver
         self._ways = ways
         self._last: dict[int, int] = {}
         self._levels: dict[str, int] = dict.fromkeys(IN_CLUSTER, 0)
@@ -124,7 +132,15 @@ class Passing:
             self._levels[name] = min(one.finalized.get(name, 0) for one in there)
 
     def passes(self, api: Api) -> bool:
-        """Whether requests of this API are passed on."""
+        """Whether requests of this API are passed on.
+
+        Raises:
+            CoordinatorNotAvailable: they are answered here, and another broker may have taken over.
+        """
+        if api.key in LEASED and not self.may_deliver():
+            raise errors.CoordinatorNotAvailable(
+                "the cluster has not confirmed for seconds that this broker serves its share groups"
+            )
         return api.key in self._ways
 
     async def answer(
