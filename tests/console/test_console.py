@@ -248,18 +248,26 @@ class TestOurs:
                     "share.auto.offset.reset": "earliest",
                     "errors.deadletterqueue.topic.name": "dlq.late",
                     "errors.deadletterqueue.copy.record.enable": "true",
+                    "share.release.backoff.ms": "60000",
                 }
                 await admin.alter_configs("group", "late", settings)
-            async with member(server.bootstrap, TOPIC, "late", 2) as late:
-                for record in await polled(late):
-                    late.reject(record, reason="no such <b>customer</b>")
+            async with member(server.bootstrap, TOPIC, "late", 3) as late:
+                *rejected, released = await polled(late)
+                for record in rejected:
+                    late.reject(record, reason=f"no <b>customer</b> {record.offset}.")
+                late.release(released)
 
         asyncio.run(fail())
         found = running.json("dead", group="late")
-        while not found["letters"]:  # they are written beside the answer
+        while len(found["letters"]) < 2:  # they are written beside the answer
             found = running.json("dead", group="late")
-        assert found["causes"][0]["cause"] == "rejected"
-        assert found["causes"][0]["message"] == "no such <b>customer</b>"
+        [cause] = found["causes"]
+        assert cause["cause"] == "rejected"
+        assert cause["message"] == "no <b>customer</b> #.", "numbers do not count"
+        again = running.json("dead", group="late", where=cause["where"])
+        assert len(again["letters"]) == cause["letters"] == 2
+        life = running.json("record", topic=TOPIC, partition=0, offset=2, group="late")["life"]
+        assert (life["state"], life["next"].split(",")[0]) == ("delayed", "It rests")
         letter = found["letters"][0]
         assert (letter["topic"], letter["letter"]) == (TOPIC, "0:0")
 

@@ -19,7 +19,6 @@ from sharegroup.cli.letter_options import (
     JsonSteps,
     Where,
     expression_of,
-    kind_of,
     letter_row,
     queue_of,
     time_text,
@@ -39,6 +38,7 @@ from sharegroup.cli.stopping import Stopping
 from sharegroup.cli.tables import count, print_json, print_line, print_rows
 from sharegroup.client.core.dead_letter import DeadLetter
 from sharegroup.client.core.json_record import record_json
+from sharegroup.client.core.letter_kinds import kind_of
 from sharegroup.client.dead_letters.handling import Handling
 from sharegroup.client.dead_letters.queue import DeadLetterQueue
 from sharegroup.client.log_reading import LogRecord, as_log_record

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -50,10 +49,6 @@ JsonSteps = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing, and count the letters.")]
 
-_MESSAGE_MAX: Final = 160
-_VARIABLE: Final = re.compile(r"\b[0-9a-fA-F-]*[0-9][0-9a-fA-F-]{7,}\b|[0-9]+(?:\.[0-9]+)*")
-"""What differs between messages of one kind: ids in hexadecimal, and numbers."""
-
 
 @asynccontextmanager
 async def queue_of(
@@ -90,14 +85,6 @@ def expression_of(where: str | None, older_than: str | None = None) -> LetterExp
         for line in error.pointer:
             print(f"  {printable(line)}", file=sys.stderr)
         raise
-
-
-def kind_of(message: str | None) -> str | None:
-    """A message without what differs from letter to letter: its first line, with # for numbers."""
-    if message is None:
-        return None
-    line = message.split("\n", 1)[0][:_MESSAGE_MAX]
-    return _VARIABLE.sub("#", line)
 
 
 def time_text(ms: int) -> str | None:

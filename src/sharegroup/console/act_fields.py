@@ -25,6 +25,7 @@ class Said(NamedTuple):
         hint: what may be given.
         nothing: whether there is nothing to do.
         records: the records to look at next: ``topic``, ``partition`` and ``offset`` of each.
+        more: how many there are beside these.
     """
 
     said: str
@@ -32,6 +33,7 @@ class Said(NamedTuple):
     hint: str | None = None
     nothing: bool = False
     records: Sequence[Mapping[str, Any]] = ()
+    more: int = 0
 
 
 def text(given: Given, name: str) -> str:

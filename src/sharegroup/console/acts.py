@@ -16,8 +16,13 @@ from sharegroup.console.causes import count
 from sharegroup.console.desk import Desk
 from sharegroup.console.letter_goals import no_letter
 from sharegroup.console.limits import PLACES_MAX
-from sharegroup.console.topic_acts import configure, create_topic, dead_letters, delete_topic
-from sharegroup.model.errors import GroupIdNotFound
+from sharegroup.console.topic_acts import (
+    configure,
+    create_topic,
+    dead_letters,
+    delete_topic,
+    members_of,
+)
 from sharegroup.model.ids import TopicPartition
 
 Act = Callable[[Desk, Given, bool], Awaitable[str | Said]]
@@ -144,7 +149,7 @@ async def redrive(desk: Desk, given: Given, do: bool) -> str | Said:
         )
     if do:
         copies = [at._asdict() | {"offset": offset} for at, offset in found.copies]
-        return Said(f"{_handled(found)} redriven.", records=copies)
+        return Said(f"{_handled(found)} redriven.", records=copies, more=found.done - len(copies))
     if not found.done:
         return Said(f"No letter to send again: {_handled(found)}.", nothing=True)
     return f"Send the records of {_handled(found)} again, each once, to {goal}.{_news(found)}"
@@ -208,20 +213,12 @@ async def reset(desk: Desk, given: Given, do: bool) -> str | Said:
         f"Let {group} begin at {_places(goal)}: {count(left, 'record')} from there on. What it "
         f"knows of this topic's records is dropped.{read}"
     )
-    members = await _members(desk, group)
+    members = await members_of(desk, group)
     if members:
         has = count(members, "member")
         why = f"{group} has {has}: stop its members first, then it can begin elsewhere."
         return Said(said, warning=why, nothing=True)
     return said
-
-
-async def _members(desk: Desk, group: str) -> int:
-    try:
-        described = (await desk.admin.describe_share_groups([group]))[group]
-    except GroupIdNotFound:
-        return 0
-    return len(described.members)
 
 
 def _moment_ms(said: str) -> int:

@@ -117,7 +117,7 @@ def _in_flight(one: RecordRange) -> Json:
             "Its member accepts, releases, rejects it, or renews its lock. If the lock ends first, "
             "it is delivered again."
         )
-    elif one.state is RecordState.AVAILABLE and one.lock_ms is not None:
+    elif one.state is RecordState.DELAYED:
         state, following = "delayed", "It rests, and is delivered again when it is due."
     elif one.state is RecordState.AVAILABLE:
         following = "It goes to the next member that asks."

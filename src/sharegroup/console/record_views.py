@@ -14,6 +14,7 @@ from sharegroup.client.consumer import Consumer
 from sharegroup.client.core.dead_letter import DeadLetter
 from sharegroup.client.core.json_record import record_json
 from sharegroup.client.core.letter_expression import LetterExpression
+from sharegroup.client.core.letter_kinds import kind_of, letters_of_kind
 from sharegroup.client.core.record import ConsumerRecord
 from sharegroup.client.dead_letters.queue import dead_letter_queue
 from sharegroup.client.log_reading import as_log_record
@@ -94,7 +95,7 @@ async def letters_of(admin: Admin, group: str, where: str | None) -> Json:
         gone = "The topic that the group names for its dead letters does not exist."
         missing = unnamed if isinstance(error, ConfigError) else gone
         return {"group": group, "missing": missing, "waiting": waiting, **_NO_LETTERS}
-    causes = Counter((one.cause, one.message) for one in letters)
+    causes = Counter((one.cause, kind_of(one.message)) for one in letters)
     return {
         "group": group,
         "missing": None,
@@ -105,6 +106,7 @@ async def letters_of(admin: Admin, group: str, where: str | None) -> Json:
                 "cause_said": said_of(cause),
                 "message": message,
                 "letters": number,
+                "where": letters_of_kind(cause, message),
             }
             for (cause, message), number in causes.most_common()
         ],

@@ -22,11 +22,16 @@ from sharegroup.console.letter_goals import (
 from sharegroup.console.limits import GROUPS_NAMED, PARTITIONS_MAX
 from sharegroup.console.record_life import LIMIT
 from sharegroup.console.topic_views import is_internal
+from sharegroup.model.errors import GroupIdNotFound
 from sharegroup.model.ids import TopicPartition
 
 _KINDS: Final[Mapping[str, Literal["group", "topic"]]] = {"group": "group", "topic": "topic"}
 _OF_BROKER: Final = re.compile(r"\bgroup\.[a-z]+\.(?:min|max)\.[a-z.]+[a-z]")
 """The broker's settings that bound the settings of groups, as descriptions name them."""
+_RUNNING: Final = (
+    "Workers that run learn of it when they start again. Until then a letter says of their records "
+    "only that they were rejected; and workers with --dead-letter write letters of their own, too."
+)
 _READ_AT_START: Final = {LIMIT: ["workers that run go by it from their next start on"]}
 
 
@@ -95,7 +100,17 @@ async def dead_letters(desk: Desk, given: Given, do: bool) -> str | Said:
     steps = {None: f"Make the topic {topic}", False: f"Let the topic {topic} take dead letters"}
     first = "" if takes else f"{steps[takes]}. "
     copied = "with a copy of the record" if copies == "true" else "without a copy of the record"
-    return f"{first}Write dead letters of {group} to {topic}, {copied}."
+    said = f"{first}Write dead letters of {group} to {topic}, {copied}."
+    return Said(said, warning=_RUNNING if await members_of(desk, group) else None)
+
+
+async def members_of(desk: Desk, group: str) -> int:
+    """How many members a group has, which need not exist."""
+    try:
+        described = (await desk.admin.describe_share_groups([group]))[group]
+    except GroupIdNotFound:
+        return 0
+    return len(described.members)
 
 
 async def create_topic(desk: Desk, given: Given, do: bool) -> str:

@@ -121,7 +121,7 @@ function askFirst(title, name, given, fields = [], after = null) {
     try {
       const done = await act(name, { ...now, do: true });
       tell(done.said, "done");
-      will.append(...toRecords(done.records, given.group));
+      will.append(...toRecords(done.records, given.group), done.more ? `, and ${number(done.more)} more` : "");
       confirm.hidden = true;
       cancel.textContent = "Close";
     } catch (error) {

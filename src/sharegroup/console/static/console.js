@@ -64,7 +64,7 @@ function moment(date) {
 function asOf(again) {
   const there = live.contains(document.activeElement);
   live.className = "";
-  live.replaceChildren("as of " + new Date().toLocaleTimeString() + " ", button("Refresh", "refresh", again));
+  live.replaceChildren("as of " + moment(new Date()) + " ", button("Refresh", "refresh", again));
   if (there) live.querySelector("button").focus();
 }
 
@@ -135,11 +135,16 @@ async function found(answer) {
 }
 
 async function ask(path) {
-  return found(await fetch("/api/v1/" + path));
+  return found(await reached("/api/v1/" + path));
+}
+
+// Browsers say no more than "Failed to fetch".
+async function reached(path, how) {
+  return fetch(path, how).catch(() => { throw new Error("The console does not answer. Try again."); });
 }
 
 async function send(path, given) {
-  return found(await fetch("/api/v1/" + path, { method: "POST", body: JSON.stringify(given),
+  return found(await reached("/api/v1/" + path, { method: "POST", body: JSON.stringify(given),
     headers: { "content-type": "application/json", "x-sharegroup-act": token } }));
 }
 
@@ -158,7 +163,7 @@ function watch(path, draw) {
   };
   events.onerror = () => {
     live.className = "lost";
-    live.textContent = "connection lost, trying again …" + (seen ? ` The page is as of ${seen.toLocaleTimeString()}.` : "");
+    live.textContent = "connection lost, trying again …" + (seen ? ` The page is as of ${moment(seen)}.` : "");
     main.classList.add("stale");
     if (events.readyState !== EventSource.CLOSED) return;
     const again = () => setTimeout(() => watch(path, draw), 5000); // refused: there are too many viewers, or …
@@ -323,7 +328,7 @@ function chart(title, series, values) {
   const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const axis = { stroke: color("--quiet"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line"), width: 1 } };
   return new uPlot({ title, ...chartSize(), cursor: { drag: { x: false, y: false } },
-    scales: { y: { range: (self, low, high) => [0, Math.max(1, high)] } }, axes: [{ ...axis, space: 80, values: (self, all) => all.map((at) => new Date(at * 1000).toLocaleTimeString()) }, { ...axis, size: 60 }], legend: { live: false },
+    scales: { y: { range: (self, low, high) => [0, Math.max(1, high)] } }, axes: [{ ...axis, space: 80, values: (self, all) => all.map((at) => new Date(at * 1000).toLocaleTimeString("sv")) }, { ...axis, size: 60 }], legend: { live: false },
     series: [{}, ...series.map(([label, name]) => ({ label, stroke: color(name), width: 2, points: { show: false } }))] }, values, charts);
 }
 
@@ -465,12 +470,6 @@ function bars(letters) {
   return element("div", {}, drawn, element("p", { class: "quiet ends" }, time(first), element("span", {}, " to "), time(last)));
 }
 
-// The expression for the letters of one row of the causes.
-function ofCause({ cause, message }) {
-  const quote = message === null || /[\n\r\\]/.test(message) ? null : [`"`, `'`].find((one) => !message.includes(one));
-  return [cause === null ? "" : `cause == "${cause}"`, quote ? `message == ${quote}${message}${quote}` : ""].filter(Boolean).join(" and ");
-}
-
 // The dead letters are read again by each call; an expression that is wrong leaves those that are shown.
 async function showDead(group, where) {
   document.title = visible(group) + ": dead letters – sharegroup";
@@ -533,7 +532,7 @@ function drawLetters(space, group, where, found, again, typed) {
   ...(found.letters.length ? [
     found.more ? element("p", { class: "quiet" }, `What follows is of the oldest ${number(found.letters.length)} letters; there are more. A filter such as age < 10m finds the newest, and “Redrive …” says how many there are.`) : "",
     element("h2", {}, "By cause"), table([["cause", "name"], ["message", "wide"], ["letters", "number"]],
-      found.causes.map((one) => [element("span", { title: one.cause }, link(one.cause_said ?? "–", { queue: group, show: "dead", where: ofCause(one) })), one.message ?? "–", number(one.letters)])),
+      found.causes.map((one) => [element("span", { title: one.cause }, link(one.cause_said ?? "–", { queue: group, show: "dead", where: one.where })), one.message ?? "–", number(one.letters)])),
     ...(byTime ? [element("h2", {}, "By time"), byTime] : []),
     element("h2", {}, "Letters"), table(columns, found.letters.map(row)),
   ] : [element("p", {}, where ? "No dead letter for which this is true. Letters that were redriven or purged are not shown." : "No dead letter is written that was not redriven or purged.")]));
