@@ -10,7 +10,7 @@ from typing import Final
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
-from sharegroup.upstream.partition_log import CHUNK_BYTES, FOLLOW_S, ClusterLog
+from sharegroup.upstream.partition_log import CHUNK_BYTES, ClusterLog
 from sharegroup.wire import apis
 from sharegroup.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 
@@ -34,8 +34,7 @@ class Following:
         self._task: asyncio.Task[None] | None = None
 
     def follow(self, log: ClusterLog) -> None:
-        """Follow this partition for a while."""
-        log.followed_until = asyncio.get_running_loop().time() + FOLLOW_S
+        """Follow this partition from now on: who waits for records asks for nothing meanwhile."""
         if log not in self._logs:
             self._logs[log] = None
             self._changed.set()
@@ -59,8 +58,7 @@ class Following:
         """One request under way at each broker that leads a partition with room."""
         while True:
             self._changed.clear()
-            now_s = asyncio.get_running_loop().time()
-            for log in [one for one in self._logs if one.followed_until < now_s or one.failure]:
+            for log in [one for one in self._logs if one.failure]:
                 del self._logs[log]
             for leader in {log.leader for log in self._logs if log.wanted_from is not None} - {-1}:
                 if leader not in self._asking:
@@ -108,7 +106,9 @@ class Following:
         for topic in response.responses:
             for answer in topic.partitions:
                 log, begin = asked[TopicPartition(topic.topic, answer.partition_index)]
-                if answer.error_code:
+                if answer.error_code == errors.OffsetOutOfRange.code:
+                    await log.offsets()  # records are deleted that were never seen here
+                elif answer.error_code:
                     failed = True
                 elif log.wanted_from == begin:
                     await log.came(begin, answer)

@@ -36,8 +36,6 @@ from sharegroup.wire.messages.fetch import PartitionData
 
 T = TypeVar("T")
 CHUNK_BYTES: Final = 1 << 20
-FOLLOW_S: Final = 60.0
-"""After its last read, a partition is followed for so long."""
 LARGEST_TIMESTAMP: Final = -3
 RECORD_BYTES_MAX: Final = 1 << 30
 READ_LANE: Final = "read"
@@ -69,7 +67,6 @@ class ClusterLog:
         self.topic_id = topic_id
         self.failure: errors.KafkaError | None = None
         self.on_advance: Callable[[ReadableLog], None] | None = None
-        self.followed_until = 0.0
         self._cluster = cluster
         self._reading = RawLog(cluster, where, READ_LANE)
         self._writing = RawLog(cluster, where, WRITE_LANE)

@@ -1,0 +1,58 @@
+"""Records that the cluster deletes: its retention, or somebody's DeleteRecords."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from sharegroup import Admin
+from sharegroup.model.ids import TopicPartition
+from tests.foreign.share_reader import receive_accepting, share_consumer
+from tests.servers import admin
+from tests.servers.running import RunningServer
+from tests.servers.sharegroup_server import SharegroupServer
+
+pytestmark = pytest.mark.process
+
+
+def delete_before(bootstrap: str, topic: str, offset: int) -> None:
+    async def scenario() -> None:
+        async with Admin(bootstrap) as theirs:
+            await theirs.delete_records({TopicPartition(topic, 0): offset})
+
+    asyncio.run(scenario())
+
+
+def test_a_group_goes_on_behind_deleted_records(
+    cluster: RunningServer, node: SharegroupServer
+) -> None:
+    admin.Admin(cluster.bootstrap).create_topic("deleted")
+    admin.Admin(node.bootstrap).start_group_at_earliest("deleters")
+    admin.produce(cluster.bootstrap, "deleted", [b"%d" % n for n in range(10)])
+    with share_consumer(node.bootstrap, "deleters", "deleted", explicit=False) as consumer:
+        assert len(receive_accepting(consumer, 10)) == 10
+    admin.produce(cluster.bootstrap, "deleted", [b"10"])
+    delete_before(cluster.bootstrap, "deleted", 11)
+    admin.produce(cluster.bootstrap, "deleted", [b"11"])
+    with share_consumer(node.bootstrap, "deleters", "deleted", explicit=False) as consumer:
+        values = receive_accepting(consumer, 1)
+        while b"11" not in values:  # the broker may have read the other one in time
+            values += receive_accepting(consumer, 1)
+        assert set(values) <= {b"10", b"11"}
+
+
+def test_records_that_are_deleted_through_the_broker_are_gone_in_the_cluster(
+    cluster: RunningServer, node: SharegroupServer
+) -> None:
+    admin.Admin(node.bootstrap).create_topic("trimmed")
+    admin.produce(node.bootstrap, "trimmed", [b"%d" % n for n in range(10)])
+    delete_before(node.bootstrap, "trimmed", 7)
+
+    async def scenario() -> None:
+        for bootstrap in (node.bootstrap, cluster.bootstrap):
+            async with Admin(bootstrap) as one:
+                where = TopicPartition("trimmed", 0)
+                assert (await one.list_offsets([where], -2))[where].offset == 7
+
+    asyncio.run(scenario())
