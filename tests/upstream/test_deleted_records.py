@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from sharegroup import Admin
+from sharegroup.client import OffsetSpec
 from sharegroup.model.ids import TopicPartition
 from tests.foreign.share_reader import receive_accepting, share_consumer
 from tests.servers import admin
@@ -53,6 +54,6 @@ def test_records_that_are_deleted_through_the_broker_are_gone_in_the_cluster(
         for bootstrap in (node.bootstrap, cluster.bootstrap):
             async with Admin(bootstrap) as one:
                 where = TopicPartition("trimmed", 0)
-                assert (await one.list_offsets([where], -2))[where].offset == 7
+                assert (await one.list_offsets([where], OffsetSpec.EARLIEST))[where].offset == 7
 
     asyncio.run(scenario())

@@ -104,7 +104,8 @@ async def alter_configs(
 
     named = [(one.resource_type, one.resource_name) for one in request.resources]
     if len({*named}) < len(named):  # which is refused
-        return await asked.here(request)  # type: ignore[no-any-return]
+        refused: IncrementalAlterConfigsResponse = await asked.here(request)
+        return refused
     results = await asyncio.gather(*map(alter, request.resources))
     return IncrementalAlterConfigsResponse(responses=results)
 
