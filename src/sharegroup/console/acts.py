@@ -148,6 +148,7 @@ async def redrive(desk: Desk, given: Given, do: bool) -> str | Said:
             group, to=to, where=where, dry_run=not do, told=_telling(told)
         )
     if do:
+        desk.queues.letters.acted()
         copies = [at._asdict() | {"offset": offset} for at, offset in found.copies]
         return Said(f"{_handled(found)} redriven.", records=copies, more=found.done - len(copies))
     if not found.done:
@@ -163,6 +164,7 @@ async def purge_letters(desk: Desk, given: Given, do: bool) -> str | Said:
             group, where=where, dry_run=not do, told=_telling(told)
         )
     if do:
+        desk.queues.letters.acted()
         return f"{count(found.done, 'letter')} purged."
     if not found.done:
         return Said("There is no letter to purge.", nothing=True)

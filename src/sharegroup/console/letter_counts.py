@@ -71,6 +71,11 @@ class LetterCounts:
         shared = topic is not None and Counter(self._topics.values())[topic] > 1
         return {"letters": self._counts.get(group), "letters_shared": shared}
 
+    def acted(self) -> None:
+        """Letters were redriven or purged here: the next look waits for the end of that
+        transaction. A coordinator confirms a commit before its markers are written."""
+        self._done_end = -1
+
     async def look(self, there: Collection[str], groups: Collection[str] | None = None) -> None:
         """Count again.
 
@@ -135,7 +140,7 @@ class LetterCounts:
             self._done, news = {}, ofs
         if news:
             found = {of: DoneLetters(of) for of in news}
-            if end:
+            if any_done:
                 await load_done(self._admin, self._reading, *found.values())
             self._done |= found
             self._done_end = end

@@ -47,15 +47,16 @@ class QueueViews:
 
     Attributes:
         list: all queues, with one line each.
+        letters: how many dead letters each queue has.
         holds: how long members hold records.
     """
 
     def __init__(self, admin: Admin, reading: Cluster) -> None:
         self._admin = admin
         self._rates: dict[str, Rates] = {}
-        self._letters = LetterCounts(admin, reading)
+        self.letters = LetterCounts(admin, reading)
         self.holds = Holds()
-        self.list = QueueList(admin, self._rates, self._letters)
+        self.list = QueueList(admin, self._rates, self.letters)
 
     async def one(self, group: str) -> Json:
         """One share group, whole.
@@ -77,8 +78,8 @@ class QueueViews:
         note(rates, found, time.monotonic())
         counts = counted(found, rates)
         values = {one["name"]: one["value"] for one in settings}
-        self._letters.named(group, values.get(TOPIC_NAME))
-        await self._letters.look(there, [group])
+        self.letters.named(group, values.get(TOPIC_NAME))
+        await self.letters.look(there, [group])
         clients = {one.member_id: one.client_id for one in described.members}
         seen = self.holds.seen(group, states, now_ms(), lock_ms_of(values))
         held = [*_held(seen, clients)]
@@ -105,7 +106,7 @@ class QueueViews:
             "paused": paused,
             "status": status_of(state)._asdict(),
             **counts,
-            **self._letters.of(group),
+            **self.letters.of(group),
             "history": _history(rates),
             "causes": likely_causes(state),
             "held": held[:HELD_MAX],
