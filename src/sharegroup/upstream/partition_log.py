@@ -36,6 +36,8 @@ from sharegroup.wire.messages.fetch import PartitionData
 
 T = TypeVar("T")
 CHUNK_BYTES: Final = 1 << 20
+FRESH_S: Final = 1.0
+"""Records that are kept for longer may be deleted in the cluster: it is asked first."""
 LARGEST_TIMESTAMP: Final = -3
 RECORD_BYTES_MAX: Final = 1 << 30
 READ_LANE: Final = "read"
@@ -73,6 +75,8 @@ class ClusterLog:
         self._follow = follow
         self._offsets = LogOffsets(0, 0, 0, 0)
         self._chunk = _NOTHING
+        self._known_s = 0.0
+        """When the cluster has told last where the log begins."""
         self._read_to = 0
 
     # --- what is known ----------------------------------------------------------------------------
@@ -119,6 +123,7 @@ class ClusterLog:
             KafkaError: the cluster cannot be asked where the first open transaction begins.
         """
         data = bytes(answer.records or b"")
+        self._known_s = asyncio.get_running_loop().time()
         known, stable = self._offsets, -1
         if data:
             headers = parse_headers(data)
@@ -162,15 +167,29 @@ class ClusterLog:
         self._check()
         self._follow(self)
         end = self._offsets.high_watermark if end_offset is None else end_offset
+        await self._look_if_old()
+        if offset < self._offsets.start:
+            raise errors.OffsetOutOfRange
         if not self._chunk.begin <= offset < self._chunk.end:
             if offset >= end and offset == self._offsets.high_watermark:
                 return self._answer(b"")
-            answer = await self._asked(lambda: self._reading.read(offset, max(max_bytes, 1)))
+            try:
+                answer = await self._asked(lambda: self._reading.read(offset, max(max_bytes, 1)))
+            except errors.OffsetOutOfRange:
+                await self.offsets()  # records are deleted: who reads asks where to go on
+                raise
             await self.came(offset, answer)
             if not answer.records:
                 return self._answer(b"")
         self._read_to = max(self._read_to, min(end, self._chunk.end))
         return self._answer(_cut(self._chunk.data, offset, end, max_bytes))
+
+    async def _look_if_old(self) -> None:
+        """What is kept here may be deleted in the cluster meanwhile."""
+        now_s = asyncio.get_running_loop().time()
+        if self._chunk.data and now_s - self._known_s > FRESH_S:
+            self._known_s = now_s
+            await self.offsets()
 
     def _answer(self, data: bytes) -> ReadBatches:
         return ReadBatches(data, self._offsets.high_watermark, self._offsets.start)
