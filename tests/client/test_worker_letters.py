@@ -8,7 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from sharegroup.client import Admin, Backoff, Consumer, Record, Reject
+from sharegroup.client.worker import dead_letters
 from sharegroup.model.errors import ConfigError
+from sharegroup.model.ids import TopicPartition
 from sharegroup.testing import broker
 from sharegroup.testing.local_broker import LocalBroker
 from tests.client.worker_jobs import jobs, member, nothing, work
@@ -104,6 +106,57 @@ def test_the_traceback_if_it_is_asked_for(kafka: LocalBroker) -> None:
         assert said["message"].startswith("Traceback (most recent call last):")
         assert said["message"].endswith("Reject: no")
         assert 'raise Reject("no")' in said["message"]
+
+    run(scenario)
+
+
+def test_a_topic_that_the_group_gets_meanwhile_has_the_only_letters(
+    kafka: LocalBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_letters, "LOOK_S", 0.0)
+    topic, group = jobs(kafka, 2)
+    own = fresh("own")
+
+    async def scenario() -> None:
+        named = ""
+
+        async def handler(record: Record) -> None:
+            nonlocal named
+            if record.value == b"1":
+                named = await with_letters(kafka, group)
+            raise Reject(f"no {record.offset}")
+
+        await work(
+            member(kafka, topic, group),
+            handler,
+            lambda m: m["dead-lettered-total"] == m["rejected-total"] == 1,
+            concurrency=1,
+            dead_letter=own,
+            create_dead_letter=True,
+        )
+        ((value, said),) = await letters(kafka, named, 1)
+        assert (value, said["message"]) == (b"1", "Reject: no 1")
+        async with Admin(kafka.bootstrap) as admin:
+            [end] = (await admin.list_offsets([TopicPartition(own, 0)])).values()
+        assert end.offset == 1, "the worker has written one itself, before"
+
+    run(scenario)
+
+
+def test_a_reason_is_told_although_the_group_had_no_topic_at_first(kafka: LocalBroker) -> None:
+    topic, group = jobs(kafka, 1)
+
+    async def scenario() -> None:
+        named = ""
+
+        async def handler(record: Record) -> None:
+            nonlocal named
+            named = await with_letters(kafka, group)
+            raise Reject("no such customer")
+
+        await work(member(kafka, topic, group), handler, lambda m: m["rejected-total"] == 1)
+        ((_, said),) = await letters(kafka, named, 1)
+        assert said["message"] == "Reject: no such customer"
 
     run(scenario)
 

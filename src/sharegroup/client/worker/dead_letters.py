@@ -15,6 +15,7 @@ from sharegroup.client.admin.admin import Admin
 from sharegroup.client.core.record import Headers, Record
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.producer.producer import Producer
+from sharegroup.client.worker.retry import LETTERS_TOPIC, WRITES_LETTERS
 from sharegroup.model import errors
 
 log = logging.getLogger("sharegroup.worker")
@@ -24,6 +25,7 @@ MESSAGE_BYTES_MAX: Final = 1_000
 """The most bytes that are kept of an exception's text."""
 MESSAGE_BYTES_SHORT: Final = 100
 """The most bytes that are kept of it if the topic's limit leaves little room."""
+LOOK_S: Final = 10.0
 _PATIENCE_MS: Final = 10_000
 """How long one dead letter may take. After that, its record is released and delivered again."""
 _CLOSE_S: Final = 2.0
@@ -48,6 +50,9 @@ class DeadLetters:
         self.topic = topic
         self._group_id = group_id
         self._warned = False
+        self._broker_writes = False
+        self._look_s = 0.0
+        """When to look next whether the broker writes them."""
         self._cluster = Cluster(
             [str(address) for address in cluster.bootstrap],
             client_id=cluster.client_id,
@@ -87,6 +92,31 @@ class DeadLetters:
             await admin.create_topics(self.topic)
         except errors.TopicAlreadyExists:
             return  # another worker has just created it
+
+    async def are_the_brokers(self) -> bool:
+        """Whether the group has got a topic for its dead letters since the worker began: then the
+        broker writes them, and this worker none, or there would be two of each. The group's
+        settings are looked at again after ``LOOK_S`` seconds."""
+        now_s = asyncio.get_running_loop().time()
+        if self._broker_writes or now_s < self._look_s:
+            return self._broker_writes
+        self._look_s = now_s + LOOK_S
+        admin = Admin(cluster=self._cluster, request_timeout_ms=_PATIENCE_MS)
+        try:
+            setting = (await admin.describe_configs("group", self._group_id)).get(LETTERS_TOPIC)
+        except errors.SharegroupError as error:
+            log.debug("the settings of %s are not known: %s", self._group_id, error)
+            return False
+        named = setting is not None and setting.value
+        self._broker_writes = bool(named) and WRITES_LETTERS in self._cluster.features
+        if self._broker_writes:
+            log.warning(
+                "the broker writes the dead letters of %s to %s now: this worker writes none to %s",
+                self._group_id,
+                named,
+                self.topic,
+            )
+        return self._broker_writes
 
     async def send(self, record: Record, error: BaseException) -> None:
         """Produce a dead letter; it is durable when this returns. If it is too large for the topic,

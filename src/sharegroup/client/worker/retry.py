@@ -22,7 +22,7 @@ WRITES_LETTERS: Final = "share.dead.letters"
 """The feature of a broker that writes dead letters and loses none."""
 LETS_REST: Final = "share.release.backoff"
 """The feature of a broker that keeps the pauses of records which are released."""
-_LETTERS_TOPIC: Final = "errors.deadletterqueue.topic.name"
+LETTERS_TOPIC: Final = "errors.deadletterqueue.topic.name"
 
 
 class Reject(Exception):
@@ -88,6 +88,8 @@ class Deliveries(NamedTuple):
     ``letters_topic``: where the broker writes dead letters, with what the worker says; None: it
     writes none.
     ``rests``: a record that is released may rest at the broker.
+    ``tells_why``: the broker takes what the worker says of a record that failed: its dead letter
+    says it, whenever the group gets a topic for dead letters.
     """
 
     limit: int
@@ -96,6 +98,7 @@ class Deliveries(NamedTuple):
     ordered: bool = False
     letters_topic: str | None = None
     rests: bool = False
+    tells_why: bool = False
 
     def pause_ms(self, pause_s: float | None) -> int | None:
         """The pause that a release asks the broker for, in milliseconds; None: it asks for none, or
@@ -136,7 +139,7 @@ async def deliveries_of(
     if topic is not None and dead_letter not in (None, topic):
         raise ConfigError(
             f"dead_letter is {dead_letter!r}, but the broker writes the dead letters of {group_id} "
-            f"to {topic!r}: leave dead_letter out, or clear the group's {_LETTERS_TOPIC}"
+            f"to {topic!r}: leave dead_letter out, or clear the group's {LETTERS_TOPIC}"
         )
     reserves = dead_letter is not None and topic is None
     usable = max(1, limit - 1) if reserves else limit
@@ -152,8 +155,15 @@ async def deliveries_of(
             reserve,
             usable,
         )
-    rests = LETS_REST in cluster.features
-    return Deliveries(limit, min(attempts, usable), renewable, ordered, topic, rests)
+    return Deliveries(
+        limit,
+        min(attempts, usable),
+        renewable,
+        ordered,
+        topic,
+        rests=LETS_REST in cluster.features,
+        tells_why=WRITES_LETTERS in cluster.features,
+    )
 
 
 async def _group_settings(cluster: Cluster, group_id: str) -> tuple[int, bool, bool, str | None]:
@@ -186,6 +196,6 @@ async def _group_settings(cluster: Cluster, group_id: str) -> tuple[int, bool, b
     count = int(limit.value) if limit is not None and limit.value else _LIMIT_DEFAULT
     ordering = group.get("share.ordering")
     ordered = ordering is not None and ordering.value == "key"
-    letters = group.get(_LETTERS_TOPIC)
+    letters = group.get(LETTERS_TOPIC)
     topic = letters.value or None if letters is not None else None
     return count, renew is None or renew.value != "false", ordered, topic

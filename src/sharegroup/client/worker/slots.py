@@ -266,7 +266,7 @@ class Slots:
         if work.lost:
             self._kept.failed(work, final=True)
             return
-        if self._letters is None:
+        if self._letters is None or await self._letters.are_the_brokers():
             if self._answer(work, AckType.REJECT):
                 self._metrics.rejected += 1
             return
@@ -360,9 +360,9 @@ class Slots:
         return True
 
     def _reason(self, work: Work, kind: AckType) -> str | None:
-        """What the broker's dead letter says of the record; None: nothing failed, or there is no
-        such letter."""
-        if kind is AckType.ACCEPT or work.error is None or not self._deliveries.letters_topic:
+        """What the broker's dead letter says of the record; None: nothing failed, or the broker
+        takes no reasons."""
+        if kind is AckType.ACCEPT or work.error is None or not self._deliveries.tells_why:
             return None
         return said_of(work.error, with_traceback=self._settings.dead_letter_traceback)
 
