@@ -58,7 +58,7 @@ def test_the_status_says_the_worst() -> None:
         ({}, ""),
         ({"oldest_age_ms": 180_000}, "oldest 3 min"),
         ({"paused": True, "members": 0}, "paused"),
-        ({**OLD, "in_flight": 0}, "members ask for none, 1 min"),
+        ({**OLD, "in_flight": 0}, "members ask for none, oldest 1 min"),
         (OLD, "2 held, none finishes, oldest 1 min"),
         ({**OLD, "blocked": 2}, "2 blocked"),
         ({**OLD, "dead": 1}, "1 dead letter waiting"),

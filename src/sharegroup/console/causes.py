@@ -73,7 +73,7 @@ def status_of(queue: QueueState) -> Status:
         (6, queue.dead, f"{count(queue.dead or 0, 'dead letter')} waiting"),
         (5, queue.blocked, f"{queue.blocked:,} blocked"),
         (4, still and _moves_not(queue) and queue.in_flight, _held_text(queue)),
-        (3, still and _moves_not(queue), f"members ask for none, {minutes(old_ms)}"),
+        (3, still and _moves_not(queue), f"members ask for none, oldest {minutes(old_ms)}"),
         (2, queue.paused, "paused"),
         (1, old_ms > OLD_MS and not still, f"oldest {minutes(old_ms)}"),
     ):

@@ -28,6 +28,9 @@ from sharegroup.model.ids import TopicPartition
 
 READ_MS: Final = 5_000
 """How long a record is waited for."""
+READ_LOOKS: Final = 25
+"""So often it is looked meanwhile whether the end is reached: behind the last record there may be
+marks of transactions alone."""
 
 Json = dict[str, Any]
 
@@ -52,8 +55,11 @@ async def record_at(
     ) as consumer:
         consumer.assign([at])
         consumer.seek(at.topic, at.partition, offset)
-        for record in await consumer.poll(READ_MS):
-            return {**_record(record), **await decoded(record.value, decode)}
+        for _ in range(READ_LOOKS):
+            for record in await consumer.poll(READ_MS // READ_LOOKS):
+                return {**_record(record), **await decoded(record.value, decode)}
+            if await consumer.position(at.topic, at.partition) >= end:
+                break
     raise OffsetOutOfRange(
         f"{at} has no record at {offset} or after it that can be read: there is the mark of a "
         "transaction's end, or compaction has removed the record"
@@ -135,6 +141,7 @@ async def exported(cluster: Cluster, group: str, where: str | None) -> AsyncGene
 def _letter(one: DeadLetter) -> Json:
     return {
         "letter": f"{one.place.partition}:{one.place_offset}",
+        "letter_topic": one.place.topic,
         "topic": one.topic,
         "partition": one.partition,
         "offset": one.offset,

@@ -29,8 +29,8 @@ _KINDS: Final[Mapping[str, Literal["group", "topic"]]] = {"group": "group", "top
 _OF_BROKER: Final = re.compile(r"\bgroup\.[a-z]+\.(?:min|max)\.[a-z.]+[a-z]")
 """The broker's settings that bound the settings of groups, as descriptions name them."""
 _RUNNING: Final = (
-    "Workers that run learn of it when they start again. Until then a letter says of their records "
-    "only that they were rejected; and workers with --dead-letter write letters of their own, too."
+    "Workers with --dead-letter that run write letters of their own for some seconds more. Members "
+    "of other programs may have to start again before their letters say why a record failed."
 )
 _READ_AT_START: Final = {LIMIT: ["workers that run go by it from their next start on"]}
 

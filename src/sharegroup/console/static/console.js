@@ -332,9 +332,21 @@ function chart(title, series, values) {
     series: [{}, ...series.map(([label, name]) => ({ label, stroke: color(name), width: 2, points: { show: false } }))] }, values, charts);
 }
 
+const GAP_S = 15; // nobody has looked for so long: what was in between is not known, and no line is drawn
+
+function withGaps(at, columns) {
+  const found = [at, ...columns].map(() => []);
+  const add = (row) => row.forEach((value, column) => found[column].push(value));
+  at.forEach((moment, place) => {
+    if (place && moment - at[place - 1] > GAP_S) add([at[place - 1] + 1, ...columns.map(() => null)]);
+    add([moment, ...columns.map((one) => one[place])]);
+  });
+  return found;
+}
+
 function drawCharts(history) {
   const at = history.at_ms.map((ms) => ms / 1000);
-  const [rates, lag] = [[at, history.written, history.finished, history.redelivered], [at, history.lag]];
+  const [rates, lag] = [withGaps(at, [history.written, history.finished, history.redelivered]), withGaps(at, [history.lag])];
   if (!drawn) drawn = [chart("records a second", [["in", "--acquired"], ["out", "--acknowledged"], ["delivered again", "--delayed"]], rates), chart("not finished", [["records", "--archived"]], lag)];
   drawn[0].setData(rates);
   drawn[1].setData(lag);
@@ -522,7 +534,7 @@ function drawLetters(space, group, where, found, again, typed) {
     return made;
   };
   const columns = [["letter", "", "its partition and offset in the dead-letter topic"], ["record", "name"], ...(acts ? [["act", ""]] : []), ["failed", ""], ["deliveries", "number"], ["cause", "wide"], ["message", "wide"], ["key", "wide"], ["value", "wide"]];
-  const row = (one) => [one.letter, link(`${one.topic}:${one.partition}@${one.offset}`, { topic: one.topic, partition: one.partition, offset: one.offset, group }),
+  const row = (one) => [link(one.letter, { topic: one.letter_topic, partition: one.letter.split(":")[0], offset: one.letter.split(":")[1] }), link(`${one.topic}:${one.partition}@${one.offset}`, { topic: one.topic, partition: one.partition, offset: one.offset, group }),
     ...(acts ? [element("span", { class: "pair" }, button("Redrive …", "redrive " + one.letter, () => redrive(only(one))), button("Purge …", "purge " + one.letter, () => purge(only(one))))] : []),
     time(one.failed_ms), number(one.deliveries), element("span", { title: one.cause }, one.cause_said ?? "–"), one.message ?? "–", one.key.text.slice(0, 200), one.value.text.slice(0, 200)];
   const byTime = bars(found.letters);
