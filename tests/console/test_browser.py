@@ -238,6 +238,28 @@ def test_a_choice_shows_only_its_own_fields(
     assert opened.execute_script(shown) == "how,first,last,reason"
 
 
+def test_a_topic_is_deleted_by_whoever_types_its_name(
+    running: tuple[SharegroupServer, Console], opened: Chrome
+) -> None:
+    async def make() -> None:
+        async with Admin(running[0].bootstrap) as admin:
+            await admin.create_topics("gone")
+
+    asyncio.run(make())
+    opened.get(f"http://127.0.0.1:{running[1].port}/?topic=gone")
+    wait_for(opened, "return document.querySelector('[data-key=delete-topic]') !== null")
+    opened.execute_script("document.querySelector('[data-key=delete-topic]').click()")
+    wait_for(opened, f"return {SAID}.startsWith('Delete the topic gone: 1 partition')")
+    confirm = opened.find_element(By.CSS_SELECTOR, "dialog .do")
+    assert not confirm.is_enabled()
+    typed = opened.find_element(By.NAME, "typed")
+    typed.send_keys("gon", Keys.ENTER)
+    wait_for(opened, "return document.querySelector('dialog .do').disabled")
+    assert opened.execute_script(f"return {SAID}").startswith("Delete the topic gone")
+    typed.send_keys("e", Keys.ENTER)
+    wait_for(opened, f"return {SAID} === 'gone is deleted.'")
+
+
 def test_queues_say_what_is_wrong_the_worst_first(
     running: tuple[SharegroupServer, Console], opened: Chrome
 ) -> None:
@@ -284,7 +306,7 @@ def test_a_record_that_is_held_leads_to_its_member_and_is_decided(
         assert "lock renewed" in text
         opened.execute_script(AXE)
         assert opened.execute_script(FAULTS) == []
-        assert "as of" in opened.execute_script("return document.querySelector('#live').innerText")
+        wait_for(opened, "return document.querySelector('#live').innerText === 'live'")
         opened.execute_script("document.querySelector('[data-key=decide]').click()")
         wait_for(opened, f"return {SAID}.startsWith('Let these records be delivered again')")
         Select(opened.find_element(By.NAME, "how")).select_by_value("accept")
@@ -293,6 +315,7 @@ def test_a_record_that_is_held_leads_to_its_member_and_is_decided(
         wait_for(opened, f"return {SAID} === 'Finished 1 record (1 of them held).'")
         opened.switch_to.active_element.send_keys(Keys.ENTER)  # Close
         wait_for(opened, "return /state\\n(accepted|finished)/.test(document.body.innerText)")
+        wait_for(opened, "return document.querySelector('#live').innerText.startsWith('as of')")
 
     asyncio.run(hold())
 
@@ -303,11 +326,14 @@ def test_a_record_that_is_held_too_long_is_named(
     opened.get(f"http://127.0.0.1:{running[1].port}/")
     said = opened.execute_script(
         "return warnings({ group: 'g', causes: [], more_held: 0, held: [{ topic: 'orders',"
-        " partition: 0, first: 40, last: 40, client: 'worker-hold', exact: true, too_long: true,"
+        " partition: 0, first: 40, last: 40, client: 'worker-hold', host: '/10.0.0.7',"
+        " member: 'abcdefghij', exact: true, too_long: true,"
         " since_ms: Date.now() - 185000, renewals: 2 }] }).innerHTML"
     )
     assert "offset=40&amp;group=g" in said
-    assert "is held for 3 min 5 s by <bdi>worker-hold</bdi>, lock renewed twice" in said
+    assert "is held for 3 min 5 s by" in said
+    assert "<bdi>worker-hold</bdi> at <bdi>10.0.0.7</bdi> <code>abcdefgh</code>" in said
+    assert ", lock renewed twice" in said
 
 
 def test_one_letter_is_redriven_and_a_wrong_expression_keeps_the_list(
@@ -363,12 +389,18 @@ def test_one_letter_is_redriven_and_a_wrong_expression_keeps_the_list(
 
 
 def test_a_narrow_window_shows_everything(running: tuple[SharegroupServer, Console]) -> None:
-    with browser(500, 800) as window:  # Chromium makes no narrower window; the page is
-        for path in ("/", "/?queue=workers", f"/?topic={TOPIC}&partition=0&offset=0"):
+    narrow = {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    with browser(500, 800) as window:  # Chromium makes no narrower window; its device may be
+        window.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", narrow)
+        for path in (
+            "/",
+            "/?queue=workers",
+            f"/?topic={TOPIC}",
+            f"/?topic={TOPIC}&partition=0&offset=0&group=workers",
+        ):
             window.get(f"http://127.0.0.1:{running[1].port}{path}")
             wait_for(window, "return document.querySelector('table') !== null")
-            window.execute_script("document.documentElement.style.width = '360px'")
-            wait_for(window, "return document.body.scrollWidth <= 360")
+            wait_for(window, "return innerWidth === 360 && document.body.scrollWidth <= 360")
 
 
 def test_a_login_leads_to_what_was_asked_for(tmp_path: Path) -> None:

@@ -80,9 +80,9 @@ class QueueViews:
         values = {one["name"]: one["value"] for one in settings}
         self.letters.named(group, values.get(TOPIC_NAME))
         await self.letters.look(there, [group])
-        clients = {one.member_id: one.client_id for one in described.members}
+        members = {one.member_id: one for one in described.members}
         seen = self.holds.seen(group, states, now_ms(), lock_ms_of(values))
-        held = [*_held(seen, clients)]
+        held = [*_held(seen, members)]
         assigned = {at for member in described.members for at in member.assignment}
         paused = values.get(PAUSED) == "true"
         state = state_of(counts, len(described.members), paused)._replace(
@@ -158,12 +158,13 @@ def lock_ms_of(settings: Mapping[str, str | None]) -> int | None:
     return int(found) if found.isdecimal() else None
 
 
-def hold_json(one: Hold, client: str | None) -> Json:
-    """``client`` is None if the member has left the group."""
+def hold_json(one: Hold, member: MemberDescription | None) -> Json:
+    """``member`` is None if it has left the group."""
     held_ms = now_ms() - one.since_ms
     return {
         "member": one.member,
-        "client": client,
+        "client": None if member is None else member.client_id,
+        "host": None if member is None else member.client_host,
         "since_ms": one.since_ms,
         "exact": one.exact,
         "too_long": held_ms > OLD_MS,
@@ -174,14 +175,14 @@ def hold_json(one: Hold, client: str | None) -> Json:
 
 
 def _held(
-    seen: Mapping[TopicPartition, tuple[Hold, ...]], clients: Mapping[str, str]
+    seen: Mapping[TopicPartition, tuple[Hold, ...]], members: Mapping[str, MemberDescription]
 ) -> Iterator[Json]:
     """What is held, the longest first."""
     everywhere = [(at, one) for at, held in seen.items() for one in held]
     for at, one in sorted(everywhere, key=lambda each: (each[1].since_ms, each[0], each[1].first)):
         place = {"topic": at.topic, "partition": at.partition}
         yield {**place, "first": one.first, "last": one.last} | hold_json(
-            one, clients.get(one.member)
+            one, members.get(one.member)
         )
 
 

@@ -61,8 +61,7 @@ async def _held(
     if hold is None:
         return None
     members = (await admin.describe_share_groups([group]))[group].members
-    clients = {one.member_id: one.client_id for one in members}
-    return hold_json(hold, clients.get(hold.member))
+    return hold_json(hold, next((one for one in members if one.member_id == hold.member), None))
 
 
 def _life(records: PartitionRecords, offset: int) -> Json:

@@ -159,9 +159,11 @@ class Worker:
             self._letters = DeadLetters(parts.cluster, topic, self._group_id)
             await self._letters.start(create=settings.create_dead_letter)
         log.info(
-            "a worker in %s with %d slots: a record is given up after %d failed deliveries",
+            "a worker in %s with %d slots, member %s: "
+            "a record is given up after %d failed deliveries",
             self._group_id,
             settings.concurrency,
+            parts.member.member_id,
             deliveries.attempts,
         )
         return self._open(deliveries)

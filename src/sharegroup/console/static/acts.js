@@ -8,9 +8,9 @@ async function act(name, given) {
   return send("acts/" + name, given);
 }
 
-// A field of the dialog: {name, label, value, kind, required, hint, when}. `kind` is a type of input,
+// A field of the dialog: {name, label, value, kind, required, hint, when, same}. `kind` is a type of input,
 // "moment" for a time, or a list of choices, each a text or [value, text]. `when` says for which
-// values of other fields the field is there.
+// values of other fields the field is there; `same` what must be typed into it.
 function inputOf(field) {
   const { name, value, kind } = field;
   if (Array.isArray(kind)) {
@@ -43,7 +43,7 @@ function askFirst(title, name, given, fields = [], after = null) {
       field.hint ? element("small", {}, field.hint) : null) };
   });
   const shown = ({ field }) => !field.when || inputs.every((one) => !(one.field.name in field.when) || one.input.value === field.when[one.field.name]);
-  const wanted = () => ({ ...given, ...Object.fromEntries(inputs.filter(shown).map((one) => [one.field.name, valueOf(one.field, one.input)])) });
+  const wanted = () => ({ ...given, ...Object.fromEntries(inputs.filter((one) => shown(one) && !one.field.same).map((one) => [one.field.name, valueOf(one.field, one.input)])) });
   const will = element("p", { "aria-live": "polite" }, "…");
   const warning = element("p", { class: "causes", hidden: true });
   const hint = element("p", { class: "quiet", hidden: true });
@@ -76,7 +76,7 @@ function askFirst(title, name, given, fields = [], after = null) {
       try {
         const found = await act(name, now);
         if (question !== asked || running) return;
-        may = !found.nothing;
+        may = !found.nothing && inputs.every((one) => !one.field.same || one.input.value === one.field.same);
         tell(found.said, found.nothing ? "quiet" : "", found);
       } catch (error) {
         if (question !== asked || running) return;

@@ -254,7 +254,7 @@ async function showTopic(topic) {
     element("h1", {}, element("bdi", {}, topic)),
     found.internal ? element("p", { class: "quiet" }, "Internal: sharegroup keeps its own data here.") : null,
     acts && !found.internal ? element("div", { class: "buttons" }, button("Delete …", "delete-topic", () =>
-      askFirst("Delete", "delete-topic", { topic }, [], () => { location.href = "/"; }))) : null,
+      askFirst("Delete", "delete-topic", { topic }, [{ name: "typed", label: "Type the topic's name to delete it", same: topic }], () => { location.href = "/"; }))) : null,
     table([["partition", "number"], ["first", "number"], ["end", "number"], ["records", "number"], ["leader", "number"]],
       found.partitions.map((one) => [number(one.partition),
         one.end > one.start ? link(number(one.start), { topic, partition: one.partition, offset: one.start }) : number(one.start),
@@ -359,11 +359,16 @@ function tabs(group, current) {
     element("a", { href: "/?" + new URLSearchParams({ queue: group, show: "dead" }), "aria-current": current === "dead" && "page" }, "Dead letters"));
 }
 
+// Who holds records: the member's id is what its worker says at its start, and what "Members" lists.
+function holderOf({ client, host, member }) {
+  return client === null ? element("span", {}, "a member that has left")
+    : element("span", { title: `member ${member}` }, element("bdi", {}, client), " at ", element("bdi", {}, host.replace(/^\//, "")), " ", element("code", {}, member.slice(0, 8)));
+}
+
 // One record that a member holds, in words.
 function heldText(group, one) {
   const place = { topic: one.topic, partition: one.partition, offset: one.first, group };
-  const who = one.client === null ? element("span", {}, "a member that has left") : element("bdi", {}, one.client);
-  return [link(`${one.topic}:${one.partition}@${span(one)}`, place), ` ${one.first === one.last ? "is" : "are"} held `, ...heldFor(one), " by ", who,
+  return [link(`${one.topic}:${one.partition}@${span(one)}`, place), ` ${one.first === one.last ? "is" : "are"} held `, ...heldFor(one), " by ", holderOf(one),
     one.renewals ? `, lock renewed ${times(one.renewals)}` : ""];
 }
 
@@ -385,7 +390,7 @@ function unfinished(queue) {
     (one) => ({ ...one, topic: at.topic, partition: at.partition })));
   others.sort((one, other) => UNFINISHED.indexOf(one.state) - UNFINISHED.indexOf(other.state));
   const all = [...held, ...others];
-  const who = (one) => (one.client ? element("bdi", {}, one.client) : one.client === null ? "a member that has left" : "–");
+  const who = (one) => ("client" in one ? holderOf(one) : "–");
   const columns = [["records", "name"], ["state", ""], ["held by", ""], ["held", ""], ["left", "number", "until the lock ends, or until the records are due"], ["deliveries", "number"], ["reason", "wide"], ...(acts ? [["act", ""]] : [])];
   return [element("h2", {}, "Unfinished records"),
     all.length ? table(columns, all.slice(0, UNFINISHED_MAX).map((one) => [
@@ -568,7 +573,7 @@ function lifeOf(life, found, again) {
   const told = [["state", nameOf(life.state)], ["deliveries", life.deliveries === null ? "–" : number(life.deliveries) + (OPEN.includes(life.state) ? ` of ${life.limit ?? "–"}` : "")]];
   const held = life.held;
   if (held) {
-    told.push(["held by", held.client === null ? "a member that has left" : link(held.client, { queue: life.group })]);
+    told.push(["held by", holderOf(held)]);
     told.push(["held", element("span", {}, ...heldFor(held, life.at_ms))]);
     told.push(["since", element("span", {}, held.exact ? null : "before ", time(held.since_ms))]);
     told.push(["lock renewed, as far as this page has seen", times(held.renewals)]);
@@ -589,13 +594,23 @@ function redriven(headers) {
   return told ? `, redriven ${times(Number(told.text))}: it is a copy of a record that had failed for good` : null;
 }
 
+const LOOK_AGAIN_MS = 2000; // at a record that is not finished
+let nextLook = null;
+
+// Look again at a record that may still change, unless somebody reads, or decides about it.
+function follow(again) {
+  clearTimeout(nextLook);
+  live.className = "";
+  live.textContent = "live";
+  nextLook = setTimeout(() => (document.hidden || document.querySelector("dialog") || !getSelection().isCollapsed ? follow(again) : again()), LOOK_AGAIN_MS);
+}
+
 async function showRecord(topic, partition, offset, group) {
   document.title = visible(`${topic}:${partition}@${offset}`) + " – sharegroup";
   const title = element("h1", {}, element("bdi", {}, topic), `:${partition}@${offset}`);
   if (!main.childElementCount) main.replaceChildren(title, element("p", { class: "quiet" }, "asking the broker …"));
   const query = { topic, partition, offset, ...(group ? { group } : {}) };
   const again = () => showRecord(topic, partition, offset, group).catch(failed);
-  asOf(again);
   const neighbours = (next) => element("nav", { class: "tabs", "aria-label": "Neighbours" },
     Number(offset) > 0 ? link("previous", { ...query, offset: Number(offset) - 1 }) : null, next === null ? null : link("next", { ...query, offset: next }));
   let found;
@@ -603,9 +618,12 @@ async function showRecord(topic, partition, offset, group) {
     found = await ask("record?" + new URLSearchParams(query));
   } catch (error) {
     if (error.login) throw error;
+    asOf(again);
     main.replaceChildren(title, failure(error.message), neighbours(null));
     return;
   }
+  if (found.life && OPEN.includes(found.life.state)) follow(again);
+  else asOf(again);
   redraw(main, ...[
     title,
     found.offset === Number(offset) ? null : element("p", { class: "quiet" }, `There is no record at ${offset}: it is the mark of a transaction's end, or compaction has removed the record. This is ${found.offset}, the next one.`),
