@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from sharegroup.upstream.lease import LEASE_S
 from tests.foreign.share_reader import receive, receive_accepting, share_consumer
 from tests.servers import admin
-from tests.servers.process import HOST, free_port
+from tests.servers.process import HOST, ServerFailed, free_port
 from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer
 
@@ -43,58 +42,74 @@ def test_what_was_accepted_does_not_come_again_from_another_node(
             node.kill()
 
 
-def test_a_broker_that_was_taken_over_from_answers_nothing_more(
-    cluster: RunningServer, tmp_path: Path
-) -> None:
-    admin.Admin(cluster.bootstrap).create_topic("taken")
-    admin.produce(cluster.bootstrap, "taken", [b"%d" % n for n in range(10)])
-    with (
-        in_front_of(cluster, tmp_path / "first") as first,
-        share_consumer(first.bootstrap, "takers", "taken", explicit=True) as zombie,
-    ):
-        admin.Admin(first.bootstrap).start_group_at_earliest("takers")
-        held = receive(zombie)
-        assert len(held) == 10
-        with (
-            in_front_of(cluster, tmp_path / "second") as second,
-            share_consumer(second.bootstrap, "takers", "taken", explicit=False) as consumer,
-        ):
-            assert "are lost with it: " in second.output(), "they have no second replica"
-            for message in held:
-                zombie.acknowledge(message)
-            outcome = zombie.commit_sync(60)
-            assert outcome is None or all(one.error is not None for one in outcome)
-            assert len(receive_accepting(consumer, 10)) == 10
-            first.process.wait_until(lambda: "has taken over" in first.output(), timeout_s=30)
-            admin.produce(cluster.bootstrap, "taken", [b"%d" % n for n in range(10, 20)])
-            assert len(receive_accepting(consumer, 10)) == 10
-            assert [one.value() for one in zombie.poll(1) if one.error() is None] == []
-            assert "Traceback" not in first.output() + second.output()
-
-
 def test_a_broker_that_was_paused_gives_out_nothing(cluster: RunningServer, tmp_path: Path) -> None:
     admin.Admin(cluster.bootstrap).create_topic("paused")
+    second = in_front_of(cluster, tmp_path / "second")
     with (
         in_front_of(cluster, tmp_path / "first") as first,
-        share_consumer(first.bootstrap, "pausers", "paused", explicit=False) as zombie,
+        share_consumer(first.bootstrap, "pausers", "paused", explicit=True) as zombie,
+        share_consumer(first.bootstrap, "pausers", "paused", explicit=False) as waiting,
     ):
         admin.Admin(first.bootstrap).start_group_at_earliest("pausers")
         admin.produce(cluster.bootstrap, "paused", [b"1"])
-        assert receive_accepting(zombie, 1) == [b"1"]
-        zombie.poll(0.1)  # a fetch waits at the broker
+        [held] = receive(zombie)
+        waiting.poll(0.1)  # a fetch waits at the broker
         os.kill(first.process.pid, signal.SIGSTOP)
         with (
-            in_front_of(cluster, tmp_path / "second") as second,
+            second,
             share_consumer(second.bootstrap, "pausers", "paused", explicit=False) as consumer,
         ):
+            assert "standing by" in second.output(), "until the lease of the first one ends"
+            assert "are lost with it: " in second.output(), "topics have no second replica"
+            assert receive_accepting(consumer, 1) == [b"1"], "it was not answered"
             admin.produce(cluster.bootstrap, "paused", [b"2"])
-            assert receive_accepting(consumer, 1) == [b"2"]
-            assert not consumer.poll(LEASE_S + 0.5), "meanwhile the lease of the first one ends"
             os.kill(first.process.pid, signal.SIGCONT)
-            admin.produce(cluster.bootstrap, "paused", [b"3"])
-            first.process.wait_until(lambda: "has taken over" in first.output(), timeout_s=60)
-            assert [one.value() for one in zombie.poll(1) if one.error() is None] == []
-            assert receive_accepting(consumer, 1) == [b"3"]
+            zombie.acknowledge(held)
+            outcome = zombie.commit_sync(10)
+            assert outcome is None or all(one.error is not None for one in outcome)
+            with pytest.raises(ServerFailed, match="ended with status 1"):
+                first.process.wait_until(lambda: False, timeout_s=60)
+            assert "has taken over" in first.output()
+            assert [one.value() for one in waiting.poll(1) if one.error() is None] == []
+            assert receive_accepting(consumer, 1) == [b"2"]
+            assert "Traceback" not in first.output() + second.output()
+
+
+@pytest.mark.parametrize("ending", ["stop", "kill"])
+def test_who_stands_by_goes_on_with_the_members(
+    cluster: RunningServer, tmp_path: Path, ending: str
+) -> None:
+    topic = f"shift-{ending}"
+    admin.Admin(cluster.bootstrap).create_topic(topic)
+    second = in_front_of(cluster, tmp_path / "second")
+    with in_front_of(cluster, tmp_path / "first") as first:
+        admin.Admin(first.bootstrap).start_group_at_earliest(topic)
+        both = f"{first.bootstrap},{second.bootstrap}"
+        with share_consumer(both, topic, topic, explicit=False) as consumer:
+            admin.produce(cluster.bootstrap, topic, [b"1"])
+            assert receive_accepting(consumer, 1) == [b"1"]
+            second.process.start()
+            second.process.wait_until(lambda: "standing by" in second.output(), timeout_s=60)
+            first.stop() if ending == "stop" else first.kill()
+            second.process.wait_until(lambda: "ready on" in second.output(), timeout_s=60)
+            admin.produce(cluster.bootstrap, topic, [b"2"])
+            assert b"2" in receive_accepting(consumer, 1)
+    second.stop()
+    assert "Traceback" not in first.output() + second.output()
+
+
+def test_who_stands_by_may_be_stopped_and_a_broker_comes_back_at_once(
+    cluster: RunningServer, tmp_path: Path
+) -> None:
+    second = in_front_of(cluster, tmp_path / "second")
+    with in_front_of(cluster, tmp_path / "first") as first:
+        second.process.start()
+        second.process.wait_until(lambda: "standing by" in second.output(), timeout_s=60)
+        assert second.process.stop() == 0
+        assert "Traceback" not in second.output()
+        first.kill()
+        first.start()
+        assert "standing by" not in first.output(), "nobody else has its folder"
 
 
 def test_a_broker_of_the_cluster_that_is_killed_is_waited_for(tmp_path: Path) -> None:

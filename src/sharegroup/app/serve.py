@@ -72,7 +72,8 @@ class ServeOptions:
 
 
 def run(options: ServeOptions) -> int:
-    """Serve until SIGTERM or SIGINT; returns the exit status: 0 after a clean stop.
+    """Serve until SIGTERM or SIGINT; returns the exit status: 0 after a clean stop, 1 if another
+    broker in front of the cluster has taken over.
 
     Raises:
         ConfigError: one sentence that says what is wrong.
@@ -82,8 +83,7 @@ def run(options: ServeOptions) -> int:
     raise_descriptor_limit()
     keep_freed_memory()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(serve(plan))
-    return 0
+        return 0 if runner.run(serve(plan)) else 1
 
 
 def _planned(options: ServeOptions) -> Plan:
@@ -158,8 +158,9 @@ class Plan:
     say_ready: Callable[[str], None]
 
 
-async def serve(plan: Plan) -> None:
-    """Open, listen, print the ready line, wait for a signal, close.
+async def serve(plan: Plan) -> bool:
+    """Open, listen, print the ready line, wait for a signal, close. Returns False if another broker
+    has taken over.
 
     Raises:
         ConfigError: the folder or the address cannot be used.
@@ -167,16 +168,21 @@ async def serve(plan: Plan) -> None:
     signals.ignore_hang_ups_at_start()
     endpoint = await _open_metrics(*plan.metrics) if plan.metrics else None
     try:
-        await _serve(plan, endpoint)
+        return await _serve(plan, endpoint)
     finally:
         if endpoint is not None:
             endpoint.close()
 
 
-async def _serve(plan: Plan, endpoint: MetricsEndpoint | None) -> None:
-    gc.set_threshold(*GARBAGE_THRESHOLDS)  # there is no garbage in what a start loads
+async def _open(plan: Plan) -> Broker | None:
+    """The broker; None: it was told to stop while it stood by.
+
+    Raises:
+        ConfigError: the folder or the cluster cannot be used.
+    """
+    opening = Broker.open(plan.config, local_environment(), plan.folder, plan.upstream)
     try:
-        broker = await Broker.open(plan.config, local_environment(), plan.folder, plan.upstream)
+        return await (opening if plan.upstream is None else signals.unless_stopped(opening))
     except OSError as error:
         raise ConfigError(f"data folder {plan.folder} cannot be used: {error.strerror}") from error
     except KafkaStorageError as error:
@@ -184,6 +190,13 @@ async def _serve(plan: Plan, endpoint: MetricsEndpoint | None) -> None:
         if plan.upstream is not None:
             where = f"{where}, or what the broker has in the cluster,"
         raise ConfigError(f"{where} cannot be used: {error}") from error
+
+
+async def _serve(plan: Plan, endpoint: MetricsEndpoint | None) -> bool:
+    gc.set_threshold(*GARBAGE_THRESHOLDS)  # there is no garbage in what a start loads
+    broker = await _open(plan)
+    if broker is None:
+        return True
     calm_garbage_collector()
     sys.setswitchinterval(THREAD_SWITCH_S)
     try:
@@ -204,11 +217,20 @@ async def _serve(plan: Plan, endpoint: MetricsEndpoint | None) -> None:
             idle_memory = asyncio.create_task(
                 give_back_idle_memory(lambda: broker.parts.meters.request_count)
             )
-            await stop.wait()
+            await _first(stop, broker.taken_over)
             idle_memory.cancel()
             logger.info("stopping: open requests may end")
     finally:
         await broker.close()
+    return not broker.taken_over.is_set()
+
+
+async def _first(*events: asyncio.Event) -> None:
+    """Wait until one of the events is set."""
+    waiting = [asyncio.create_task(one.wait()) for one in events]
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for one in waiting:
+        one.cancel()
 
 
 @asynccontextmanager

@@ -7,7 +7,9 @@ import asyncio
 import logging
 import os
 import signal
+from collections.abc import Coroutine
 from functools import partial
+from typing import Any, TypeVar
 
 from sharegroup.broker.server import Broker
 from sharegroup.model.errors import ConfigError, InvalidConfig
@@ -15,12 +17,25 @@ from sharegroup.model.errors import ConfigError, InvalidConfig
 logger = logging.getLogger("sharegroup.broker")
 
 STDIN = 0
+T = TypeVar("T")
 
 
 def ignore_hang_ups_at_start() -> None:
     """Ignore SIGHUP during start: it must not end a daemon while its data folder is read."""
     if not os.isatty(STDIN):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+async def unless_stopped(work: Coroutine[Any, Any, T]) -> T | None:
+    """The result of ``work``; None: SIGTERM or SIGINT came first, and the work is cancelled."""
+    task = asyncio.create_task(work)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        return None
 
 
 def stop_event(broker: Broker) -> asyncio.Event:

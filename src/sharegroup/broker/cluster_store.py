@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from hashlib import blake2b
 from typing import Any, Final, cast
 from uuid import UUID
 
@@ -17,10 +18,12 @@ from sharegroup.broker.passing.ways import WAYS
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model import errors
+from sharegroup.model.environment import Environment
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log import PartitionLog
 from sharegroup.model.store import Configs, Store, StoreFacts, TopicFacts
 from sharegroup.upstream.configs import BROKER, CLUSTER, GROUP, TOPIC, ClusterConfigs
+from sharegroup.upstream.standing_by import FOLDER_BYTES, await_turn
 from sharegroup.upstream.state_log import StateLog
 from sharegroup.upstream.topics import ClusterTopics
 
@@ -44,6 +47,7 @@ class ClusterStore:
         where = TopicPartition(self._configs_topic.name, 0)
         log = StateLog(cluster, where, f"{where.topic}.0", me, wall_ms)
         self._configs = ClusterConfigs(log)
+        self._settings_at, self._incarnation = where, me[1]
         self._cluster = cluster
         self._admin = Admin(cluster=cluster)
         self._topics = ClusterTopics(cluster, _is_ours)
@@ -52,21 +56,26 @@ class ClusterStore:
         """See ``TopicStore``."""
 
     async def open(self) -> None:
-        """Learn the cluster's topics.
+        """Wait until no other broker serves the cluster, and learn its topics.
 
         Raises:
             BootstrapError: no broker of the cluster answers.
             KafkaError: the cluster cannot be asked.
         """
         await self._cluster.start()
-        await self._topics.open()
         await self._configs_topic.ensure()
+        await await_turn(self._cluster, self._settings_at, self._incarnation)
+        await self._topics.open()
         await self._configs.load()
         self._merge("")
 
     def may_deliver(self) -> bool:
         """Whether no other broker can have taken over what this one has in the cluster."""
         return self._configs.lease.holds
+
+    def on_taken_over(self, call: Callable[[], None]) -> None:
+        """``call`` when another broker has taken over, which this one cannot undo."""
+        self._configs.lease.taken_over = call
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._local, name)
@@ -205,15 +214,26 @@ class ClusterStore:
 
 
 async def in_front_of(
-    cluster: Cluster, local: Store, me: tuple[int, bytes], wall_ms: Callable[[], int]
+    cluster: Cluster,
+    local: Store,
+    node_id: int,
+    environment: Environment,
+    taken_over: Callable[[], None],
 ) -> tuple[Store, Passing]:
     """The store of a broker in front of ``cluster``, and what passes requests on to the cluster.
-    ``local`` is closed with the store, or at once if the cluster cannot be reached.
+    Returns when no other broker serves the cluster. ``local`` is closed with the store, or at once
+    if this fails.
+
+    Args:
+        taken_over: called when another broker has taken over.
 
     Raises:
         ConfigError: no broker of the cluster answers, or the cluster refuses what the store needs.
     """
-    store = ClusterStore(local, cluster, me, wall_ms)
+    folder = blake2b(local.facts.cluster_id.encode(), digest_size=FOLDER_BYTES).digest()
+    incarnation = folder + environment.entropy(16 - FOLDER_BYTES)
+    store = ClusterStore(local, cluster, (node_id, incarnation), environment.clock.wall_ms)
+    store.on_taken_over(taken_over)
     passing = Passing(cluster, WAYS, store.seen, store.may_deliver)
     try:
         await store.open()
@@ -221,4 +241,7 @@ async def in_front_of(
     except errors.SharegroupError as error:
         await store.close()
         raise errors.ConfigError(f"the cluster cannot be used: {error}") from error
+    except asyncio.CancelledError:  # told to stop, while it stood by
+        await store.close()
+        raise
     return cast(Store, store), passing

@@ -57,7 +57,12 @@ NOTE_AFTER_S: Final = 0.2
 
 
 class Broker:
-    """One node, made by :meth:`open`."""
+    """One node, made by :meth:`open`.
+
+    Attributes:
+        taken_over: set when another broker has taken over the cluster that this one stood in front
+            of: it must end.
+    """
 
     def __init__(
         self,
@@ -68,6 +73,7 @@ class Broker:
         rules: AccessRules,
         passing: Passing | None = None,
     ) -> None:
+        self.taken_over = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._servers: list[asyncio.AbstractServer] = []
         self._noting: asyncio.TimerHandle | None = None
@@ -124,6 +130,7 @@ class Broker:
             KafkaStorageError: the internal topics cannot be read, or the disk failed.
         """
         opened = False
+        taken_over = asyncio.Event()
         rules = configured_rules(config, environment.disk)
         descriptors = DescriptorBudget(environment.descriptors)
         store = await open_local_store(
@@ -138,13 +145,15 @@ class Broker:
         if cluster is not None:
             from sharegroup.broker.cluster_store import in_front_of  # loads the client
 
-            me = config.node_id, environment.entropy(16)
-            store, passing = await in_front_of(cluster, store, me, environment.clock.wall_ms)
+            store, passing = await in_front_of(
+                cluster, store, config.node_id, environment, taken_over.set
+            )
         facts = store.facts
         altered = with_stored(config, facts.broker_configs, facts.cluster_configs)
         broker = cls(altered, environment, store, descriptors, rules, passing)
         if passing is not None:
             broker.parts.share_partitions.may_deliver = passing.may_deliver
+        broker.taken_over = taken_over
         opened = True
         try:
             await broker._load()

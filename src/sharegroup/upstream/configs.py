@@ -21,6 +21,8 @@ BROKER: Final = "broker"
 CLUSTER: Final = "cluster"
 REWRITE_RECORDS: Final = 10_000
 """After so many records more than there are settings, all are written anew."""
+RELEASE_S: Final = 2.0
+"""How long a broker that stops waits for the cluster. The next one would not wait for longer."""
 
 
 class ClusterConfigs:
@@ -134,7 +136,18 @@ class ClusterConfigs:
         await self.lease.close()
         if self._rewriting is not None:
             await asyncio.gather(self._rewriting, return_exceptions=True)
+        await self._release()
         await self._log.close()
+
+    async def _release(self) -> None:
+        """All else that the broker has in the cluster is written: who stands by may begin."""
+        if self._log.term is None:
+            return
+        try:
+            async with asyncio.timeout(RELEASE_S):
+                await self._log.release().durable()
+        except (errors.KafkaError, TimeoutError) as error:
+            logger.info("the next broker waits for the end of the lease: %s", str(error) or "no answer")
 
 
 def _record(kind: str, name: str, configs: Configs) -> tuple[bytes, bytes | None]:

@@ -29,6 +29,9 @@ class Lease:
         recover: called when a beat could not be written; returns when the log can be written again.
             Raises KafkaError while it cannot.
         written: called after each beat: the log is longer by one record.
+
+    Attributes:
+        taken_over: called when another broker has the log: this one has it never again.
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class Lease:
         self._written = written
         self._asked_s = 0.0
         """When the last confirmed beat was on its way."""
+        self.taken_over: Callable[[], None] = lambda: None
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -69,9 +73,10 @@ class Lease:
                 await self._recover_quietly()
             await asyncio.sleep(BEAT_S)
         logger.error(
-            "another broker in front of the cluster has taken over from this one, which answers "
-            "nothing more about share groups: stop it"
+            "another broker in front of the cluster has taken over: this one was silent for too "
+            "long. It ends; start it again to stand by"
         )
+        self.taken_over()
 
     async def _recover_quietly(self) -> None:
         try:

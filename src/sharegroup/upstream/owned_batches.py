@@ -13,6 +13,8 @@ from sharegroup.wire.markers import is_control
 
 OWNER_KEY: Final = b"\x7f\xff"
 """Where coordinators' records have their type: the largest one, which Kafka does not use."""
+RELEASE_KEY: Final = b"\x7f\xfe"
+"""The owner needs the log no more."""
 _OWNER: Final = Struct(">Bqi16s")
 _VERSION: Final = 1
 
@@ -32,12 +34,14 @@ class OwnedBatch(NamedTuple):
     Attributes:
         owner: None: it does not begin with an owner's record, so nobody of ours has written it.
         records: the others, with their offsets.
+        released: with this batch the owner needs the log no more.
     """
 
     base_offset: int
     end_offset: int
     owner: Owner | None
     records: Sequence[tuple[int, bytes, bytes | None]]
+    released: bool = False
 
 
 def encode(
@@ -66,13 +70,16 @@ def batches_in(data: bytes) -> Iterator[OwnedBatch]:
         position += header.length
         records: list[tuple[int, bytes, bytes | None]] = []
         owner = None
+        released = False
         if not is_control(header):
             for place, (offset, _, key, value) in enumerate(decode_batch(whole)):
                 if place == 0 and key == OWNER_KEY:
                     owner = _decoded(value)
+                elif key == RELEASE_KEY:
+                    released = True
                 elif key is not None:
                     records.append((offset, key, value))
-        yield OwnedBatch(header.base_offset, header.last_offset + 1, owner, records)
+        yield OwnedBatch(header.base_offset, header.last_offset + 1, owner, records, released)
 
 
 def _decoded(value: bytes | None) -> Owner | None:

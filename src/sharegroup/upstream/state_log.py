@@ -24,7 +24,14 @@ from sharegroup.client.network.retrying import retrying
 from sharegroup.fleet.terms import LogMovedBack, OwnedTail, Owner, Terms
 from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
-from sharegroup.upstream.owned_batches import KeyValue, OwnedBatch, Writer, batches_in, encode
+from sharegroup.upstream.owned_batches import (
+    RELEASE_KEY,
+    KeyValue,
+    OwnedBatch,
+    Writer,
+    batches_in,
+    encode,
+)
 from sharegroup.upstream.raw_log import EARLIEST, LATEST, RawLog
 from sharegroup.wire import apis
 from sharegroup.wire.batch import Value
@@ -240,6 +247,14 @@ class StateLog:
             KafkaStorageError: this process is not the owner.
         """
         return self._queued(Submitted((), beat=True))
+
+    def release(self) -> Submitted:
+        """Append that this process needs the log no more: the next owner need not wait.
+
+        Raises:
+            KafkaStorageError: this process is not the owner.
+        """
+        return self._queued(Submitted([(RELEASE_KEY, b"")]))
 
     def _queued(self, one: Submitted) -> Submitted:
         if self._owner is None:
