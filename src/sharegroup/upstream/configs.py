@@ -147,7 +147,8 @@ class ClusterConfigs:
             async with asyncio.timeout(RELEASE_S):
                 await self._log.release().durable()
         except (errors.KafkaError, TimeoutError) as error:
-            logger.info("the next broker waits for the end of the lease: %s", str(error) or "no answer")
+            why = str(error) or "no answer"
+            logger.info("the next broker waits for the end of the lease: %s", why)
 
 
 def _record(kind: str, name: str, configs: Configs) -> tuple[bytes, bytes | None]:

@@ -48,10 +48,10 @@ async def await_turn(cluster: Cluster, where: TopicPartition, incarnation: bytes
     loop = asyncio.get_running_loop()
     tail = _Tail(RawLog(cluster, where, LANE))
     heard_s = loop.time()
-    told = False
+    told, new = False, True
     while True:
         try:
-            new = await tail.look(LOOK_MS if told else 0)
+            new = await tail.look(LOOK_MS if told and not new else 0)
         except errors.KafkaError as error:
             if not error.retriable:
                 raise
