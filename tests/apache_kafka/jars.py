@@ -61,6 +61,17 @@ KAFKA_WITH_TOOLS = Jars(
     ),
     proof=f"kafka-tools-{TOOLS_VERSION}.jar",
 )
+
+
+def older_kafka(version: str) -> Jars:
+    """An earlier broker, without tools."""
+    return Jars(
+        name=f"kafka-{version}",
+        dependencies=(("org.apache.kafka", "kafka_2.13", version), LOG_BINDING),
+        proof=f"kafka_2.13-{version}.jar",
+    )
+
+
 COMPILER = Jars(
     name=f"ecj-{ECJ_VERSION}",
     dependencies=(("org.eclipse.jdt", "ecj", ECJ_VERSION),),

@@ -33,6 +33,9 @@ def test_a_queue_that_moves_needs_no_word() -> None:
     [
         ({"paused": True}, "The group is paused"),
         ({"members": 0}, "No member consumes"),
+        ({"silent": 1, "silences": ("Member m was last heard of",)}, "Member m was last heard of"),
+        ({**OLD, "silent": 1, "silences": ("Member m was",)}, "Member m was"),
+        ({"forgotten": 2}, "2 records given up lately"),
         ({"unassigned": ("jobs:1",)}, "No member has jobs:1: records wait there."),
         ({"left": 1}, "1 record held by a member that has left"),
         ({"blocked": 2}, "2 records failed and hold their keys"),
@@ -60,6 +63,7 @@ def test_the_status_says_the_worst() -> None:
         ({"paused": True, "members": 0}, "paused"),
         ({**OLD, "in_flight": 0}, "members ask for none, oldest 1 min"),
         (OLD, "2 held, none finishes, oldest 1 min"),
+        ({"silent": 1}, "1 of 2 members silent"),
         ({**OLD, "blocked": 2}, "2 blocked"),
         ({**OLD, "dead": 1}, "1 dead letter waiting"),
         ({**OLD, "dead": 1, "members": 0}, "no member"),
@@ -68,4 +72,6 @@ def test_the_status_says_the_worst() -> None:
     found = [status_of(MOVING._replace(**changes)) for changes, _ in worse]
     assert [one.text for one in found] == [text for _, text in worse]
     assert [one.rank for one in found] == [*range(len(worse))]
+    all_silent = status_of(MOVING._replace(silent=2, dead=1))
+    assert (all_silent.rank, all_silent.text) == (8, "2 of 2 members silent")
     assert status_of(MOVING._replace(**OLD, delayed=10, in_flight=0)).text == ""

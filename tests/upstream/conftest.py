@@ -1,23 +1,45 @@
-"""A cluster that has the records, and a broker in front of it."""
+"""A cluster that has the records, and a broker in front of it.
+
+`make test-older-kafka` sets SHAREGROUP_CLUSTERS: versions of Apache Kafka to take in place of the
+newest and of our broker.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
 from tests.apache_kafka.broker import KafkaBroker
+from tests.apache_kafka.jars import older_kafka
+from tests.apache_kafka.zookeeper import ZookeeperKafka
 from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer
 
+FIRST_WITHOUT_ZOOKEEPER = (3, 3)
 
-@pytest.fixture(
-    scope="package",
-    params=[
+
+def clusters() -> list[object]:
+    """What makes each cluster of the tests."""
+    versions = os.environ.get("SHAREGROUP_CLUSTERS", "").split()
+    if versions:
+        return [pytest.param(older(one), id=one, marks=pytest.mark.kafka) for one in versions]
+    return [
         pytest.param(SharegroupServer, id="sharegroup"),
         pytest.param(KafkaBroker, id="kafka", marks=pytest.mark.kafka),
-    ],
-)
+    ]
+
+
+def older(version: str) -> Callable[..., RunningServer]:
+    """Makes an earlier Apache Kafka."""
+    number = tuple(int(one) for one in version.split(".")[:2])
+    kind = KafkaBroker if number >= FIRST_WITHOUT_ZOOKEEPER else ZookeeperKafka
+    return partial(kind, jars=older_kafka(version))
+
+
+@pytest.fixture(scope="package", params=clusters())
 def cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningServer]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from sharegroup.client.admin.descriptions import MemberDescription
+
 OLD_MS: Final = 60_000
 """A record that waits for so long, or is held for so long, is worth a word."""
 _HANG: Final = (
@@ -41,14 +43,21 @@ class QueueState(NamedTuple):
     dead: int | None
     oldest_age_ms: int | None
     finished_per_s: float
+    """Over the last minute."""
     damaged: int
     blocked: int = 0
+    silent: int = 0
+    """Members that have missed a heartbeat."""
+    silences: tuple[str, ...] = ()
+    """A sentence about each of them."""
     unassigned: tuple[str, ...] = ()
     """Partitions with unfinished records that no member has."""
     left: int = 0
     """Records that members hold which have left the group."""
     letters_lack: str | None = None
     """Why dead letters cannot be written; None: not known."""
+    forgotten: int = 0
+    """Records that were given up lately, and have no letter."""
 
 
 class Status(NamedTuple):
@@ -68,10 +77,12 @@ def status_of(queue: QueueState) -> Status:
     old_ms = queue.oldest_age_ms or 0
     still = old_ms > OLD_MS and not queue.finished_per_s
     for rank, holds, text in (
-        (8, queue.damaged, f"{queue.damaged:,} lost to damage"),
-        (7, queue.lag and not queue.members and not queue.paused, "no member"),
-        (6, queue.dead, f"{count(queue.dead or 0, 'dead letter')} waiting"),
-        (5, queue.blocked, f"{queue.blocked:,} blocked"),
+        (9, queue.damaged, f"{queue.damaged:,} lost to damage"),
+        (8, queue.lag and not queue.members and not queue.paused, "no member"),
+        (8, queue.lag and queue.silent >= queue.members > 0, _silent_text(queue)),
+        (7, queue.dead, f"{count(queue.dead or 0, 'dead letter')} waiting"),
+        (6, queue.blocked, f"{queue.blocked:,} blocked"),
+        (5, queue.lag and queue.silent, _silent_text(queue)),
         (4, still and _moves_not(queue) and queue.in_flight, _held_text(queue)),
         (3, still and _moves_not(queue), f"members ask for none, oldest {minutes(old_ms)}"),
         (2, queue.paused, "paused"),
@@ -88,6 +99,10 @@ def _moves_not(queue: QueueState) -> bool:
     return bool(queue.lag) and not rests and not queue.paused
 
 
+def _silent_text(queue: QueueState) -> str:
+    return f"{queue.silent:,} of {count(queue.members, 'member')} silent"
+
+
 def _held_text(queue: QueueState) -> str:
     return (
         f"{queue.in_flight or 0:,} held, none finishes, oldest {minutes(queue.oldest_age_ms or 0)}"
@@ -99,18 +114,7 @@ def likely_causes(queue: QueueState) -> list[str]:
     found: list[str] = []
     if queue.paused:
         found.append("The group is paused: resume it, and records are delivered again.")
-    if queue.lag and not queue.members:
-        found.append("No member consumes: records wait until a worker joins the group.")
-    if queue.left:
-        found.append(
-            f"{count(queue.left, 'record')} held by a member that has left: delivered again when "
-            "the lock ends."
-        )
-    if queue.members and queue.unassigned and not queue.paused:
-        found.append(
-            f"No member has {_named(queue.unassigned)}: records wait there. A member may have been "
-            "killed, and its session has yet to end."
-        )
+    found += _of_members(queue)
     if queue.blocked:
         found.append(
             f"{count(queue.blocked, 'record')} failed and hold their keys until an operator "
@@ -123,6 +127,30 @@ def likely_causes(queue: QueueState) -> list[str]:
     old = queue.oldest_age_ms is not None and queue.oldest_age_ms > OLD_MS
     if old and not found and not queue.finished_per_s:
         found += _still(queue)
+    if queue.forgotten:
+        found.append(
+            f"{count(queue.forgotten, 'record')} given up lately, and no letter says why: “Set up "
+            "dead letters …” keeps those to come."
+        )
+    return found
+
+
+def _of_members(queue: QueueState) -> list[str]:
+    found: list[str] = []
+    if queue.lag and not queue.members:
+        found.append("No member consumes: records wait until a worker joins the group.")
+    if queue.left:
+        found.append(
+            f"{count(queue.left, 'record')} held by a member that has left: delivered again when "
+            "the lock ends."
+        )
+    if queue.lag:
+        found += queue.silences
+    if queue.members and queue.unassigned and not queue.paused:
+        found.append(
+            f"No member has {_named(queue.unassigned)}: records wait there. A member may have been "
+            "killed, and its session has yet to end."
+        )
     return found
 
 
@@ -134,6 +162,15 @@ def _still(queue: QueueState) -> list[str]:
     if queue.in_flight:
         return [f"Members hold records and finish none: {_HANG}"]
     return ["Members ask for no records."]
+
+
+def silence_text(member: MemberDescription) -> str:
+    """About a member that has missed a heartbeat."""
+    return (
+        f"Member {member.member_id[:8]} ({member.client_id} at {member.client_host.lstrip('/')}) "
+        f"was last heard of {(member.silent_ms or 0) // 1000} s ago: it may have been killed. Its "
+        f"partitions go to others in {(member.session_left_ms or 0) // 1000 + 1} s at most."
+    )
 
 
 def waiting_text(letters: int, why: str | None) -> str:

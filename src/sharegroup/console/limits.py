@@ -47,6 +47,8 @@ SHOWN_BYTES_MAX: Final = 65_536
 """More of a key, a value or a header is not sent to the page, which says so."""
 RANGES_MAX: Final = 2_000
 """Ranges of records that one partition shows; the page says if there are more."""
+GIVEN_UP_MAX: Final = 20
+"""Ranges of records that were given up lately, of one queue."""
 HELD_MAX: Final = 200
 """Ranges of held records that a queue shows, those that are held for longest."""
 QUERIES_MAX: Final = 500

@@ -32,6 +32,7 @@ class _Known(NamedTuple):
 
     asked_s: float
     members: int
+    silent: int
     counts: QueueCounts | KafkaError
     waited: bool = True
     """Whether dead letters waited in the look before, too: to write one takes a moment."""
@@ -139,11 +140,11 @@ class QueueList:
         for group in groups:
             found = summaries.get(group, GroupIdNotFound())
             if isinstance(found, KafkaError):
-                self._known[group] = _Known(now_s, 0, found)
+                self._known[group] = _Known(now_s, 0, 0, found)
             else:
                 counts = QueueCounts.of(found.offsets, self._ends)
                 waited = _waited(self._known.get(group))
-                self._known[group] = _Known(now_s, found.members, counts, waited)
+                self._known[group] = _Known(now_s, found.members, found.silent, counts, waited)
 
     async def _ask_settings(self) -> None:
         """Ask for settings of a few queues: those whose settings are known longest, or not at all,
@@ -183,13 +184,13 @@ class QueueList:
     def _line(self, group: str, state: str, known: _Known) -> Json:
         line: Json = {"group": group, "state": state}
         if isinstance(known.counts, KafkaError):
-            return {**line, "error": str(known.counts), "status": {"rank": 9, "text": "not seen"}}
+            return {**line, "error": str(known.counts), "status": {"rank": 10, "text": "not seen"}}
         counts = known.counts.with_ends(self._ends)
         rates = self._rates.setdefault(group, Rates())
         note(rates, known.counts, known.asked_s)  # what was finished since is not known
         numbers = counted(counts, rates)
         paused = self._settings.get(group, _NOT_ASKED).paused
-        seen = state_of(numbers, known.members, paused)
+        seen = state_of(numbers, known.members, paused)._replace(silent=known.silent)
         status = status_of(seen if known.waited else seen._replace(dead=0))
         return {
             **line,
@@ -260,7 +261,7 @@ def state_of(numbers: Json, members: int, paused: bool) -> QueueState:
         dead=numbers["dead"],
         damaged=numbers["damaged"],
         oldest_age_ms=None if oldest_ms is None else round(time.time() * 1000) - int(oldest_ms),
-        finished_per_s=numbers["finished"][-1] if numbers["finished"] else 0.0,
+        finished_per_s=sum(numbers["finished"]) / max(1, len(numbers["finished"])),
     )
 
 

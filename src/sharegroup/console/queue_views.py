@@ -15,11 +15,11 @@ from sharegroup.client.admin.descriptions import (
 )
 from sharegroup.client.admin.hand_requests import PAUSED
 from sharegroup.client.network.cluster import Cluster
-from sharegroup.console.causes import OLD_MS, likely_causes, status_of
+from sharegroup.console.causes import OLD_MS, likely_causes, said_of, silence_text, status_of
 from sharegroup.console.holds import Hold, Holds
 from sharegroup.console.letter_counts import LetterCounts
 from sharegroup.console.letter_goals import TOPIC_NAME, lacking_of_group
-from sharegroup.console.limits import HELD_MAX, RANGES_MAX
+from sharegroup.console.limits import GIVEN_UP_MAX, HELD_MAX, RANGES_MAX
 from sharegroup.console.queue_counts import QueueCounts, lag_of
 from sharegroup.console.queue_list import (
     QueueList,
@@ -33,8 +33,10 @@ from sharegroup.console.rates import Rates
 from sharegroup.console.settings import settings_of
 from sharegroup.model.errors import KafkaError, SharegroupError
 from sharegroup.model.ids import TopicPartition
+from sharegroup.share.record_state import RecordState
 
 LOCK: Final = "share.record.lock.duration.ms"
+_FAILED: Final = frozenset({"delivery-limit", "rejected"})
 
 Json = dict[str, Any]
 
@@ -84,6 +86,9 @@ class QueueViews:
         seen = self.holds.seen(group, states, now_ms(), lock_ms_of(values))
         held = [*_held(seen, members)]
         assigned = {at for member in described.members for at in member.assignment}
+        silences = tuple(
+            silence_text(one) for one in described.members if one.silent_ms is not None
+        )
         paused = values.get(PAUSED) == "true"
         state = state_of(counts, len(described.members), paused)._replace(
             blocked=sum(_size(r) for one in states.values() for r in one.ranges if r.blocked),
@@ -92,8 +97,12 @@ class QueueViews:
                 for at, one in offsets.items()
                 if lag_of(one, ends.get(at)) and at not in assigned
             ),
+            silent=len(silences),
+            silences=silences,
             left=sum(one["last"] - one["first"] + 1 for one in held if one["client"] is None),
         )
+        given_up = [] if values.get(TOPIC_NAME) else [*_given_up(states)]
+        state = state._replace(forgotten=sum(one["last"] - one["first"] + 1 for one in given_up))
         if state.dead:
             state = state._replace(
                 letters_lack=await lacking_of_group(self._admin, values.get(TOPIC_NAME))
@@ -111,6 +120,7 @@ class QueueViews:
             "causes": likely_causes(state),
             "held": held[:HELD_MAX],
             "more_held": max(0, len(held) - HELD_MAX),
+            "given_up": given_up[-GIVEN_UP_MAX:],
             "members": [
                 _member(one, by_member.get(one.member_id, [])) for one in described.members
             ],
@@ -186,6 +196,21 @@ def _held(
         )
 
 
+def _given_up(states: Mapping[TopicPartition, PartitionRecords]) -> Iterator[Json]:
+    """What failed for good, as far as the broker remembers it."""
+    for at, records in states.items():
+        for one in (*records.given_up, *records.ranges):
+            if one.state is RecordState.ARCHIVED and one.reason in _FAILED and not one.archiving:
+                yield {
+                    "topic": at.topic,
+                    "partition": at.partition,
+                    "first": one.first,
+                    "last": one.last,
+                    "deliveries": one.delivery_count,
+                    "reason_said": said_of(one.reason),
+                }
+
+
 def _held_by_member(
     states: Mapping[TopicPartition, PartitionRecords],
 ) -> dict[str, list[tuple[TopicPartition, RecordRange]]]:
@@ -203,6 +228,8 @@ def _member(member: MemberDescription, held: list[tuple[TopicPartition, RecordRa
         "member": member.member_id,
         "client": member.client_id,
         "host": member.client_host,
+        "silent_ms": member.silent_ms,
+        "session_left_ms": member.session_left_ms,
         "partitions": [f"{at.topic}:{at.partition}" for at in member.assignment],
         "holds": sum(_size(one) for _, one in held),
         "shortest_lock_ms": min(locks, default=None),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any, Final
 
 from sharegroup.client.admin.admin import Admin
-from sharegroup.client.admin.descriptions import PartitionRecords, RecordRange
-from sharegroup.console.causes import said_of
+from sharegroup.client.admin.descriptions import MemberDescription, PartitionRecords, RecordRange
+from sharegroup.console.causes import said_of, silence_text
 from sharegroup.console.holds import Hold, Holds
 from sharegroup.console.letter_goals import TOPIC_NAME
 from sharegroup.console.queue_views import hold_json, lock_ms_of, now_ms
@@ -15,6 +15,7 @@ from sharegroup.model.ids import TopicPartition
 from sharegroup.share.record_state import RecordState
 
 _REJECTED: Final = "rejected"
+_WAITS: Final = ("available", "ready")
 LIMIT: Final = "share.delivery.count.limit"
 
 Json = dict[str, Any]
@@ -32,36 +33,39 @@ async def life_of(admin: Admin, holds: Holds, group: str, at: TopicPartition, of
         name: one.value for name, one in (await admin.describe_configs("group", group)).items()
     }
     life = _unknown() if records is None else _life(records, offset)
+    members = (await admin.describe_share_groups([group]))[group].members
+    waits = None if life["state"] not in _WAITS else _nobody(members, at)
     return {
         **life,
+        "next": f"{waits} {life['next']}" if waits else life["next"],
         "group": group,
         "limit": settings.get(LIMIT),
         "letters": settings.get(TOPIC_NAME) or None,
         "held": None
         if records is None
-        else await _held(
-            admin,
-            holds.seen(group, {at: records}, now_ms(), lock_ms_of(settings)),
-            group,
-            at,
-            offset,
+        else _held(
+            members, holds.seen(group, {at: records}, now_ms(), lock_ms_of(settings))[at], offset
         ),
         "at_ms": now_ms(),
     }
 
 
-async def _held(
-    admin: Admin,
-    seen: Mapping[TopicPartition, tuple[Hold, ...]],
-    group: str,
-    at: TopicPartition,
-    offset: int,
-) -> Json | None:
-    hold = next((one for one in seen[at] if one.first <= offset <= one.last), None)
+def _held(members: Sequence[MemberDescription], seen: Sequence[Hold], offset: int) -> Json | None:
+    hold = next((one for one in seen if one.first <= offset <= one.last), None)
     if hold is None:
         return None
-    members = (await admin.describe_share_groups([group]))[group].members
     return hold_json(hold, next((one for one in members if one.member_id == hold.member), None))
+
+
+def _nobody(members: Sequence[MemberDescription], at: TopicPartition) -> str | None:
+    """Why no member asks for a record that waits; None: one may."""
+    if not members:
+        return "No member consumes."
+    having = [one for one in members if at in one.assignment]
+    if not having:
+        return f"No member has {at.topic}:{at.partition} yet."
+    silent = [one for one in having if one.silent_ms is not None]
+    return " ".join(map(silence_text, silent)) if len(silent) == len(having) else None
 
 
 def _life(records: PartitionRecords, offset: int) -> Json:
@@ -117,9 +121,10 @@ def _in_flight(one: RecordRange) -> Json:
             "it is delivered again."
         )
     elif one.state is RecordState.DELAYED:
-        state, following = "delayed", "It rests, and is delivered again when it is due."
+        state = "delayed"
+        following = f"{_failed(one)}It rests, and is delivered again when it is due."
     elif one.state is RecordState.AVAILABLE:
-        following = "It goes to the next member that asks."
+        following = f"{_failed(one)}It goes to the next member that asks."
     elif one.state is RecordState.ACKNOWLEDGED:
         following = "Nothing: it was accepted."
     else:
@@ -133,6 +138,18 @@ def _in_flight(one: RecordRange) -> Json:
         "reason_said": _said(one.reason),
         "next": following,
     }
+
+
+def _failed(one: RecordRange) -> str:
+    if not one.delivery_count:
+        return ""
+    times = (
+        "Its delivery" if one.delivery_count == 1 else f"Each of {one.delivery_count} deliveries"
+    )
+    return (
+        f"{times} came to nothing: it failed or was released, or its lock ended. Its worker's log "
+        "says why, and its dead letter will, if it fails for good. "
+    )
 
 
 def _said(reason: str | None) -> str | None:

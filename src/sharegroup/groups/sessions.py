@@ -44,6 +44,10 @@ class Sessions:
         """Forget the session; nothing happens when there is none."""
         self._deadlines.pop(key, None)
 
+    def deadline_ms(self, key: MemberKey) -> int:
+        """When the session ends. Raises KeyError if there is none."""
+        return self._deadlines[key]
+
     def next_deadline_ms(self) -> int | None:
         """When the first session ends, or None without sessions."""
         while self._heap:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from sharegroup.broker.coordination.groups_view import GroupsView
 from sharegroup.groups.share.group import ShareGroupSnapshot
-from sharegroup.groups.share.groups import ShareGroupListing, ShareGroups
+from sharegroup.groups.share.groups import ShareGroupListing, ShareGroups, Silence
 from sharegroup.groups.share.records import ShareRecord, TopicPartitions
 
 
@@ -17,6 +17,10 @@ class ShareGroupsView(GroupsView[ShareGroups]):
     def describe(self, group_id: str) -> ShareGroupSnapshot:
         """A snapshot of one group. Raises GroupIdNotFound."""
         return self._of(group_id).describe(group_id)
+
+    def silent(self, group_id: str, now_ms: int) -> dict[str, Silence]:
+        """The members that have missed a heartbeat. Raises GroupIdNotFound."""
+        return self._of(group_id).silent(group_id, now_ms)
 
     def is_pending(self, group_id: str) -> bool:
         """Whether the group's next target assignment is still to be computed."""

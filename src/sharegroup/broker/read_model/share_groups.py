@@ -18,6 +18,7 @@ from sharegroup.broker.delivery.share_partitions import SharePartitions
 from sharegroup.broker.hot_path_counters import SharePartitionMeter
 from sharegroup.broker.read_model.topics import TopicPartitionsView, named
 from sharegroup.broker.topics import Topics
+from sharegroup.groups.share.groups import Silence
 from sharegroup.model.dead_records import DeadRecords
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import GroupIdNotFound, KafkaError, UnknownServerError
@@ -44,6 +45,8 @@ class MemberView:
     client_host: str
     subscribed_topics: tuple[str, ...]
     assignment: tuple[TopicPartitionsView, ...]
+    silence: Silence | None
+    """None: it has missed no heartbeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,16 +172,19 @@ class ShareGroupViews:
             ShareGroupLine(name, state, sizes[name]) for name, state in self._groups.list_groups()
         ]
 
-    def member_count(self, group_id: str) -> int:
-        """The number of members of a share group; 0 for a group that does not exist."""
+    def member_counts(self, group_id: str) -> tuple[int, int]:
+        """The number of members of a share group, and how many of them have missed a heartbeat;
+        (0, 0) for a group that does not exist."""
         try:
-            return len(self._groups.describe(group_id).members)
+            members = len(self._groups.describe(group_id).members)
+            return members, len(self._groups.silent(group_id, self._clock.monotonic_ms()))
         except GroupIdNotFound:
-            return 0
+            return 0, 0
 
     def group(self, group_id: str) -> ShareGroupView:
         """One share group. Raises GroupIdNotFound."""
         found = self._groups.describe(group_id)
+        silent = self._groups.silent(group_id, self._clock.monotonic_ms())
         return ShareGroupView(
             group_id=group_id,
             state=found.state,
@@ -194,6 +200,7 @@ class ShareGroupViews:
                     client_host=member.client_host,
                     subscribed_topics=member.subscribed_topics,
                     assignment=named(self._topics, member.assignment),
+                    silence=silent.get(member.member_id),
                 )
                 for member in found.members
             ),

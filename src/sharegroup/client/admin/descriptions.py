@@ -98,7 +98,14 @@ class GroupListing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberDescription:
-    """One member of a share group."""
+    """One member of a share group.
+
+    Attributes:
+        silent_ms: how long ago its last heartbeat was, if it has missed one: it may have been
+            killed. None: it has not, or the broker (Apache Kafka) does not tell.
+        session_left_ms: how soon the group then takes it for gone, and gives its partitions to
+            others.
+    """
 
     member_id: str
     member_epoch: int
@@ -107,6 +114,8 @@ class MemberDescription:
     rack_id: str | None
     topics: tuple[str, ...]
     assignment: tuple[TopicPartition, ...]
+    silent_ms: int | None = None
+    session_left_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,10 +217,12 @@ class ShareGroupSummary:
 
     Attributes:
         members: how many members it has.
+        silent: how many of them have missed a heartbeat; 0 also if the broker does not tell.
         offsets: in all partitions where it has state, with the counts that our broker tells.
     """
 
     members: int
+    silent: int
     offsets: Mapping[TopicPartition, ShareGroupOffset]
 
 

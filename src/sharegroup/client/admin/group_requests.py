@@ -109,6 +109,8 @@ def _member(member: Member) -> MemberDescription:
         rack_id=member.rack_id,
         topics=tuple(member.subscribed_topic_names),
         assignment=tuple(sorted(partitions)),
+        silent_ms=_known(member.silent_ms),
+        session_left_ms=_known(member.session_left_ms),
     )
 
 
@@ -182,7 +184,11 @@ async def _summaries(
         name = group.group_id
         try:
             check_group(cluster, name, group)
-            summary = ShareGroupSummary(members=members.get(name, 0), offsets=_offsets(group))
+            summary = ShareGroupSummary(
+                members=members.get(name, 0),
+                silent=max(0, group.silent_count),
+                offsets=_offsets(group),
+            )
         except errors.KafkaError as error:
             found[name] = error
         else:

@@ -401,6 +401,14 @@ function unfinished(queue) {
     all.length > UNFINISHED_MAX ? element("p", { class: "quiet" }, `${number(all.length - UNFINISHED_MAX)} more`) : null];
 }
 
+// Records that failed for good and have no letter. The broker remembers the latest.
+function givenUp(queue) {
+  if (!queue.given_up.length) return [];
+  const rows = queue.given_up.slice().reverse();
+  return [element("h2", {}, "Given up lately"), table([["records", "name"], ["deliveries", "number"], ["cause", "wide"]],
+    rows.map((one) => [link(`${one.topic}:${one.partition}@${span(one)}`, { topic: one.topic, partition: one.partition, offset: one.first, group: queue.group }), number(one.deliveries), one.reason_said]))];
+}
+
 // Opens the record of an offset. The field stays while the page is drawn anew.
 let finder = null;
 
@@ -443,9 +451,11 @@ function drawQueue(queue) {
     table([["partition", "name"], ["first open", "number", WORDS["first open"]], ["end", "number"], ["not finished", "number"], ["held", "number", WORDS.held], ["window", "", WORDS.window], ...(acts ? [["act", ""]] : [])], partitions),
     offsetField(queue),
     ...unfinished(queue),
+    ...givenUp(queue),
     element("h2", {}, "Members"),
-    queue.members.length ? table([["member", "name"], ["client", ""], ["host", ""], ["partitions", "wide"], ["holds", "number"], ["lock ends", "number", WORDS["lock ends"]]],
-      queue.members.map((one) => [element("bdi", {}, one.member), element("bdi", {}, one.client), one.host, one.partitions.join(", "), number(one.holds), one.shortest_lock_ms === null ? "–" : "in " + duration(one.shortest_lock_ms)]))
+    queue.members.length ? table([["member", "name"], ["client", ""], ["host", ""], ["partitions", "wide"], ["holds", "number"], ["lock ends", "number", WORDS["lock ends"]], ["last heard of", "", "of a member that has missed a heartbeat"]],
+      queue.members.map((one) => [element("bdi", {}, one.member), element("bdi", {}, one.client), one.host, one.partitions.join(", "), number(one.holds), one.shortest_lock_ms === null ? "–" : "in " + duration(one.shortest_lock_ms),
+        one.silent_ms === null ? "" : element("span", { class: "badge bad" }, duration(one.silent_ms) + " ago")]))
       : element("p", {}, "No member."),
     element("h2", {}, "Settings"),
     queue.settings_missing ? element("p", { class: "quiet" }, queue.settings_missing) : settings(queue.settings, "group", queue.group),
@@ -597,12 +607,12 @@ function redriven(headers) {
 const LOOK_AGAIN_MS = 2000; // at a record that is not finished
 let nextLook = null;
 
-// Look again at a record that may still change, unless somebody reads, or decides about it.
+// Look again at a record that may still change, unless nobody looks, or text is being selected.
 function follow(again) {
   clearTimeout(nextLook);
   live.className = "";
   live.textContent = "live";
-  nextLook = setTimeout(() => (document.hidden || document.querySelector("dialog") || !getSelection().isCollapsed ? follow(again) : again()), LOOK_AGAIN_MS);
+  nextLook = setTimeout(() => (document.hidden || !getSelection().isCollapsed ? follow(again) : again()), LOOK_AGAIN_MS);
 }
 
 async function showRecord(topic, partition, offset, group) {

@@ -65,6 +65,18 @@ GROUP_SIZE_MAX: Final = 200
 """Members in a group; Kafka's default of group.share.max.size."""
 
 
+LATE_MS: Final = 2_000
+"""A heartbeat that is later by so much than the one after it would be is missed."""
+
+
+class Silence(NamedTuple):
+    """A member that has missed a heartbeat was heard of ``silent_ms`` ago; its session ends in
+    ``left_ms``."""
+
+    silent_ms: int
+    left_ms: int
+
+
 class ShareGroupListing(NamedTuple):
     """One line of ListGroups."""
 
@@ -306,6 +318,22 @@ class ShareGroups:
             GroupIdNotFound: there is no such group.
         """
         return self.table.existing(group_id).describe()
+
+    def silent(self, group_id: str, now_ms: int) -> dict[str, Silence]:
+        """The members that have missed a heartbeat.
+
+        Raises:
+            GroupIdNotFound: there is no such group.
+        """
+        settings = self._settings_of(group_id)
+        late_ms = 2 * settings.heartbeat_interval_ms + LATE_MS
+        found = {}
+        for member_id in self.table.existing(group_id).members:
+            left_ms = self._sessions.deadline_ms(MemberKey(group_id, member_id)) - now_ms
+            silent_ms = settings.session_timeout_ms - left_ms
+            if silent_ms > late_ms:
+                found[member_id] = Silence(silent_ms, max(0, left_ms))
+        return found
 
     def is_pending(self, group_id: str) -> bool:
         """Whether a new target assignment of the group waits to be computed."""

@@ -178,6 +178,8 @@ class DescribeShareGroupOffsetsResponseGroup(Message):
     error_message: str | None = string(default=None, nullable="0+")
     member_count: int = i32(tag=9000, default=-1)
     """Ours: the number of members; -1 unless counts were asked for."""
+    silent_count: int = i32(tag=9001, default=-1)
+    """Ours: the number of members that have missed a heartbeat, as ``member_count``."""
 
 
 @message

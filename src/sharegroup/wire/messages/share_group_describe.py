@@ -48,6 +48,10 @@ class Member(Message):
     client_host: str = string()
     subscribed_topic_names: Sequence[str] = array("string")
     assignment: Assignment | None = struct(Assignment)
+    silent_ms: int = i32(tag=9000, default=-1)
+    """Ours: how long ago its last heartbeat was, if it has missed one; -1: it has not."""
+    session_left_ms: int = i32(tag=9001, default=-1)
+    """Ours: how soon a member that has missed a heartbeat is taken for gone."""
 
 
 @message

@@ -107,7 +107,7 @@ async def _add_counts(
     """Add what a list of queues shows: the number of members, and the counts of each partition
     where the group has begun."""
     views = parts.views.share_groups
-    group.member_count = views.member_count(group.group_id)
+    group.member_count, group.silent_count = views.member_counts(group.group_id)
     for topic in group.topics:
         for described in topic.partitions:
             key = SharePartitionKey(group.group_id, topic.topic_id, described.partition_index)

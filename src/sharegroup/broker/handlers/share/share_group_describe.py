@@ -67,6 +67,8 @@ def _describe(
                 client_host=member.client_host,
                 subscribed_topic_names=member.subscribed_topics,
                 assignment=Assignment([TopicPartitions(*topic) for topic in member.assignment]),
+                silent_ms=-1 if member.silence is None else member.silence.silent_ms,
+                session_left_ms=-1 if member.silence is None else member.silence.left_ms,
             )
             for member in found.members
         ],
