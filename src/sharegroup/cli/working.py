@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -69,6 +71,7 @@ async def run_worker(wanted: WorkOptions) -> int:
     settings: dict[str, Any] = {
         "bootstrap_servers": wanted.broker.servers,
         "value_deserializer": _DECODERS[wanted.decode],
+        "client_id": f"work-{socket.gethostname()}-{os.getpid()}",  # whom to look for
         **wanted.broker.arguments,
     }
     calls = share_calls(

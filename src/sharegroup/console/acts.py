@@ -23,6 +23,7 @@ from sharegroup.console.topic_acts import (
     delete_topic,
     members_of,
 )
+from sharegroup.model.errors import UnknownTopicOrPartition
 from sharegroup.model.ids import TopicPartition
 
 Act = Callable[[Desk, Given, bool], Awaitable[str | Said]]
@@ -142,7 +143,10 @@ async def redrive(desk: Desk, given: Given, do: bool) -> str | Said:
     to = optional(given, "to")
     goal = f"the topic {to}" if to is not None else "where they are from"
     if to is not None:
-        await desk.admin.describe_topics(to)  # an error if there is none
+        try:
+            await desk.admin.describe_topics(to)
+        except UnknownTopicOrPartition:
+            raise BadAct(f"there is no topic {to}") from None
     with desk.telling(group) as told:
         found = await desk.admin.redrive_dead_letters(
             group, to=to, where=where, dry_run=not do, told=_telling(told)

@@ -86,9 +86,7 @@ class QueueViews:
         seen = self.holds.seen(group, states, now_ms(), lock_ms_of(values))
         held = [*_held(seen, members)]
         assigned = {at for member in described.members for at in member.assignment}
-        silences = tuple(
-            silence_text(one) for one in described.members if one.silent_ms is not None
-        )
+        silences = tuple(silence_text(m) for m in described.members if m.silent_ms is not None)
         paused = values.get(PAUSED) == "true"
         state = state_of(counts, len(described.members), paused)._replace(
             blocked=sum(_size(r) for one in states.values() for r in one.ranges if r.blocked),

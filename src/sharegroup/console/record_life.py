@@ -11,6 +11,7 @@ from sharegroup.console.causes import said_of, silence_text
 from sharegroup.console.holds import Hold, Holds
 from sharegroup.console.letter_goals import TOPIC_NAME
 from sharegroup.console.queue_views import hold_json, lock_ms_of, now_ms
+from sharegroup.model.errors import GroupIdNotFound
 from sharegroup.model.ids import TopicPartition
 from sharegroup.share.record_state import RecordState
 
@@ -33,7 +34,7 @@ async def life_of(admin: Admin, holds: Holds, group: str, at: TopicPartition, of
         name: one.value for name, one in (await admin.describe_configs("group", group)).items()
     }
     life = _unknown() if records is None else _life(records, offset)
-    members = (await admin.describe_share_groups([group]))[group].members
+    members = await _members(admin, group)
     waits = None if life["state"] not in _WAITS else _nobody(members, at)
     return {
         **life,
@@ -48,6 +49,14 @@ async def life_of(admin: Admin, holds: Holds, group: str, at: TopicPartition, of
         ),
         "at_ms": now_ms(),
     }
+
+
+async def _members(admin: Admin, group: str) -> Sequence[MemberDescription]:
+    """None if the group is gone, and its dead letters are looked at."""
+    try:
+        return (await admin.describe_share_groups([group]))[group].members
+    except GroupIdNotFound:
+        return ()
 
 
 def _held(members: Sequence[MemberDescription], seen: Sequence[Hold], offset: int) -> Json | None:
@@ -122,9 +131,9 @@ def _in_flight(one: RecordRange) -> Json:
         )
     elif one.state is RecordState.DELAYED:
         state = "delayed"
-        following = f"{_failed(one)}It rests, and is delivered again when it is due."
+        following = f"It rests, and is delivered again when it is due.{_failed(one)}"
     elif one.state is RecordState.AVAILABLE:
-        following = f"{_failed(one)}It goes to the next member that asks."
+        following = f"It goes to the next member that asks.{_failed(one)}"
     elif one.state is RecordState.ACKNOWLEDGED:
         following = "Nothing: it was accepted."
     else:
@@ -147,8 +156,8 @@ def _failed(one: RecordRange) -> str:
         "Its delivery" if one.delivery_count == 1 else f"Each of {one.delivery_count} deliveries"
     )
     return (
-        f"{times} came to nothing: it failed or was released, or its lock ended. Its worker's log "
-        "says why, and its dead letter will, if it fails for good. "
+        f" {times} came to nothing: it failed or was released, or its lock ended. Its worker's log "
+        "says why, and its dead letter will, if it fails for good."
     )
 
 

@@ -395,7 +395,7 @@ class Slots:
         work = self._works.get((partition, offset))
         if work is not None:
             self._lose(work)
-            self._failures.note(f"the lock of {work.name} was lost: the record is redelivered")
+            self._failures.note(f"the lock of {work.name} was lost: it is redelivered, or decided")
 
     def _lose(self, work: Work, *, with_session: bool = False) -> bool:
         """Another member has the record, or will get it. Its handler is cancelled. If the lock is

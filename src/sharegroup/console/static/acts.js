@@ -49,7 +49,7 @@ function askFirst(title, name, given, fields = [], after = null) {
   const hint = element("p", { class: "quiet", hidden: true });
   const confirm = element("button", { type: "submit", class: FOR_GOOD.includes(name) ? "do danger" : "do" }, title);
   const cancel = element("button", { type: "button" }, "Cancel");
-  const form = element("form", { method: "dialog", novalidate: true }, element("h2", {}, title, " ", element("bdi", {}, given.setting ?? given.group ?? given.topic ?? "")), ...inputs.map((one) => one.label), will, warning, hint,
+  const form = element("form", { method: "dialog", novalidate: true }, element("h2", {}, title, " ", element("bdi", { class: "quiet" }, given.setting ?? given.group ?? given.topic ?? "")), ...inputs.map((one) => one.label), will, warning, hint,
     element("div", { class: "buttons" }, cancel, confirm));
   const dialog = element("dialog", { "aria-label": title }, form);
 

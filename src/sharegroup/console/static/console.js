@@ -114,7 +114,7 @@ function table(columns, rows) {
   const head = element("tr", {}, ...columns.map(([title, kind, meaning]) =>
     element("th", { scope: "col", class: kind, title: meaning }, title)));
   const body = rows.map((cells) => element("tr", {}, ...cells.map((cell, at) =>
-    element("td", { class: columns[at][1] }, cell))));
+    element("td", { class: columns[at][1], "data-title": columns[at][0] }, cell))));
   return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": columns[0][0] + "s" },
     element("table", {}, element("thead", {}, head), element("tbody", {}, ...body)));
 }
@@ -369,7 +369,7 @@ function holderOf({ client, host, member }) {
 function heldText(group, one) {
   const place = { topic: one.topic, partition: one.partition, offset: one.first, group };
   return [link(`${one.topic}:${one.partition}@${span(one)}`, place), ` ${one.first === one.last ? "is" : "are"} held `, ...heldFor(one), " by ", holderOf(one),
-    one.renewals ? `, lock renewed ${times(one.renewals)}` : ""];
+    one.renewals ? `, lock renewed ${times(one.renewals)}` : "", one.first === one.last ? "" : "; one of them may keep the others waiting"];
 }
 
 function heldFor(one, now = Date.now()) {
@@ -391,7 +391,7 @@ function unfinished(queue) {
   others.sort((one, other) => UNFINISHED.indexOf(one.state) - UNFINISHED.indexOf(other.state));
   const all = [...held, ...others];
   const who = (one) => ("client" in one ? holderOf(one) : "–");
-  const columns = [["records", "name"], ["state", ""], ["held by", ""], ["held", ""], ["left", "number", "until the lock ends, or until the records are due"], ["deliveries", "number"], ["reason", "wide"], ...(acts ? [["act", ""]] : [])];
+  const columns = [["records", "name"], ["state", ""], ["held by", "", "its log begins with the member's id"], ["held", ""], ["left", "number", "until the lock ends, or until the records are due"], ["deliveries", "number"], ["reason", "wide"], ...(acts ? [["act", ""]] : [])];
   return [element("h2", {}, "Unfinished records"),
     all.length ? table(columns, all.slice(0, UNFINISHED_MAX).map((one) => [
       link(`${one.topic}:${one.partition}@${span(one)}`, { topic: one.topic, partition: one.partition, offset: one.first, group: queue.group }),
@@ -604,6 +604,16 @@ function redriven(headers) {
   return told ? `, redriven ${times(Number(told.text))}: it is a copy of a record that had failed for good` : null;
 }
 
+// A record that is a dead letter leads to its record, and to where it is redriven.
+function letterOf(headers) {
+  const said = (name) => (headers.find((one) => one.name === "__dlq.errors." + name) || {}).text;
+  const [group, topic, partition, offset] = ["group", "topic", "partition", "offset"].map(said);
+  if (!group || !topic || !offset) return null;
+  const where = `topic == "${topic}" and partition == ${partition} and offset == ${offset}`;
+  return element("p", {}, "A dead letter of ", link(group, { queue: group }), " about ", link(`${topic}:${partition}@${offset}`, { topic, partition, offset, group }),
+    ". ", link("Redrive or purge it", { queue: group, show: "dead", where }), ", unless that was done.");
+}
+
 const LOOK_AGAIN_MS = 2000; // at a record that is not finished
 let nextLook = null;
 
@@ -636,6 +646,7 @@ async function showRecord(topic, partition, offset, group) {
   else asOf(again);
   redraw(main, ...[
     title,
+    letterOf(found.headers),
     found.offset === Number(offset) ? null : element("p", { class: "quiet" }, `There is no record at ${offset}: it is the mark of a transaction's end, or compaction has removed the record. This is ${found.offset}, the next one.`),
     element("p", {}, "written ", time(found.timestamp_ms), redriven(found.headers)),
     ...(found.life ? lifeOf(found.life, found, again) : []),
