@@ -10,7 +10,7 @@ import pytest
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.records import Tombstone
 from sharegroup.groups.share.group import ShareGroupState
-from sharegroup.groups.share.groups import ShareGroupListing, ShareGroups
+from sharegroup.groups.share.groups import LATE_MS, ShareGroupListing, ShareGroups
 from sharegroup.groups.share.heartbeat import ShareHeartbeat, ShareHeartbeatResult, ToInitialize
 from sharegroup.groups.share.records import (
     ShareMemberMetadata,
@@ -233,6 +233,19 @@ def test_a_lost_answer_may_be_asked_for_again_with_the_previous_epoch() -> None:
     again = groups.do(beat("a", 2), 1_002)
     assert (again.member_epoch, again.assignment) == (3, lost.assignment)
     assert groups.do(join("a"), 1_003).member_epoch == 3
+
+
+def test_who_has_missed_a_heartbeat_is_silent() -> None:
+    groups = Coordinator()
+    groups.do(join("a"), 0)
+    groups.do(join("b"), 10_000)
+    late_ms = 2 * SETTINGS.heartbeat_interval_ms + LATE_MS
+    assert groups.silent("g", late_ms) == {}
+    assert groups.silent("g", late_ms + 1) == {"a": (late_ms + 1, 45_000 - late_ms - 1)}
+    assert groups.silent("g", 45_001)["a"].left_ms == 0, "its session is about to be ended"
+    assert groups.member_count("g") == 2
+    with pytest.raises(GroupIdNotFound):
+        groups.silent("none", 0)
 
 
 def test_a_silent_member_is_removed() -> None:

@@ -18,6 +18,10 @@ class ShareGroupsView(GroupsView[ShareGroups]):
         """A snapshot of one group. Raises GroupIdNotFound."""
         return self._of(group_id).describe(group_id)
 
+    def member_count(self, group_id: str) -> int:
+        """The number of members. Raises GroupIdNotFound."""
+        return self._of(group_id).member_count(group_id)
+
     def silent(self, group_id: str, now_ms: int) -> dict[str, Silence]:
         """The members that have missed a heartbeat. Raises GroupIdNotFound."""
         return self._of(group_id).silent(group_id, now_ms)

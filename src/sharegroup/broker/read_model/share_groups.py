@@ -176,7 +176,7 @@ class ShareGroupViews:
         """The number of members of a share group, and how many of them have missed a heartbeat;
         (0, 0) for a group that does not exist."""
         try:
-            members = len(self._groups.describe(group_id).members)
+            members = self._groups.member_count(group_id)
             return members, len(self._groups.silent(group_id, self._clock.monotonic_ms()))
         except GroupIdNotFound:
             return 0, 0

@@ -319,16 +319,27 @@ class ShareGroups:
         """
         return self.table.existing(group_id).describe()
 
+    def member_count(self, group_id: str) -> int:
+        """The number of members.
+
+        Raises:
+            GroupIdNotFound: there is no such group.
+        """
+        return len(self.table.existing(group_id).members)
+
     def silent(self, group_id: str, now_ms: int) -> dict[str, Silence]:
         """The members that have missed a heartbeat.
 
         Raises:
             GroupIdNotFound: there is no such group.
         """
+        members = self.table.existing(group_id).members
+        if not members:
+            return {}
         settings = self._settings_of(group_id)
         late_ms = 2 * settings.heartbeat_interval_ms + LATE_MS
         found = {}
-        for member_id in self.table.existing(group_id).members:
+        for member_id in members:
             left_ms = self._sessions.deadline_ms(MemberKey(group_id, member_id)) - now_ms
             silent_ms = settings.session_timeout_ms - left_ms
             if silent_ms > late_ms:
