@@ -22,7 +22,7 @@ NOT_IN_LIGHT := tests/spark tests/arrow/test_hashes.py tests/arrow/test_rows.py 
 	tests/test_benchmark_report.py tests/test_extras.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-light demo test test-fast test-light soak soak-spark fuzz simulate lint
+.PHONY: help setup setup-light demo test test-fast test-light test-older-kafka soak soak-spark fuzz simulate lint
 .PHONY: bench docs site release clean lock
 
 help:  ## Show this list
@@ -48,6 +48,10 @@ test-light: setup-light  ## All tests that need no Spark, Kafka, Java or Go
 	@$(IN_VENV) $(BIN)/python -m pytest -n $(JOBS) $(SIDE_BY_SIDE) \
 		-m "not kafka and not spark" $(addprefix --ignore=,$(NOT_IN_LIGHT)) \
 		--deselect="tests/documents/test_pages.py::test_a_page[docs/security.md]" $(ARGS)
+
+test-older-kafka: setup  ## In front of earlier versions of Apache Kafka, which are fetched (VERSIONS="3.3.2")
+	@export SHAREGROUP_CLUSTERS="$(or $(VERSIONS),2.8.2 3.3.2 3.9.2 4.1.1)"; $(RUN) $(BIN)/python -m pytest \
+		-n $(JOBS) $(SIDE_BY_SIDE) tests/upstream $(ARGS)
 
 soak: setup  ## A broker for an hour among clients that come, go and die (ARGS="--minutes 5")
 	@$(RUN) $(BIN)/python scripts/soak.py $(ARGS)

@@ -88,6 +88,8 @@ class ClusterTopic:
         except errors.UnknownTopicOrPartition:
             await self._create()
             topic = await self._known()
+        except errors.LeaderNotAvailable:  # another node has just made it
+            topic = await self._known()
         if len(topic.partitions) != self.partition_count:
             raise errors.InvalidPartitions(
                 f"has {len(topic.partitions)} partitions, and this node wants "
@@ -106,9 +108,9 @@ class ClusterTopic:
             )
 
     async def _known(self) -> TopicMetadata:
-        """The brokers of a cluster hear of a new topic one after the other."""
+        """The brokers of a cluster hear of a new topic one after the other, and later of leaders."""
         for _ in range(KNOWN_LOOKS):
-            with suppress(errors.UnknownTopicOrPartition):
+            with suppress(errors.UnknownTopicOrPartition, errors.LeaderNotAvailable):
                 return await self._cluster.topic(self.name)
             await asyncio.sleep(KNOWN_S)
         return await self._cluster.topic(self.name)

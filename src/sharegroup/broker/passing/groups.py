@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from sharegroup.broker.authorization.resources import (
@@ -106,7 +107,7 @@ def _of_cluster(
             raise errors.error_from_code(answer.error_code)
     sees_all = asked.access.allows(Operation.DESCRIBE, CLUSTER)
     return {
-        one.group_id: one
+        one.group_id: replace(one, group_type=one.group_type or CLASSIC)  # before Kafka 3.8: none
         for answer in answers
         for one in answer.groups
         if (kind := one.group_type.lower() or CLASSIC) != SHARE

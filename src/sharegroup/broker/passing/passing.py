@@ -57,6 +57,10 @@ class Context(Protocol):
         ...
 
 
+MADE_HERE: Final = frozenset({apis.LIST_GROUPS.key})
+"""Their answers are made here, of the cluster's and our own: a client may use our versions."""
+
+
 class Asked(NamedTuple):
     """How a client asks.
 
@@ -126,7 +130,7 @@ class Passing:
         there = [one for one in connections if isinstance(one, Connection)]
         if not there:
             raise errors.NetworkException("no broker of the cluster answers")
-        for key in self._ways:
+        for key in self._ways.keys() - MADE_HERE:
             self._last[key] = min(_version_of(one, APIS[key]) for one in there)
         for name in IN_CLUSTER:
             self._levels[name] = min(one.finalized.get(name, 0) for one in there)
