@@ -108,7 +108,7 @@ class ClusterTopic:
             )
 
     async def _known(self) -> TopicMetadata:
-        """The brokers of a cluster hear of a new topic one after the other, and later of leaders."""
+        """The brokers of a cluster hear of a new topic one after the other, then of its leaders."""
         for _ in range(KNOWN_LOOKS):
             with suppress(errors.UnknownTopicOrPartition, errors.LeaderNotAvailable):
                 return await self._cluster.topic(self.name)
