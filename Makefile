@@ -22,8 +22,8 @@ NOT_IN_LIGHT := tests/spark tests/arrow/test_hashes.py tests/arrow/test_rows.py 
 	tests/test_benchmark_report.py tests/test_extras.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-light demo test test-fast test-light test-older-kafka soak soak-spark fuzz simulate lint
-.PHONY: bench docs site release clean lock
+.PHONY: help setup setup-light demo test test-fast test-light test-older-kafka soak soak-spark
+.PHONY: fuzz simulate lint bench docs site release clean lock
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 13
@@ -49,9 +49,9 @@ test-light: setup-light  ## All tests that need no Spark, Kafka, Java or Go
 		-m "not kafka and not spark" $(addprefix --ignore=,$(NOT_IN_LIGHT)) \
 		--deselect="tests/documents/test_pages.py::test_a_page[docs/security.md]" $(ARGS)
 
-test-older-kafka: setup  ## In front of earlier versions of Apache Kafka, which are fetched (VERSIONS="3.3.2")
-	@export SHAREGROUP_CLUSTERS="$(or $(VERSIONS),2.8.2 3.3.2 3.9.2 4.1.1)"; $(RUN) $(BIN)/python -m pytest \
-		-n $(JOBS) $(SIDE_BY_SIDE) tests/upstream $(ARGS)
+test-older-kafka: setup  ## In front of earlier versions of Apache Kafka (VERSIONS="3.3.2")
+	@export SHAREGROUP_CLUSTERS="$(or $(VERSIONS),2.8.2 3.3.2 3.9.2 4.1.1)"; \
+		$(RUN) $(BIN)/python -m pytest -n $(JOBS) $(SIDE_BY_SIDE) tests/upstream $(ARGS)
 
 soak: setup  ## A broker for an hour among clients that come, go and die (ARGS="--minutes 5")
 	@$(RUN) $(BIN)/python scripts/soak.py $(ARGS)

@@ -47,7 +47,7 @@ class ClusterStore:
         where = TopicPartition(self._configs_topic.name, 0)
         log = StateLog(cluster, where, f"{where.topic}.0", me, wall_ms)
         self._configs = ClusterConfigs(log)
-        self._settings_at, self._incarnation = where, me[1]
+        self._settings_at, self._incarnation, self._wall_ms = where, me[1], wall_ms
         self._cluster = cluster
         self._admin = Admin(cluster=cluster)
         self._topics = ClusterTopics(cluster, _is_ours)
@@ -64,7 +64,7 @@ class ClusterStore:
         """
         await self._cluster.start()
         await self._configs_topic.ensure()
-        await await_turn(self._cluster, self._settings_at, self._incarnation)
+        await await_turn(self._cluster, self._settings_at, self._incarnation, self._wall_ms)
         await self._topics.open()
         await self._configs.load()
         self._merge("")

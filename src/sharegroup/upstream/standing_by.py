@@ -5,12 +5,17 @@ The log of settings has a beat of its owner twice a second. The next owner may c
 owner has released it, or has been silent for longer than its lease is: then it gives out nothing
 any more, and no record is with two members. An owner that had the same data folder is gone: its
 folder is locked by this process.
+
+An owner is silent, too, while the cluster confirms nothing: a broker of it was lost, and no other
+one leads yet, or replicas are waited for. So before a claim the log is written to, by a batch that
+does not count. If that takes long, the owner has the time of a lease to be heard.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from sharegroup.client.network.cluster import Cluster
@@ -18,13 +23,16 @@ from sharegroup.fleet.terms import Owner, Terms
 from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
 from sharegroup.upstream.lease import LEASE_S
-from sharegroup.upstream.owned_batches import batches_in
+from sharegroup.upstream.owned_batches import batches_in, encode_probe
 from sharegroup.upstream.raw_log import EARLIEST, LATEST, RawLog
 
 logger = logging.getLogger("sharegroup.broker")
 
 SILENCE_S: Final = 1.25 * LEASE_S
 """So long must an owner be silent. Clocks of two machines do not run at one speed."""
+PROBE_S: Final = 0.5
+"""A cluster that takes longer to confirm a batch is slow for the owner as well."""
+PROBE_MS: Final = 30_000
 LOOK_MS: Final = 250
 """A look at the end of the log waits so long for something new."""
 LANE: Final = "standby"
@@ -35,12 +43,15 @@ FOLDER_BYTES: Final = 8
 """An incarnation begins with so many bytes that stay the same for a data folder."""
 
 
-async def await_turn(cluster: Cluster, where: TopicPartition, incarnation: bytes) -> None:
+async def await_turn(
+    cluster: Cluster, where: TopicPartition, incarnation: bytes, wall_ms: Callable[[], int]
+) -> None:
     """Return when this process may claim the log. Claims decide all the same: should two return at
     a time, one of them has it.
 
     Args:
         incarnation: of this process.
+        wall_ms: milliseconds since 1970.
 
     Raises:
         KafkaError: the cluster refuses, and will go on to.
@@ -63,8 +74,14 @@ async def await_turn(cluster: Cluster, where: TopicPartition, incarnation: bytes
         if new:
             heard_s = loop.time()
             continue
-        if tail.is_free_for(incarnation) or loop.time() - heard_s > SILENCE_S:
+        if tail.is_free_for(incarnation):
             return
+        if loop.time() - heard_s > SILENCE_S:
+            asked_s = loop.time()
+            if await tail.is_last(encode_probe(wall_ms())) and loop.time() - asked_s < PROBE_S:
+                return
+            heard_s, new = loop.time(), True
+            continue
         if not told:
             told = True
             logger.info(
@@ -103,6 +120,16 @@ class _Tail:
                 if batch.owner is not None and self._terms.counts(batch.owner):
                     self._released = batch.released
         return self._offset > before
+
+    async def is_last(self, probe: bytes) -> bool:
+        """Append a batch that does not count. Returns whether the owner has written nothing before
+        it that was not seen; False also if the log cannot be written now."""
+        end = self._offset
+        try:
+            return await self._log.append(probe, PROBE_MS) == end
+        except errors.KafkaError as error:
+            logger.debug("standing by: %s cannot be written: %s", self._log.where, error)
+            return False
 
     def is_free_for(self, incarnation: bytes) -> bool:
         """Whether nobody serves who need be waited for."""
