@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from tests.foreign.share_reader import receive, receive_accepting, share_consumer
 from tests.servers import admin
@@ -17,6 +18,7 @@ from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer
 
 pytestmark = pytest.mark.process
+PARTITIONS = 20
 
 
 def in_front_of(cluster: RunningServer, folder: Path) -> SharegroupServer:
@@ -96,6 +98,34 @@ def test_who_stands_by_goes_on_with_the_members(
             assert b"2" in receive_accepting(consumer, 1)
     second.stop()
     assert "Traceback" not in first.output() + second.output()
+
+
+def test_what_comes_into_a_finished_partition_is_seen_by_the_next_broker(
+    cluster: RunningServer, tmp_path: Path
+) -> None:
+    admin.Admin(cluster.bootstrap).create_topic("finished", partitions=PARTITIONS)
+    with in_front_of(cluster, tmp_path / "node") as node:
+        admin.Admin(node.bootstrap).start_group_at_earliest("finishers")
+        with share_consumer(node.bootstrap, "finishers", "finished", explicit=False) as consumer:
+            produce_everywhere(cluster.bootstrap, "finished", 100)
+            assert len(receive_accepting(consumer, 100 * PARTITIONS)) == 100 * PARTITIONS
+        for _ in range(2):
+            node.kill()
+            node.start()
+            with share_consumer(node.bootstrap, "finishers", "finished", explicit=False) as next_:
+                admin.produce(cluster.bootstrap, "finished", [b"x"])
+                assert len(receive_accepting(next_, 1)) == 1, "all partitions are looked at now"
+                next_.poll(1)
+                produce_everywhere(cluster.bootstrap, "finished", 1)
+                assert len(receive_accepting(next_, PARTITIONS)) == PARTITIONS
+
+
+def produce_everywhere(bootstrap: str, topic: str, count: int) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, **admin.SILENT})
+    for partition in range(PARTITIONS):
+        for _ in range(count):
+            producer.produce(topic, b"x", partition=partition)
+    assert producer.flush(60) == 0
 
 
 def test_who_stands_by_may_be_stopped_and_a_broker_comes_back_at_once(

@@ -19,6 +19,8 @@ logger = logging.getLogger("sharegroup.broker")
 WAIT_MS: Final = 500
 BYTES_MAX: Final = 16 << 20
 LANE: Final = "follow"
+NOBODY: Final = -1
+"""The leader of a partition that has none."""
 PAUSE_S: Final = 0.2
 """After an error, and where a leader is not known."""
 
@@ -39,10 +41,6 @@ class Following:
             self._logs[log] = None
             self._changed.set()
 
-    def wake(self) -> None:
-        """A log has room again, or its leader is another."""
-        self._changed.set()
-
     def start(self) -> None:
         """Begin."""
         self._task = asyncio.create_task(self._run(), name="follow the cluster")
@@ -60,9 +58,11 @@ class Following:
             self._changed.clear()
             for log in [one for one in self._logs if one.failure]:
                 del self._logs[log]
-            for leader in {log.leader for log in self._logs if log.wanted_from is not None} - {-1}:
-                if leader not in self._asking:
-                    self._asking[leader] = asyncio.create_task(self._ask(leader))
+            leaders = {log.leader for log in self._logs}
+            if NOBODY in leaders:  # an election was under way when the cluster was asked last
+                await self._find_leaders()
+            for leader in leaders - self._asking.keys() - {NOBODY}:
+                self._asking[leader] = asyncio.create_task(self._ask(leader))
             try:
                 async with asyncio.timeout(PAUSE_S if self._logs else None):
                     await self._changed.wait()
@@ -74,22 +74,31 @@ class Following:
             await self._ask_once(leader)
         except errors.KafkaError as error:
             logger.debug("node %d of the cluster could not be asked: %s", leader, error)
+            await self._find_leaders()
             await asyncio.sleep(PAUSE_S)
         finally:
             del self._asking[leader]
             self._changed.set()
 
+    async def _find_leaders(self) -> None:
+        try:
+            await self._cluster.refresh()
+        except errors.KafkaError as error:
+            logger.debug("the cluster could not be asked for leaders: %s", error)
+
     async def _ask_once(self, leader: int) -> None:
         asked = {
-            log.topic_partition: (log, begin)
+            log.topic_partition: (log, log.high_watermark, log.has_room)
             for log in self._logs
-            if log.leader == leader and (begin := log.wanted_from) is not None
+            if log.leader == leader
         }
         topics: dict[str, list[FetchPartition]] = {}
-        for where, (_, begin) in asked.items():
+        for where, (_, begin, room) in asked.items():
             topics.setdefault(where.topic, []).append(
                 FetchPartition(
-                    partition=where.partition, fetch_offset=begin, partition_max_bytes=CHUNK_BYTES
+                    partition=where.partition,
+                    fetch_offset=begin,
+                    partition_max_bytes=CHUNK_BYTES if room else 1,
                 )
             )
         request = FetchRequest(
@@ -105,13 +114,14 @@ class Following:
         failed = False
         for topic in response.responses:
             for answer in topic.partitions:
-                log, begin = asked[TopicPartition(topic.topic, answer.partition_index)]
+                log, begin, room = asked[TopicPartition(topic.topic, answer.partition_index)]
                 if answer.error_code == errors.OffsetOutOfRange.code:
                     await log.offsets()  # records are deleted that were never seen here
                 elif answer.error_code:
                     failed = True
-                elif log.wanted_from == begin:
-                    await log.came(begin, answer)
+                elif log.high_watermark == begin:
+                    await (log.came(begin, answer) if room else log.grew(answer))
         if failed:
-            await self._cluster.refresh()
-            await asyncio.sleep(PAUSE_S)
+            await self._find_leaders()
+        if failed or not any(room for _, _, room in asked.values()):
+            await asyncio.sleep(PAUSE_S)  # to hear of the end, nobody need ask more often

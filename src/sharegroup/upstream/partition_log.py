@@ -111,10 +111,20 @@ class ClusterLog:
         return topic.partitions[partition].leader
 
     @property
-    def wanted_from(self) -> int | None:
-        """Where to read on while nobody asks; None: enough was read."""
+    def has_room(self) -> bool:
+        """Whether to read on while nobody asks: what is kept was read."""
         end = self._offsets.high_watermark
-        return None if self._chunk.data and self._chunk.end >= end > self._read_to else end
+        return not (self._chunk.data and self._chunk.end >= end > self._read_to)
+
+    async def grew(self, answer: PartitionData) -> None:
+        """As :meth:`came`, of records that are not kept.
+
+        Raises:
+            KafkaError: the cluster cannot be asked where the first open transaction begins.
+        """
+        if answer.high_watermark > self._offsets.high_watermark:
+            stable = await self._asked(lambda: self._reading.offset(LATEST, COMMITTED))
+            self._learn(answer.log_start_offset, stable, answer.high_watermark)
 
     async def came(self, offset: int, answer: PartitionData) -> None:
         """The cluster has answered a request to read from ``offset`` on.
