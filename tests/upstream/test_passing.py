@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from sharegroup import Admin, Producer, ShareConsumer
 from sharegroup.client import AckType
+from sharegroup.client.admin.descriptions import ConfigSetting
 from sharegroup.model import errors
 from tests.foreign.share_reader import receive_accepting, share_consumer
 from tests.servers import admin
@@ -53,6 +54,14 @@ def test_a_list_has_the_groups_of_broker_and_cluster(
     asyncio.run(scenario())
 
 
+async def known(one: Admin, topic: str, name: str, value: str) -> dict[str, ConfigSetting]:
+    """The settings of a topic when one has this value: Kafka's brokers hear of a change later than
+    whoever has made it."""
+    while (found := await one.describe_configs("topic", topic))[name].value != value:
+        continue
+    return found
+
+
 def test_settings_of_topics_are_the_clusters(
     cluster: RunningServer, node: SharegroupServer
 ) -> None:
@@ -62,15 +71,14 @@ def test_settings_of_topics_are_the_clusters(
         async with Admin(node.bootstrap) as ours, Admin(cluster.bootstrap) as theirs:
             await ours.create_topics("dlq.set", configs={letters: "true", "retention.ms": "5000"})
             await ours.alter_configs("topic", "dlq.set", {"segment.ms": "7000"})
-            found = await theirs.describe_configs("topic", "dlq.set")
-            assert (found["retention.ms"].value, found["segment.ms"].value) == ("5000", "7000")
+            found = await known(theirs, "dlq.set", "segment.ms", "7000")
+            assert found["retention.ms"].value == "5000"
             found = await ours.describe_configs("topic", "dlq.set")
             assert (found["retention.ms"].value, found["segment.ms"].value) == ("5000", "7000")
             assert found[letters].value == "true"
             await ours.alter_configs("topic", "dlq.set", {letters: "false", "retention.ms": None})
-            found = await ours.describe_configs("topic", "dlq.set")
+            found = await known(ours, "dlq.set", "retention.ms", "604800000")
             assert found[letters].value == "false"
-            assert found["retention.ms"].value != "5000"
             with pytest.raises(errors.UnknownTopicOrPartition):
                 await ours.alter_configs("topic", "dlq.none", {"retention.ms": "1"})
             assert (await ours.describe_configs("broker", "")) is not None
