@@ -19,7 +19,7 @@ from sharegroup.sim.round import play
 from sharegroup.sim.shrinking import shrunk
 from tests.cli.command import Commands
 
-SEEDS = 32
+SEEDS = 24
 COMMANDS = Commands("")
 HASH = """\
 import sys, hashlib
