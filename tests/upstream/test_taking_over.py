@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from sharegroup import Admin
+from sharegroup.model.ids import TopicPartition
 from tests.foreign.share_reader import receive, receive_accepting, share_consumer
 from tests.servers import admin
 from tests.servers.process import HOST, ServerFailed, free_port
@@ -98,6 +101,25 @@ def test_who_stands_by_goes_on_with_the_members(
             assert b"2" in receive_accepting(consumer, 1)
     second.stop()
     assert "Traceback" not in first.output() + second.output()
+
+
+def test_an_open_admin_client_goes_on_at_the_next_broker(
+    cluster: RunningServer, tmp_path: Path
+) -> None:
+    first, second = (in_front_of(cluster, tmp_path / name) for name in ("first", "second"))
+
+    async def scenario() -> None:
+        async with Admin(f"{first.bootstrap},{second.bootstrap}") as ours:
+            await ours.create_topics("moved")
+            at = {TopicPartition("moved", 0): 0}
+            await ours.alter_share_group_offsets("movers-on", at)
+            await asyncio.to_thread(first.kill)
+            await asyncio.to_thread(second.start)
+            assert (await ours.list_share_group_offsets("movers-on")).keys() == at.keys()
+
+    with first:
+        asyncio.run(scenario())
+    second.stop()
 
 
 def test_what_comes_into_a_finished_partition_is_seen_by_the_next_broker(

@@ -280,7 +280,8 @@ class Cluster:
         if found.error_code:
             what = f"{_KINDS.get(kind, 'key')} {key!r}"
             raise error_on(found.error_code, found.error_message, "DESCRIBE", what)
-        if found.node_id not in self.metadata.nodes:
+        node = self.metadata.nodes.get(found.node_id)
+        if node is None or node.address != Address(found.host, found.port):  # or it has moved
             await self.refresh()
             if found.node_id not in self.metadata.nodes:
                 raise errors.CoordinatorNotAvailable
