@@ -52,7 +52,7 @@ async def life_of(admin: Admin, holds: Holds, group: str, at: TopicPartition, of
 
 
 async def _members(admin: Admin, group: str) -> Sequence[MemberDescription]:
-    """None if the group is gone, and its dead letters are looked at."""
+    """Nobody, if the group is gone and its dead letters are looked at."""
     try:
         return (await admin.describe_share_groups([group]))[group].members
     except GroupIdNotFound:
