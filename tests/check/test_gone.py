@@ -63,6 +63,19 @@ def test_a_key_waits_for_no_record_that_is_gone() -> None:
     assert history.found() == []
 
 
+def test_a_late_answer_for_a_record_that_is_gone_is_taken() -> None:
+    history = Logs()
+    history.produce(0, 1)
+    history.poll("a", 0, 1)
+    history.t += 1_000
+    history.poll("b", 0, 1, 2)
+    history.gone(0, 0)
+    history.ack("a", 0, 1)
+    assert history.found() == [
+        f"S4 jobs:0@1 of {GROUP}: accept of a was taken while b held the record"
+    ]
+
+
 def test_what_is_gone_is_not_in_flight() -> None:
     history = Logs(locks=2)
     history.produce(*range(4))

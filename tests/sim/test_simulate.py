@@ -14,7 +14,7 @@ import pytest
 from sharegroup.check.judge import judged
 from sharegroup.client.worker import locks
 from sharegroup.model.errors import ConfigError
-from sharegroup.sim.plan import KINDS, Fault, Plan
+from sharegroup.sim.plan import KINDS, LATE_MAX, Fault, Plan
 from sharegroup.sim.round import play
 from sharegroup.sim.shrinking import shrunk
 from tests.cli.command import Commands
@@ -105,6 +105,8 @@ def test_every_option(option: str) -> None:
         # service; and a turn began at such an offset, behind the end of the new topic.
         BEHIND_THE_END,
         ONLY_ABORTED,
+        # Records expire while a shard of the share groups' state is out of service.
+        "seed=31 faults=eio@0.805,expire@1.5+3,expire@12+8,eio@15.342,eio@18.157+2,eio@21.026+2",
         # The group's members share the partitions by key, and the topic is another one.
         "seed=218 readers=3 keys=3 records=120 letters=0 in_turns=0 faults=anew@5+2",
     ],
@@ -142,11 +144,18 @@ def test_a_plan_is_a_line_of_text() -> None:
         plan = Plan.drawn(seed)
         assert Plan.parsed(str(plan)) == plan
     assert Plan.parsed("seed=7 members=1") == replace(Plan.drawn(7), members=1)
+    late = replace(CALM, late=(3, *range(7, 12), LATE_MAX))
+    assert str(late).endswith(f" late=3,7-11,{LATE_MAX}")
+    assert Plan.parsed(str(late)) == late
+    assert Plan.parsed(f"{CALM} late=none") == replace(CALM, late=())
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "members=1", "seed=x", "seed=1 size=3", "seed=1 members=many", "seed=1 faults=rain@3"],
+    [
+        *("", "members=1", "seed=x", "seed=1 size=3", "seed=1 members=many"),
+        *("seed=1 faults=rain@3", "seed=1 late=soon", f"seed=1 late=1-{LATE_MAX + 1}"),
+    ],
 )
 def test_a_text_that_is_no_plan(text: str) -> None:
     with pytest.raises(ConfigError, match=r"no plan|no fault"):
@@ -165,6 +174,24 @@ def test_a_plan_is_made_smaller() -> None:
     smallest = shrunk(plan, fails)
     assert [fault.kind for fault in smallest.faults] == ["cut", "eio"]
     assert (smallest.members, smallest.producers, smallest.records) == (2, 1, 1)
+    assert smallest.late == ()
+
+
+def test_a_schedule_is_made_calmer() -> None:
+    """Down to the messages that must be late; it stays as it was where no message of its own is."""
+    needed = {77, 1_033, 4_000, 4_001}
+    plan = shrunk(CALM, lambda one: one.late is None or needed <= set(one.late))
+    assert plan.late == (77, 1_033, 4_000, 4_001)
+    assert shrunk(CALM, lambda one: one.late is None).late is None
+
+
+def test_late_messages_are_one_history() -> None:
+    """The same each time, and another one than without them."""
+    some = replace(CALM, records=20, latency_ms=30, late=(20, *range(100, 120)))
+    calm = replace(some, late=())
+    histories = [play(plan).history for plan in (some, some, calm)]
+    assert histories[0] == histories[1] != histories[2]
+    assert not any(judged(one).violations for one in histories)
 
 
 def test_the_command(tmp_path: Path) -> None:

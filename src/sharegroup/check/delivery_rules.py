@@ -312,8 +312,9 @@ class SharePartitionRules:
         if result == OK:
             for begin, end, state in self.states.items(first, last):
                 text = self._not_the_holder(state, member, kind, asked_ms, now_ms)
-                if text is not None:
-                    found.append(Found("S4", begin, end, text))
+                if text is not None:  # of a record that is gone any answer is taken, as by Kafka
+                    there = self._gone.there(begin, end)
+                    found.extend(Found("S4", *run, text) for run in there)
         self.states.change(
             first,
             last,

@@ -11,6 +11,8 @@ from sharegroup.model.errors import ConfigError
 FIRST: Final = 200
 FAULTS_S: Final = 30
 """Faults happen within so many virtual seconds."""
+LATE_MAX: Final = 1 << 20
+"""The last message that a plan can name as late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +62,16 @@ KINDS: Final[dict[str, tuple[float, ...]]] = {
     "trim": (0.5, 1),  # this part of the topic's records is deleted
     "anew": (0, 2),  # the topic is deleted; so many seconds later it is made anew
     "flip": (0,),  # as kill, and a bit of a record was flipped on the disk
+    "expire": (3, 8),  # for so many seconds all that was written is past its retention
 }
 """Kind of fault → the values that are drawn for it."""
-LATER: Final = "trim", "anew", "flip"
+LATER: Final = "trim", "anew", "flip", "expire"
 """These happen to seeds from :data:`FIRST` on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """See the module. Each field but ``faults`` is a number, so that a smaller plan is easily had.
+    """See the module. Each of the first fields is a number, so that a smaller plan is easily had.
 
     Attributes:
         keys: how many keys there are; 0: records have no keys.
@@ -86,6 +89,8 @@ class Plan:
         in_turns: 1: they share them in turns, else by key.
         workers: how many members of each share group are workers (``consumer.run``).
         compacted: 1: the topic is compacted.
+        late: the numbers of the messages that take a time of their own, all others take the
+            shortest; None: each message takes a time of its own.
     """
 
     seed: int
@@ -114,6 +119,7 @@ class Plan:
     workers: int
     compacted: int
     faults: tuple[Fault, ...] = ()
+    late: tuple[int, ...] | None = None
 
     @classmethod
     def drawn(cls, seed: int) -> Self:
@@ -168,8 +174,11 @@ class Plan:
         return tuple(sorted(drawn, key=lambda one: one.at_s))
 
     def __str__(self) -> str:
-        words = [f"{one.name}={getattr(self, one.name):g}" for one in fields(self)[:-1]]
-        return " ".join([*words, "faults=" + (",".join(map(str, self.faults)) or "none")])
+        words = [f"{one.name}={getattr(self, one.name):g}" for one in fields(self)[:-2]]
+        words.append("faults=" + (",".join(map(str, self.faults)) or "none"))
+        if self.late is not None:
+            words.append("late=" + (_ranges(self.late) or "none"))
+        return " ".join(words)
 
     @classmethod
     def parsed(cls, text: str) -> Self:
@@ -186,8 +195,32 @@ class Plan:
                 if name == "faults":
                     listed = [] if value == "none" else value.split(",")
                     given[name] = tuple(Fault.parsed(one) for one in listed)
+                elif name == "late":
+                    given[name] = () if value == "none" else _numbers(value)
                 else:
                     given[name] = type(getattr(plan, name))(float(value))
             return replace(plan, **given)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ConfigError(f"this is no plan, {error}: {text}") from None
+
+
+def _ranges(numbers: tuple[int, ...]) -> str:
+    """Ascending numbers as text: ``3,7-12``."""
+    runs: list[list[int]] = []
+    for one in numbers:
+        if runs and one == runs[-1][1] + 1:
+            runs[-1][1] = one
+        else:
+            runs.append([one, one])
+    return ",".join(f"{a}-{b}" if b > a else f"{a}" for a, b in runs)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """What :func:`_ranges` has written."""
+    found: list[int] = []
+    for run in text.split(","):
+        first, _, last = run.partition("-")
+        if int(last or first) > LATE_MAX:
+            raise ValueError(f"no message after the {LATE_MAX}th can be late")
+        found.extend(range(int(first), int(last or first) + 1))
+    return tuple(found)

@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Final, Literal, NamedTuple
+from zlib import crc32
 
 from sharegroup.broker.configs.broker import load
 from sharegroup.broker.server import Broker
@@ -27,7 +28,7 @@ from sharegroup.sim.readers import RecordingReader
 from sharegroup.sim.recorder import Recorder
 from sharegroup.sim.recording import RecordingMember, RecordingProducer
 from sharegroup.sim.topic import TOPIC, JobsTopic
-from sharegroup.sim.topic_faults import make_anew, trim, until_done
+from sharegroup.sim.topic_faults import expire, make_anew, trim, until_done
 from sharegroup.sim.workers import RecordingWorker
 from sharegroup.sim.workload import LETTERS, TAKES_LETTERS, Workload, groups_of
 
@@ -57,6 +58,9 @@ OPTIONS: Final = (
     "auto.create.topics.enable=false",
 )
 CLEANING: Final = ("log.cleaner.backoff.ms=1000",)
+EXPIRING: Final = ("log.retention.check.interval.ms=1000",)
+SHORTEST_S: Final = 0.0001
+"""A message takes no less."""
 Member = RecordingMember | RecordingReader | RecordingWorker
 
 log = logging.getLogger("sharegroup.sim")
@@ -150,7 +154,9 @@ class Round:
         """Also those that were killed."""
         self._started = 0
         self._groups = groups_of(plan)
-        loop.network.latency_s = lambda: 0.0001 + self._chance.random() * plan.latency_ms / 1000
+        self._messages = 0
+        self._late = frozenset(plan.late or ())
+        loop.network.latency_s = self._late_s if plan.late is not None else self._latency_s
         self._faults: dict[str, Callable[[float], Coroutine[Any, Any, None]]] = {
             "kill": self._kill,
             "power": self._power,
@@ -171,7 +177,20 @@ class Round:
             "trim": self._trim,
             "anew": self._make_anew,
             "flip": self._flip,
+            "expire": self._expire,
         }
+
+    def _latency_s(self) -> float:
+        return SHORTEST_S + self._chance.random() * self.plan.latency_ms / 1000
+
+    def _late_s(self) -> float:
+        """Of a plan that names its late messages. A message's time is its own: it is the same
+        whichever of the others are late."""
+        self._messages += 1
+        if self._messages not in self._late:
+            return SHORTEST_S
+        drawn = crc32(b"%d %d" % (self.plan.seed, self._messages)) / (1 << 32)
+        return SHORTEST_S + drawn * self.plan.latency_ms / 1000
 
     def forget(self) -> None:
         """It is over: nothing that was killed is to warn that nobody has closed it."""
@@ -252,6 +271,8 @@ class Round:
         seed = random.Random(f"{self.plan.seed} {self._broker}").getrandbits(32)
         environment = simulated_environment(self._disk, seed, self._clock)
         options = (*OPTIONS, *CLEANING) if self.plan.compacted else OPTIONS
+        if any(one.kind == "expire" for one in self.plan.faults):
+            options = (*options, *EXPIRING)
         broker = await Broker.open(load("", options), environment, "data")
         await broker.listen(HOST, PORT)
         ready.set()
@@ -402,6 +423,9 @@ class Round:
 
     async def _trim(self, part: float) -> None:
         await trim(self._admin, self.history, self._topic, self.plan.partitions, part)
+
+    async def _expire(self, seconds: float) -> None:
+        await expire(self._admin, self.history, self._topic, self.plan.partitions, seconds)
 
     async def _make_anew(self, pause_s: float) -> None:
         if self.plan.letters:

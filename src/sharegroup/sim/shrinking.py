@@ -1,12 +1,15 @@
-"""Makes a plan that fails smaller: fewer faults, then fewer of everything, as long as it fails."""
+"""Makes a plan that fails smaller, as long as it fails: fewer faults, fewer of everything, and then
+fewer messages that take longer than the shortest time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from sharegroup.sim.plan import Fault, Plan
+from sharegroup.sim.plan import Plan
+
+T = TypeVar("T")
 
 LEAST: Final[dict[str, float]] = {
     "groups": 1,
@@ -33,6 +36,8 @@ LEAST: Final[dict[str, float]] = {
     "compacted": 0,
 }
 """Field → the calmest value."""
+MESSAGES: Final = 1 << 14
+"""Of so many messages, at the beginning, some may have to be late for a plan to fail."""
 
 
 def shrunk(plan: Plan, fails: Callable[[Plan], bool], tries_max: int = 200) -> Plan:
@@ -40,16 +45,29 @@ def shrunk(plan: Plan, fails: Callable[[Plan], bool], tries_max: int = 200) -> P
 
     Args:
         fails: plays a plan, and says whether it fails in the same way.
-        tries_max: how many plans are played, at most.
+        tries_max: how many plans are played, at most, and how many for the messages.
     """
+    plan = _least(plan, _smaller, fails, tries_max)
+    if plan.late is None:
+        late = (replace(plan, late=one) for one in ((), tuple(range(MESSAGES))))
+        plan = next((one for one in late if fails(one)), plan)
+    return _least(plan, _calmer, fails, tries_max)
+
+
+def _least(
+    plan: Plan,
+    smaller: Callable[[Plan], Iterator[Plan]],
+    fails: Callable[[Plan], bool],
+    tries_max: int,
+) -> Plan:
     tries = 0
     while True:
-        for smaller in _smaller(plan):
+        for one in smaller(plan):
             if tries >= tries_max:
                 return plan
             tries += 1
-            if fails(smaller):
-                plan = smaller
+            if fails(one):
+                plan = one
                 break
         else:
             return plan
@@ -69,10 +87,16 @@ def _smaller(plan: Plan) -> Iterator[Plan]:
                 yield replace(plan, **given)
 
 
-def _fewer(faults: tuple[Fault, ...]) -> Iterator[tuple[Fault, ...]]:
-    """Without all, a half, a quarter … and each one of the faults."""
-    size = len(faults)
+def _calmer(plan: Plan) -> Iterator[Plan]:
+    """Plans with fewer messages that are late."""
+    for late in _fewer(plan.late or ()):
+        yield replace(plan, late=late)
+
+
+def _fewer(several: tuple[T, ...]) -> Iterator[tuple[T, ...]]:
+    """Without all, a half, a quarter … and each one of them."""
+    size = len(several)
     while size:
-        for at in range(0, len(faults), size):
-            yield faults[:at] + faults[at + size :]
+        for at in range(0, len(several), size):
+            yield several[:at] + several[at + size :]
         size //= 2

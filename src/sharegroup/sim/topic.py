@@ -25,7 +25,7 @@ class JobsTopic:
         """The end of its name in a history, and of the ids of its records."""
         self._made = 0
         self._writing = 0
-        self._replacing = asyncio.Lock()
+        self._closing = asyncio.Lock()
         self._open = asyncio.Event()
         self._open.set()
         self._idle = asyncio.Event()
@@ -57,14 +57,22 @@ class JobsTopic:
         self, delete: Callable[[], Awaitable[None]], create: Callable[[], Awaitable[None]]
     ) -> None:
         """Delete the topic once nobody writes, and create it."""
-        async with self._replacing:
-            self._open.clear()
-            await self._idle.wait()
+        async with self.closed():
             await delete()
             self._made += 1
             self.mark = f"{_MARK}{self._made}"
             await create()
-            self._open.set()
+
+    @asynccontextmanager
+    async def closed(self) -> AsyncIterator[None]:
+        """While nobody writes: it waits for who does, and whoever wants to write waits for it."""
+        async with self._closing:
+            self._open.clear()
+            await self._idle.wait()
+            try:
+                yield
+            finally:
+                self._open.set()
 
 
 def place_of(record: Record[bytes, bytes] | ConsumerRecord[bytes, bytes]) -> tuple[str, int, int]:

@@ -1,4 +1,5 @@
-"""What happens to a topic under those who use it: records are deleted, or all of it."""
+"""What happens to a topic under those who use it: records are deleted or expire, or all of it
+goes."""
 
 from __future__ import annotations
 
@@ -53,6 +54,33 @@ async def trim(
         if await until_done(look, TRIES):
             _tell_gone(history, topic, before, done=False)
             if await until_done(lambda: admin.delete_records(before), TRIES):
+                _tell_gone(history, topic, before, done=True)
+
+
+async def expire(
+    admin: Admin, history: Recorder, topic: JobsTopic, partitions: int, seconds: float
+) -> None:
+    """For so long no record may be older than a millisecond (``retention.ms``). Nobody writes
+    meanwhile, so that it is known which records may go."""
+    places = [TopicPartition(TOPIC, number) for number in range(partitions)]
+    before: dict[TopicPartition, int] = {}
+
+    async def look(what: OffsetSpec) -> None:
+        found = await admin.list_offsets(places, what)
+        before.clear()
+        before.update({at: one.offset for at, one in found.items() if one.offset})
+
+    async def keep(milliseconds: int) -> None:
+        settings = {"retention.ms": str(milliseconds)}
+        await until_done(lambda: admin.alter_configs("topic", TOPIC, settings))
+
+    async with topic.closed():
+        if await until_done(lambda: look(OffsetSpec.LATEST), TRIES):
+            _tell_gone(history, topic, before, done=False)
+            await keep(1)
+            await asyncio.sleep(seconds)
+            await keep(-1)
+            if await until_done(lambda: look(OffsetSpec.EARLIEST), TRIES):
                 _tell_gone(history, topic, before, done=True)
 
 
