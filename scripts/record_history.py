@@ -2,9 +2,10 @@
 clients see, and judges it.
 
     python scripts/record_history.py --broker sharegroup --kills 5
-    python scripts/record_history.py --broker kafka --client confluent --kills 3 --out h.jsonl
+    python scripts/record_history.py --broker kafka --client java --kills 3 --stops 3 --out h.jsonl
 
-Faults of the plan are left out, except that the broker is killed (SIGKILL) so many times.
+Faults of the plan are left out, except that the broker is killed (SIGKILL) so many times, and that
+it stands still for longer than a lock lasts (SIGSTOP), or Java's members do.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import json
 import logging
+import os
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -34,6 +38,7 @@ from sharegroup.sim.recording import RecordingMember, RecordingProducer  # noqa:
 from sharegroup.sim.workload import Workload, groups_of  # noqa: E402
 from tests.apache_kafka.broker import KafkaBroker  # noqa: E402
 from tests.kills.confluent_member import ConfluentMember  # noqa: E402
+from tests.kills.java_members import JavaMembers  # noqa: E402
 from tests.servers.sharegroup_server import SharegroupServer  # noqa: E402
 
 OPTIONS: Final = (
@@ -43,12 +48,17 @@ OPTIONS: Final = (
 )
 BEAT: Final = "group.share.heartbeat.interval.ms=1000", "group.share.min.heartbeat.interval.ms=1000"
 DRAIN_S: Final = 120
+Member = RecordingMember | ConfluentMember | JavaMembers
 
 
 async def record(
-    server: SharegroupServer | KafkaBroker, plan: Plan, client: str, kills: int, history: Recorder
+    server: SharegroupServer | KafkaBroker,
+    plan: Plan,
+    members: Sequence[Member],
+    faults: Sequence[str],
+    history: Recorder,
 ) -> None:
-    """Run the plan, with kills at moments that its seed names."""
+    """Run the plan, with these faults (``kill``, ``stop``) at moments that its seed names."""
     chance = Random(f"{plan.seed} kills")
     calm = asyncio.Event()
     calm.set()  # all is written under kills
@@ -56,21 +66,18 @@ async def record(
         RecordingProducer(plan, number, history, server.bootstrap, wall_ms, calm)
         for number in range(plan.producers)
     ]
-    kind = ConfluentMember if client == "confluent" else RecordingMember
-    members = [
-        kind(plan, group, f"{group}-member-{number}", history, server.bootstrap)
-        for group in groups_of(plan)
-        for number in range(plan.members)
-    ]
     async with Admin(server.bootstrap) as admin:
         workload = Workload(plan, history, admin)
         await workload.set_up()
         tasks = [asyncio.create_task(one.run()) for one in (*producers, *members)]
-        for _ in range(kills):
+        for fault in faults:
             await asyncio.sleep(chance.uniform(0.5, 4))
-            history.tell("kill")
-            await asyncio.to_thread(server.kill)
-            await asyncio.to_thread(server.start)
+            if fault == "kill":
+                history.tell("kill")
+                await asyncio.to_thread(server.kill)
+                await asyncio.to_thread(server.start)
+            else:
+                await stop(server, members, chance, plan.lock_ms / 1000)
         await workload.end(producers, DRAIN_S)
         for member in members:
             member.leaves = True
@@ -81,13 +88,47 @@ async def record(
             await task
 
 
+async def stop(
+    server: SharegroupServer | KafkaBroker, members: Sequence[Member], chance: Random, lock_s: float
+) -> None:
+    """The broker stands still, or the members of a process of their own."""
+    seconds = lock_s * chance.uniform(1.1, 3)
+    for one in members:
+        if isinstance(one, JavaMembers) and chance.random() < 0.5:
+            one.stop()
+            await asyncio.sleep(seconds)
+            one.go_on()
+            return
+    os.kill(server.process.pid, signal.SIGSTOP)
+    await asyncio.sleep(seconds)
+    os.kill(server.process.pid, signal.SIGCONT)
+
+
+def members_of(
+    plan: Plan, client: str, history: Recorder, write: Callable[[str], object], address: str
+) -> list[Member]:
+    """The members of all groups."""
+    named = [
+        (group, f"{group}-member-{number}")
+        for group in groups_of(plan)
+        for number in range(plan.members)
+    ]
+    if client == "java":
+        return [JavaMembers(plan, ["/".join(one) for one in named], write, address)]
+    kind = ConfluentMember if client == "confluent" else RecordingMember
+    return [kind(plan, group, name, history, address) for group, name in named]
+
+
 def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--broker", choices=("sharegroup", "kafka"), default="sharegroup")
-    parser.add_argument("--client", choices=("sharegroup", "confluent"), default="sharegroup")
+    parser.add_argument(
+        "--client", choices=("sharegroup", "confluent", "java"), default="sharegroup"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--records", type=int, default=2_000)
     parser.add_argument("--kills", type=int, default=3)
+    parser.add_argument("--stops", type=int, default=0, help="so often somebody stands still")
     parser.add_argument("--out", metavar="FILE", help="where the history goes")
     given = parser.parse_args(words)
     kafka = given.broker == "kafka"
@@ -96,8 +137,10 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     if kafka:  # it has none of these
         plan = replace(plan, ordered=0, turns=0, priorities=0)
-    if given.client == "confluent":  # it takes whole batches, and does not know of order per key
+    if given.client != "sharegroup":  # they take whole batches, and do not know of order per key
         plan = replace(plan, ordered=0, locks=0)
+    faults = ["kill"] * given.kills + ["stop"] * given.stops
+    Random(plan.seed).shuffle(faults)
     print(plan)
     lines: list[str] = []
     history = Recorder(time.monotonic, lines.append)
@@ -105,7 +148,10 @@ def main(words: Sequence[str] | None = None) -> int:
         options = (*OPTIONS, *BEAT) if kafka else OPTIONS
         server = (KafkaBroker if kafka else SharegroupServer)(Path(folder), *options)
         with server:
-            asyncio.run(record(server, plan, given.client, given.kills, history))
+            members = members_of(plan, given.client, history, lines.append, server.bootstrap)
+            asyncio.run(record(server, plan, members, faults, history))
+    # Java's members write by themselves, a moment after the event.
+    lines.sort(key=lambda line: float(json.loads(line)["t"]))
     if given.out:
         Path(given.out).write_text("".join(f"{line}\n" for line in lines))
     verdict = judged(lines)
