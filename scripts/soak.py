@@ -15,6 +15,7 @@ import argparse
 import asyncio
 import contextlib
 import logging
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -34,6 +35,11 @@ from tests.soak.samples import Sample, grown, sample  # noqa: E402
 
 OPTIONS: Final = (
     "group.share.min.record.lock.duration.ms=1000",
+    # Who dies is missed soon: an hour sees more of it, and the end waits for nobody.
+    "group.share.min.session.timeout.ms=6000",
+    "group.share.session.timeout.ms=6000",
+    "group.share.min.heartbeat.interval.ms=1000",
+    "group.share.heartbeat.interval.ms=1000",
     "group.consumer.min.session.timeout.ms=6000",
     "group.consumer.session.timeout.ms=6000",
     "group.consumer.min.heartbeat.interval.ms=1000",
@@ -77,11 +83,13 @@ def main() -> int:
     parser.add_argument("--out", default="build/soak", help="where samples and picture go")
     given = parser.parse_args()
     folder = Path(given.out)
-    folder.mkdir(parents=True, exist_ok=True)
+    broker = folder / "broker"
+    shutil.rmtree(broker, ignore_errors=True)  # of an earlier run
+    broker.mkdir(parents=True)
     family.begin()
     logging.getLogger("sharegroup").setLevel(logging.ERROR)
     metrics = f"{HOST}:{free_port()}"
-    server = SharegroupServer(folder, *OPTIONS, arguments=("--metrics", metrics))
+    server = SharegroupServer(broker, *OPTIONS, arguments=("--metrics", metrics))
     samples: list[Sample] = []
     history_file = folder / "history.jsonl"
     with server, history_file.open("w") as history:

@@ -88,12 +88,15 @@ class Churn:
             probing.cancel()
             for client in self._clients:
                 client.leaves = True
+            for task in self._ended:
+                if task.cancelling():
+                    task.cancel()  # its close, too: nobody hears what the dead say to their group
             await asyncio.wait([*self._clients.values(), *self._ended], timeout=60)
 
     def _hurry(self) -> None:
-        """Members that are never slow work off what is left: of the others, one that takes a single
-        record at a time needs hours for what an hour has left."""
-        self._plan = replace(self._plan, slow=0)
+        """Members that are never slow and give nothing back work off what is left: of the others,
+        one that takes a single record at a time needs hours for what an hour has left."""
+        self._plan = replace(self._plan, slow=0, release=0, renew=0)
         for client in [*self._clients]:
             if isinstance(client, RecordingMember):
                 client.leaves = True
