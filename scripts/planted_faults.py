@@ -274,6 +274,27 @@ PLANTED: Final = (
         "            error = None\n",
         "            pass\n",
     ),
+    Planted(
+        "start-goes-back",
+        "a start offset that is loaded is one too low",
+        "share_state/state.py",
+        "        self.start_offset = snapshot.start_offset\n",
+        "        self.start_offset = snapshot.start_offset - (snapshot.start_offset > 0)\n",
+    ),
+    Planted(
+        "new-behind-held",
+        "nothing new is delivered while another member holds a record",
+        "share/partition.py",
+        "not settings.paused and self.order.has_room(settings, member_id)\n",
+        "not settings.paused and not self._window.counts[1]\n",
+    ),
+    Planted(
+        "hash-of-nobody",
+        "nobody gets a partition's last hash of keys",
+        "cooperative/hash_split.py",
+        "            got = _first(given, missing)\n",
+        "            got = _first(given, missing - (given[-1][-1] == HASH_MAX))\n",
+    ),
 )
 OLD_PLAN: Final = (
     "seed=15 partitions=3 producers=1 members=3 groups=2 records=500 keys=1 ordered=1 letters=1 "
@@ -281,7 +302,19 @@ OLD_PLAN: Final = (
     "reject=5 slow=2 renew=0 latency_ms=0.1 readers=0 faults=full@0.404+5,cut@3.731+1,full@8.073+"
     "0.5,full@10.623+0.5,cut@16.72,limit@18.044+3,member@21.088,member@28.781"
 )
+CROWDED: Final = (
+    "seed=1 partitions=1 producers=3 members=5 groups=1 records=500 keys=0 ordered=0 letters=0 "
+    "transactional=0 turns=0 priorities=0 locks=1 limit=10 lock_ms=5000 backoff_ms=0 release=0 "
+    "reject=0 slow=0 renew=0 latency_ms=0.1 readers=0 faults=none"
+)
 RARE: Final = {
+    CROWDED: Planted(
+        "locks-without-limit",
+        "more records are in flight than the settings allow",
+        "share/order/log_order.py",
+        "            return settings.record_locks_max - (window.end - window.start)\n",
+        "            return settings.record_locks_max\n",
+    ),
     "seed=323": Planted(
         "client-spins",
         "a consumer asks again at once for a partition that is refused (was ours)",
@@ -299,7 +332,7 @@ RARE: Final = {
         "                trouble = error\n",
     ),
 }
-"""Plan → a fault that was ours, and that none of the first seeds finds."""
+"""Plan → a fault that none of the first seeds finds."""
 
 
 class Result(NamedTuple):
