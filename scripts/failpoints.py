@@ -21,6 +21,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
 
@@ -79,7 +80,8 @@ def main() -> int:
             print(", ".join(f"{many} {kind}s" for kind, many in counted.items()), flush=True)
             chosen = [*points(counted, given.every)]
         wrong = deaths = 0
-        with ProcessPoolExecutor(given.jobs) as pool:
+        # Not by fork: the processes would be given the same ports.
+        with ProcessPoolExecutor(given.jobs, get_context("spawn")) as pool:
             one = partial(play, folder, library, given.transactional)
             for point, died in pool.map(one, chosen):
                 deaths += died.there

@@ -19,6 +19,8 @@ from sharegroup.sim.recording import BURSTS, PRIORITY, RecordingProducer
 from sharegroup.sim.topic import TOPIC, JobsTopic
 
 LETTERS: Final = "dlq.jobs"
+LETTERS_MAX: Final = 10_000_000
+"""All of them: a letter that is not told is taken for missing."""
 TAKES_LETTERS: Final = "errors.deadletterqueue.group.enable"
 REST_MS: Final = 60_000
 """The longest rest, by default (share.release.backoff.max.ms), before jitter."""
@@ -174,7 +176,7 @@ class Workload:
     async def _read_letters(self) -> None:
         """Tell which records have become dead letters."""
         for group in self._groups:
-            for one in await self._admin.list_dead_letters(group):
+            for one in await self._admin.list_dead_letters(group, letters_max=LETTERS_MAX):
                 topic, partition = one.source
                 self.history.tell(
                     "letter", group=group, topic=topic, partition=partition, offset=one.offset
