@@ -4,8 +4,11 @@ clients see, and judges it.
     python scripts/record_history.py --broker sharegroup --kills 5
     python scripts/record_history.py --broker kafka --client java --kills 3 --stops 3 --out h.jsonl
 
+    python scripts/record_history.py --broker fleet --kills 9    # in front of three Kafka brokers
+
 Faults of the plan are left out, except that the broker is killed (SIGKILL) so many times, and that
-it stands still for longer than a lock lasts (SIGSTOP), or Java's members do.
+it stands still for longer than a lock lasts (SIGSTOP), or Java's members do. In front of three
+Kafka brokers one of these, or the one of ours that serves, is killed in turn.
 """
 
 from __future__ import annotations
@@ -39,7 +42,9 @@ from sharegroup.sim.workload import Workload, groups_of  # noqa: E402
 from tests.apache_kafka.broker import KafkaBroker  # noqa: E402
 from tests.kills.confluent_member import ConfluentMember  # noqa: E402
 from tests.kills.java_members import JavaMembers  # noqa: E402
+from tests.servers.running import Killed  # noqa: E402
 from tests.servers.sharegroup_server import SharegroupServer  # noqa: E402
+from tests.upstream.fleet import Fleet  # noqa: E402
 
 OPTIONS: Final = (
     "group.share.min.record.lock.duration.ms=1000",
@@ -47,12 +52,13 @@ OPTIONS: Final = (
     "group.share.max.delivery.count.limit=10",
 )
 BEAT: Final = "group.share.heartbeat.interval.ms=1000", "group.share.min.heartbeat.interval.ms=1000"
+BROKERS: Final = {"sharegroup": SharegroupServer, "kafka": KafkaBroker, "fleet": Fleet}
 DRAIN_S: Final = 120
 Member = RecordingMember | ConfluentMember | JavaMembers
 
 
 async def record(
-    server: SharegroupServer | KafkaBroker,
+    server: Killed,
     plan: Plan,
     members: Sequence[Member],
     faults: Sequence[str],
@@ -88,9 +94,7 @@ async def record(
             await task
 
 
-async def stop(
-    server: SharegroupServer | KafkaBroker, members: Sequence[Member], chance: Random, lock_s: float
-) -> None:
+async def stop(server: Killed, members: Sequence[Member], chance: Random, lock_s: float) -> None:
     """The broker stands still, or the members of a process of their own."""
     seconds = lock_s * chance.uniform(1.1, 3)
     for one in members:
@@ -99,9 +103,10 @@ async def stop(
             await asyncio.sleep(seconds)
             one.go_on()
             return
-    os.kill(server.process.pid, signal.SIGSTOP)
+    pid = server.process.pid
+    os.kill(pid, signal.SIGSTOP)
     await asyncio.sleep(seconds)
-    os.kill(server.process.pid, signal.SIGCONT)
+    os.kill(pid, signal.SIGCONT)
 
 
 def members_of(
@@ -121,7 +126,7 @@ def members_of(
 
 def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--broker", choices=("sharegroup", "kafka"), default="sharegroup")
+    parser.add_argument("--broker", choices=[*BROKERS], default="sharegroup")
     parser.add_argument(
         "--client", choices=("sharegroup", "confluent", "java"), default="sharegroup"
     )
@@ -146,7 +151,7 @@ def main(words: Sequence[str] | None = None) -> int:
     history = Recorder(time.monotonic, lines.append)
     with tempfile.TemporaryDirectory() as folder:
         options = (*OPTIONS, *BEAT) if kafka else OPTIONS
-        server = (KafkaBroker if kafka else SharegroupServer)(Path(folder), *options)
+        server = BROKERS[given.broker](Path(folder), *options)
         with server:
             members = members_of(plan, given.client, history, lines.append, server.bootstrap)
             asyncio.run(record(server, plan, members, faults, history))

@@ -5,7 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from tests.servers.process import Usage
+from tests.servers.process import ServerProcess, Usage
+
+
+class Killed(Protocol):
+    """What a recorder of histories asks of a server."""
+
+    bootstrap: str
+
+    @property
+    def process(self) -> ServerProcess: ...
+
+    def start(self) -> None: ...
+
+    def kill(self) -> None: ...
 
 
 class RunningServer(Protocol):
