@@ -14,6 +14,7 @@ from sharegroup.model.ids import NULL_TOPIC_ID, TopicPartition
 from sharegroup.model.store import TopicFacts
 from sharegroup.upstream.following import Following
 from sharegroup.upstream.partition_log import ClusterLog
+from sharegroup.upstream.unsafe_topics import say_unsafe
 from sharegroup.wire.apis import METADATA
 from sharegroup.wire.messages.metadata import (
     MetadataRequest,
@@ -27,9 +28,6 @@ logger = logging.getLogger("sharegroup.broker")
 LOOK_S: Final = 0.5
 """Between two looks: a change is noticed within a second."""
 LANE: Final = "topics"
-REPLICAS_MIN: Final = 2
-NAMED: Final = 5
-"""So many topics a warning names."""
 IDS: Final = UUID("6f2a3c1e-8f0b-4b35-9a8e-5d1f1f6d9c11")
 """Of the ids that topics get here in a cluster without topic ids."""
 
@@ -58,7 +56,8 @@ class ClusterTopics:
             KafkaError: the cluster cannot be asked.
         """
         await self.look()
-        self._say_alone()
+        known = self._cluster.metadata.topics.values()
+        await say_unsafe(self._cluster, [one for one in known if not self._hidden(one.name)])
         self._following.start()
         self._task = asyncio.create_task(self._look_again(), name="topics of the cluster")
 
@@ -106,24 +105,6 @@ class ClusterTopics:
         for name, facts in seen.items():
             if name not in doubted - gone and self.facts.get(name) != facts:
                 self._take_in(name, facts)
-
-    def _say_alone(self) -> None:
-        """A topic whose partitions lie on one broker loses what was confirmed with that broker."""
-        known = self._cluster.metadata.topics.values()
-        alone = sorted(
-            topic.name
-            for topic in known
-            if not self._hidden(topic.name)
-            and any(len(partition.replicas) < REPLICAS_MIN for partition in topic.partitions)
-        )
-        if alone:
-            logger.warning(
-                "%d of %d topics of the cluster have partitions on one broker alone, and are lost "
-                "with it: %s",
-                len(alone),
-                len(self.facts),
-                ", ".join(alone[:NAMED]) + (", …" if len(alone) > NAMED else ""),
-            )
 
     async def _look_again(self) -> None:
         while True:
