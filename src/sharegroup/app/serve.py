@@ -286,7 +286,13 @@ def _upstream(options: ServeOptions) -> Cluster | None:
     from sharegroup.client.network.cluster import Cluster  # only who needs it pays for it
 
     properties = parse_properties(_read(options.upstream_config))
-    return Cluster(options.upstream, client_id="sharegroup-upstream", security=properties or None)
+    return Cluster(
+        options.upstream,
+        client_id="sharegroup-upstream",
+        # Or the cluster makes our own topics, with its defaults: what is in them is gone in a week.
+        allow_auto_create_topics=False,
+        security=properties or None,
+    )
 
 
 def _print_line(line: str) -> None:

@@ -90,6 +90,8 @@ class ClusterTopic:
             topic = await self._known()
         except errors.LeaderNotAvailable:  # another node has just made it
             topic = await self._known()
+        else:
+            await self._correct()
         if len(topic.partitions) != self.partition_count:
             raise errors.InvalidPartitions(
                 f"has {len(topic.partitions)} partitions, and this node wants "
@@ -105,6 +107,23 @@ class ClusterTopic:
                 partitions=self.partition_count,
                 replication_factor=replicas,
                 configs={**_CONFIGS, **in_sync},
+            )
+
+    async def _correct(self) -> None:
+        """A topic that was made with the cluster's defaults would forget our state after a week."""
+        admin = Admin(cluster=self._cluster)
+        found = await admin.describe_configs("topic", self.name)
+        wrong = {
+            name: value
+            for name, value in _CONFIGS.items()
+            if name not in found or found[name].value != value
+        }
+        if wrong:
+            await admin.alter_configs("topic", self.name, wrong)
+            logger.warning(
+                "%s had other settings than ours, by which state can be lost; it has %s now",
+                self.name,
+                ", ".join(f"{name}={value}" for name, value in wrong.items()),
             )
 
     async def _known(self) -> TopicMetadata:
