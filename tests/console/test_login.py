@@ -168,7 +168,11 @@ def connections(server: SecuredServer) -> PasswordLogins:
         security = Security(
             protocol="SASL_PLAINTEXT", mechanism="PLAIN", username=user, password=password
         )
-        asking, reading = (Cluster(server.secured, security=security) for _ in range(2))
+        # A broker that many guesses keep busy is waited for: each is to have its answer.
+        asking, reading = (
+            Cluster(server.secured, security=security, bootstrap_timeout_ms=END_S * 1_000)
+            for _ in range(2)
+        )
         return Watched(asking, reading, server.secured)
 
     return PasswordLogins(log_in, https=False)
@@ -213,8 +217,8 @@ def test_guesses_at_one_time_count(server: SecuredServer) -> None:
         logins = connections(server)
         guesses = [logins.enter("alice", "guess", HOST) for _ in range(3 * GUESSES_MAX)]
         found = await asyncio.gather(*guesses, return_exceptions=True)
-        refused = [one.status for one in found if isinstance(one, LoginRefused)]
-        assert sorted(refused) == [401] * GUESSES_MAX + [429] * 2 * GUESSES_MAX
+        refused = [getattr(one, "status", one) for one in found]
+        assert sorted(refused, key=str) == [401] * GUESSES_MAX + [429] * 2 * GUESSES_MAX
         await logins.enter("alice", PASSWORDS["alice"], "192.0.2.1")
         await logins.close()
 
