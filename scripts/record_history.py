@@ -3,7 +3,6 @@ clients see, and judges it.
 
     python scripts/record_history.py --broker sharegroup --kills 5
     python scripts/record_history.py --broker kafka --client java --kills 3 --stops 3 --out h.jsonl
-
     python scripts/record_history.py --broker fleet --kills 9    # in front of three Kafka brokers
 
 Faults of the plan are left out, except that the broker is killed (SIGKILL) so many times, and that
