@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import OffsetSpec
-from sharegroup.model.errors import SharegroupError, TopicAlreadyExists
+from sharegroup.model.errors import KafkaError, SharegroupError, TopicAlreadyExists
 from sharegroup.model.ids import TopicPartition
 from sharegroup.sim.plan import Plan
 from sharegroup.sim.readers import READERS
@@ -133,6 +133,10 @@ class Workload:
             if left != before:
                 until_s = now_s() + wait_s
         if self.plan.letters and left.keys() <= {READERS}:
+            for _ in range(int(wait_s / look_s)):
+                if await self._has_all_letters():
+                    break
+                await asyncio.sleep(look_s)
             await self._read_letters()
         drained = [group for group in groups if group not in left]
         self.history.tell("end", drained=drained, left=left)
@@ -171,6 +175,17 @@ class Workload:
         return sum(
             end.offset - (committed[at].offset if at in committed else starts[at].offset)
             for at, end in ends.items()
+        )
+
+    async def _has_all_letters(self) -> bool:
+        """Whether no dead letter is still to be written: a record counts as done before."""
+        try:
+            found = await self._admin.summarize_share_groups(self._groups)
+        except (SharegroupError, OSError):
+            return False
+        return not any(
+            isinstance(one, KafkaError) or any(each.dead for each in one.offsets.values())
+            for one in found.values()
         )
 
     async def _read_letters(self) -> None:
