@@ -448,6 +448,10 @@ class UnknownTopicId(RetriableError, code=100):
     """This server does not host this topic ID."""
 
 
+class DuplicateBrokerRegistration(KafkaError, code=101):
+    """This broker ID is already in use."""
+
+
 class BrokerIdNotRegistered(KafkaError, code=102):
     """The given broker ID was not registered."""
 
