@@ -6,11 +6,14 @@ the answers change while the broker runs. :class:`OneNode` is the answer of a br
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final, NamedTuple, Protocol
 from uuid import UUID
 
 from sharegroup.model.errors import FencedLeaderEpoch, UnknownLeaderEpoch
+from sharegroup.model.ids import SharePartitionKey
+from sharegroup.wire.apis import Api
+from sharegroup.wire.schema import Message
 
 NO_EPOCH: Final = -1
 """A client that names no leader epoch."""
@@ -32,6 +35,37 @@ class Leader(NamedTuple):
 
     node_id: int
     epoch: int
+
+
+class OtherNodes(Protocol):
+    """The other nodes of a fleet, and what this one has of the work."""
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes there are, with this one."""
+        ...
+
+    @property
+    def owned(self) -> Collection[int]:
+        """The parts of the state that this node has."""
+        ...
+
+    @property
+    def may_deliver(self) -> bool:
+        """Whether no other node can have what this one has."""
+        ...
+
+    def owner_of(self, key: SharePartitionKey) -> int:
+        """The node that leads a share partition; -1: nobody now."""
+        ...
+
+    async def ask(self, node_id: int, api: Api, version: int, request: Message) -> Any:
+        """The answer of a node to a request of an API and a version.
+
+        Raises:
+            KafkaError: it cannot be asked, or does not answer.
+        """
+        ...
 
 
 class Leadership(Protocol):

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, NoReturn
+from typing import Final, NoReturn, TypeAlias
 
 from sharegroup.broker.coordination.log import (
     EndOfTransaction,
@@ -26,18 +26,25 @@ from sharegroup.upstream.state_log import StateLog, Submitted
 
 logger = logging.getLogger("sharegroup.broker")
 
+Turn: TypeAlias = Callable[[TopicPartition], Awaitable[None]]
+
 REPLICAS: Final = 3
 """Of a topic that is made, if the cluster has so many brokers; all but one must have a write."""
 KNOWN_LOOKS: Final = 100
 KNOWN_S: Final = 0.1
 """So often, and with such a pause, a topic that was just made is looked for."""
-_CONFIGS: Final = {
+_AS_WRITTEN: Final = {"max.message.bytes": "16777216", "compression.type": "producer"}
+OWNED: Final = {
     "cleanup.policy": "delete",
     "retention.ms": "-1",
     "retention.bytes": "-1",
-    "max.message.bytes": "16777216",
-    "compression.type": "producer",
+    **_AS_WRITTEN,
 }
+"""Settings of a topic that one node writes at a time, and keeps short by itself."""
+COMPACTED: Final = {"cleanup.policy": "compact", **_AS_WRITTEN}
+"""Of one that nobody owns, and where the last record of a key counts."""
+PASSING: Final = {"cleanup.policy": "delete", "retention.ms": "3600000", **_AS_WRITTEN}
+"""Of one whose records are needed by nobody after some seconds."""
 
 
 class ClusterTopic:
@@ -46,6 +53,8 @@ class ClusterTopic:
     Args:
         name: as of the topic in a data folder.
         me: node id and incarnation.
+        turn: returns when this node may claim a partition. Raises NotCoordinator: another one has
+            it.
     """
 
     def __init__(
@@ -55,6 +64,8 @@ class ClusterTopic:
         cluster: Cluster,
         me: tuple[int, bytes],
         wall_ms: Callable[[], int],
+        turn: Turn,
+        configs: Mapping[str, str] = OWNED,
     ) -> None:
         self.name = IN_CLUSTER_PREFIX + name.removeprefix("__").removeprefix("sharegroup_")
         self.partition_count = partitions
@@ -63,8 +74,21 @@ class ClusterTopic:
         self._cluster = cluster
         self._me = me
         self._wall_ms = wall_ms
+        self.turn = turn
+        self._configs = configs
         self._making = asyncio.Lock()
         self._made = False
+
+    @classmethod
+    def shared(
+        cls,
+        name: str,
+        cluster: Cluster,
+        wall_ms: Callable[[], int],
+        configs: Mapping[str, str] = COMPACTED,
+    ) -> ClusterTopic:
+        """A topic with one partition, which nobody owns (``upstream/shared_log.py``)."""
+        return cls(name, 1, cluster, (-1, b""), wall_ms, _no_turn, configs)
 
     async def ensure(self) -> None:
         """Make the topic unless it exists.
@@ -94,8 +118,9 @@ class ClusterTopic:
             await self._correct()
         if len(topic.partitions) != self.partition_count:
             raise errors.InvalidPartitions(
-                f"has {len(topic.partitions)} partitions, and this node wants "
-                f"{self.partition_count}"
+                f"it has {len(topic.partitions)} partitions, and this broker wants "
+                f"{self.partition_count}: another setting or an earlier version, whose state "
+                "this one does not read, has made it"
             )
 
     async def _create(self) -> None:
@@ -106,7 +131,7 @@ class ClusterTopic:
                 self.name,
                 partitions=self.partition_count,
                 replication_factor=replicas,
-                configs={**_CONFIGS, **in_sync},
+                configs={**self._configs, **in_sync},
             )
 
     async def _correct(self) -> None:
@@ -115,7 +140,7 @@ class ClusterTopic:
         found = await admin.describe_configs("topic", self.name)
         wrong = {
             name: value
-            for name, value in _CONFIGS.items()
+            for name, value in self._configs.items()
             if name not in found or found[name].value != value
         }
         if wrong:
@@ -202,6 +227,7 @@ class ClusterLogOfCoordinator:
     async def replay(self) -> AsyncIterator[LoggedRecord | LoggedEnd]:
         """Become the owner; every record that counts, in order."""
         self.left_out.clear()
+        await self._topic.turn(self._owned.where)
         try:
             async for offset, key, value in self._owned.claim():
                 yield LoggedRecord(offset, key, value)
@@ -217,10 +243,18 @@ class ClusterLogOfCoordinator:
         except errors.KafkaError as error:
             raise errors.KafkaStorageError(f"{self.name}: {error}") from error
 
+    async def give_up(self) -> None:
+        """See ``log.CoordinatorLog``."""
+        await self._owned.give_up()
+
     def leave_out(self, offset: int, error: errors.MalformedMessage) -> None:
         """See ``log.CoordinatorLog``."""
         self.left_out.append((offset, offset))
         logger.error("%s: the record at offset %d is left out: %s", self.name, offset, error)
+
+
+async def _no_turn(where: TopicPartition) -> NoReturn:
+    raise errors.NotCoordinator(f"nobody owns {where}")
 
 
 def _no_transactions() -> NoReturn:

@@ -28,11 +28,11 @@ from sharegroup.broker.coordination.offset_coordinator import (
     expire_group,
 )
 from sharegroup.broker.coordination.offsets_machine import Expiry, OffsetsMachine
+from sharegroup.broker.coordination.persister import Persister
 from sharegroup.broker.coordination.range_commits import RangeCommits
 from sharegroup.broker.coordination.runtime import Runtime, Spawn
 from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
 from sharegroup.broker.coordination.share_groups_machine import ShareGroupsMachine
-from sharegroup.broker.coordination.share_state_log import ShareStateLog
 from sharegroup.broker.internal_topics import CONSUMER_OFFSETS, INDIVIDUAL_COMMITS
 from sharegroup.broker.topics import Topics
 from sharegroup.groups.classic.group import Group as ClassicGroup
@@ -91,7 +91,7 @@ class _ClassicGroups:
 def group_coordinators(
     configs: LiveConfigs,
     topics: Topics,
-    state: ShareStateLog,
+    state: Persister,
     environment: Environment,
     spawn: Spawn,
     make_topic: TopicMaker,

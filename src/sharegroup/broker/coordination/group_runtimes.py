@@ -6,7 +6,7 @@ any type lives in the partition of its id.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 from sharegroup.broker.coordination.foreign_records import ForeignRecords
@@ -16,6 +16,7 @@ from sharegroup.broker.coordination.offsets_log import OffsetsLog
 from sharegroup.broker.coordination.runtime import Growth, Heard, Runtime, Spawn
 from sharegroup.keyed_locks import KeyedLocks
 from sharegroup.model.environment import Clock
+from sharegroup.model.errors import NotCoordinator
 from sharegroup.share_state.partitioning import group_partition
 
 REWRITE_PER_LIVE: Final = 2
@@ -87,13 +88,14 @@ class GroupRuntimes:
             yield runtime
 
     async def load(self) -> None:
-        """Replay every partition.
+        """Replay every partition that this node has.
 
         Raises:
             KafkaError: a log cannot be read.
         """
         for runtime in self._runtimes:
-            await runtime.load()
+            with suppress(NotCoordinator):
+                await runtime.load()
 
     def start(self, spawn: Spawn, heard: Heard) -> None:
         """Tick at deadlines and rewrite long logs from now on; ``spawn`` runs the work."""

@@ -256,6 +256,9 @@ class InternalLog:
                 yield entry
             offset = end_offset_of(data)
 
+    async def give_up(self) -> None:
+        """No other broker can have the log: its folder is locked."""
+
     def leave_out(self, offset: int, error: MalformedMessage) -> None:
         """Log that the record at ``offset`` is malformed; it is left out like a damaged one."""
         self.left_out.append((offset, offset))

@@ -189,6 +189,12 @@ class CoordinatorLog(Protocol):
         """Log that the record at ``offset`` is malformed; it is left out like a damaged one."""
         ...
 
+    async def give_up(self) -> None:
+        """Let another broker have the log: all that was submitted is durable, or never will be.
+        Nothing is submitted until the next :meth:`replay`. A log in a data folder has one broker.
+        """
+        ...
+
 
 class InternalPartition(CoordinatorLog, Protocol):
     """A log that is one partition, and can tell which offsets are lost in it."""

@@ -11,7 +11,12 @@ from functools import cache
 from itertools import groupby
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
-from sharegroup.broker.coordination.log import KeyValue, ProducerEpoch
+from sharegroup.broker.coordination.log import (
+    EndOfTransaction,
+    KeyValue,
+    LoggedRecord,
+    ProducerEpoch,
+)
 
 R = TypeVar("R")
 
@@ -106,3 +111,22 @@ def runs(machine: Machine[Any], records: Sequence[Any]) -> list[Sequence[Any]]:
     if keeper is None:
         return [records] if records else []
     return [list(run) for _, run in groupby(records, keeper.producer_of)]
+
+
+def replay(machines: Sequence[Machine[Any]], record: LoggedRecord) -> None:
+    """Give a record to the machine that it belongs to. Raises MalformedMessage."""
+    offset, key, value, producer = record
+    if producer is None:
+        for machine in machines:
+            if machine.replay(offset, key, value):
+                return
+        return
+    for keeper in filter(None, map(transactional, machines)):
+        if keeper.replay_pending(offset, key, value, producer):
+            return
+
+
+def end_in(machines: Sequence[Machine[Any]], end: EndOfTransaction) -> None:
+    """Tell the machines how a transaction has ended."""
+    for keeper in filter(None, map(transactional, machines)):
+        keeper.end_transaction(end.producer.producer_id, committed=end.committed)

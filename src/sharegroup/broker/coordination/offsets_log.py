@@ -122,3 +122,7 @@ class OffsetsLog:
     def leave_out(self, offset: int, error: MalformedMessage) -> None:
         """See ``log.CoordinatorLog``."""
         self._replaying.leave_out(offset, error)
+
+    async def give_up(self) -> None:
+        """See ``log.CoordinatorLog``."""
+        await self._offsets.give_up()

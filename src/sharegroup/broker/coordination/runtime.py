@@ -31,11 +31,10 @@ from sharegroup.broker.coordination.log import (
     CoordinatorLog,
     EndOfTransaction,
     LoggedEnd,
-    LoggedRecord,
     ProducerEpoch,
     Ticket,
 )
-from sharegroup.broker.coordination.machine import Machine, runs, transactional
+from sharegroup.broker.coordination.machine import Machine, end_in, replay, runs, transactional
 from sharegroup.broker.deadline_timer import DeadlineTimer
 from sharegroup.model import errors
 from sharegroup.model.environment import Clock
@@ -208,7 +207,7 @@ class Runtime:
             self._failed(self._loads, error)
             await self._load_again()
             raise
-        self._end_in(self._machines, end)
+        end_in(self._machines, end)
         self._rewrite_when_long()
         self._schedule()
         await self.settle(Written(self._machines[0], (), ticket, self._loads))
@@ -310,6 +309,8 @@ class Runtime:
         try:
             await self.load()
         except errors.KafkaError as error:
+            if isinstance(error, errors.NotCoordinator):
+                raise
             raise errors.CoordinatorNotAvailable(str(error)) from error
 
     def _loading_ended(self, loading: asyncio.Future[None]) -> None:
@@ -329,10 +330,10 @@ class Runtime:
             await self._log.ensure()  # complete a half-created topic
             async for entry in self._log.replay():
                 if isinstance(entry, LoggedEnd):
-                    self._end_in(machines, entry.end)
+                    end_in(machines, entry.end)
                     continue
                 try:
-                    _replay(machines, entry)
+                    replay(machines, entry)
                 except errors.MalformedMessage as error:
                     self._log.leave_out(entry.offset, error)
         for machine in machines:
@@ -344,10 +345,28 @@ class Runtime:
         self._schedule()
         self.load_seconds.observe(now_s() - started)
 
-    @staticmethod
-    def _end_in(machines: Sequence[Machine[Any]], end: EndOfTransaction) -> None:
-        for machine in filter(None, map(transactional, machines)):
-            machine.end_transaction(end.producer.producer_id, committed=end.committed)
+    def outdated(self) -> None:
+        """Somebody else has written to the log: load it again, in the background."""
+        self._in_step = False
+        if self._spawn is not None:
+            self._spawn(self._load_anew())
+
+    async def _load_anew(self) -> None:
+        if self._loading is not None:  # it may have read the log before the change was there
+            await asyncio.wait([self._loading])
+            self._in_step = False
+        await self._load_again()
+
+    async def give_up(self) -> None:
+        """Decide nothing more, and let another broker have the log, when all that was decided is
+        written. The machines are empty until the next :meth:`load`, which may be refused."""
+        self._in_step = False
+        if self._loading is not None:
+            await asyncio.wait([self._loading])
+            self._in_step = False
+        await self._log.give_up()
+        self._machines = tuple(new() for new in self._new_machines)
+        self._schedule()
 
     async def _load_again(self) -> None:
         """Load the machines again, without the changes that could not be written."""
@@ -469,19 +488,6 @@ class Runtime:
             return None
         self.deleted_before = await self._log.delete_before(offset)
         return self.deleted_before
-
-
-def _replay(machines: Sequence[Machine[Any]], record: LoggedRecord) -> None:
-    """Give a record to the machine that it belongs to. Raises MalformedMessage."""
-    offset, key, value, producer = record
-    if producer is None:
-        for machine in machines:
-            if machine.replay(offset, key, value):
-                return
-        return
-    for machine in filter(None, map(transactional, machines)):
-        if machine.replay_pending(offset, key, value, producer):
-            return
 
 
 @contextmanager

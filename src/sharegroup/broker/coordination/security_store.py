@@ -77,6 +77,10 @@ class SecurityStore:
         """Rewrite a long log from now on."""
         self._runtime.start(spawn)
 
+    def read_again(self) -> None:
+        """Another node has made a change."""
+        self._runtime.outdated()
+
     def close(self) -> None:
         """Start no more background work."""
         self._runtime.close()

@@ -18,16 +18,16 @@ from typing import NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
+from sharegroup.broker.coordination.persister import Persister
 from sharegroup.broker.coordination.runtime import Runtime, Written, unavailable
 from sharegroup.broker.coordination.share_groups_machine import ShareGroupsMachine
 from sharegroup.broker.coordination.share_groups_view import ShareGroupsView
-from sharegroup.broker.coordination.share_state_log import ShareStateLog
 from sharegroup.groups.share.groups import ShareGroups
 from sharegroup.groups.share.heartbeat import ShareHeartbeat, ShareHeartbeatResult, ToInitialize
 from sharegroup.groups.share.records import ShareGroupMetadata, ShareRecord, TopicPartitions
 from sharegroup.groups.topics import TopicsImage
 from sharegroup.model.environment import Clock
-from sharegroup.model.errors import InvalidRequest, KafkaError
+from sharegroup.model.errors import InvalidRequest, KafkaError, UnknownTopicOrPartition
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 
@@ -66,7 +66,7 @@ class ShareGroupCoordinator:
     def __init__(
         self,
         runtimes: GroupRuntimes,
-        state: ShareStateLog,
+        state: Persister,
         clock: Clock,
         image: Callable[[], TopicsImage],
         check_type: Callable[[str], None],
@@ -253,7 +253,10 @@ class ShareGroupCoordinator:
             unknown = await self._unknown(group_id, missing)
             await self._initialize_state(runtime, group_id, unknown, 0)
         except KafkaError as error:
-            logger.warning("delivery state of group %s is not initialised yet: %s", group_id, error)
+            # Another node may know a new topic a moment later than this one.
+            level = logging.INFO if isinstance(error, UnknownTopicOrPartition) else logging.WARNING
+            said = "delivery state of group %s is not initialised yet: %s"
+            logger.log(level, said, group_id, error)
             self._begin(runtime, lambda groups: (None, groups.not_initialized(group_id, missing)))
         else:
             self._begin(runtime, lambda groups: (None, groups.initialized(group_id, missing)))
@@ -265,15 +268,13 @@ class ShareGroupCoordinator:
         redeliver accepted records.
         """
         unknown: list[ToInitialize] = []
+        known = await self._state.read_summaries(_keys(group_id, [one.topic for one in missing]))
+        used = {key for key, summary in known.items() if summary.leader_epoch >= 0}
         for item in missing:
-            begun = []
-            for partition in item.topic.partitions:
-                key = SharePartitionKey(group_id, item.topic.topic_id, partition)
-                known = await self._state.knows(key)
-                if known and (await self._state.read_summary(key)).leader_epoch >= 0:
-                    logger.warning("%s continues with its existing delivery state of %s-%d",
-                                   group_id, item.topic.name, partition)  # fmt: skip
-                    begun.append(partition)
+            begun = [key.partition for key in _keys(group_id, [item.topic]) if key in used]
+            for partition in begun:
+                logger.warning("%s continues with its existing delivery state of %s-%d",
+                               group_id, item.topic.name, partition)  # fmt: skip
             rest = tuple(p for p in item.topic.partitions if p not in begun)
             if rest:
                 topic = TopicPartitions(item.topic.topic_id, item.topic.name, rest)
@@ -298,7 +299,8 @@ class ShareGroupCoordinator:
         await self._state.initialize(starts, epoch)
 
     async def _stored_epoch(self, keys: Sequence[SharePartitionKey]) -> int:
-        return max([(await self._state.read_summary(key)).state_epoch for key in keys])
+        summaries = await self._state.read_summaries(keys)
+        return max((summary.state_epoch for summary in summaries.values()), default=0)
 
     # Deciding --------------------------------------------------------------------------------
 

@@ -11,7 +11,8 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from sharegroup.broker.coordination.log import CoordinatorTopic
@@ -24,7 +25,7 @@ from sharegroup.broker.coordination.share_state_shard import (
 )
 from sharegroup.model.dead_records import DeadKey, DeadRecords
 from sharegroup.model.environment import Clock
-from sharegroup.model.errors import KafkaError
+from sharegroup.model.errors import KafkaError, NotCoordinator
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.model.pending_acks import PendingAck, TransactionMark
 from sharegroup.model.share_state import DelayedRow, StateRow
@@ -64,8 +65,44 @@ class StateWrite(NamedTuple):
     """Transactions whose acknowledgements wait no longer."""
 
 
+class Placement(Protocol):
+    """Which partition of the state topic has the state of a share partition, and whether this node
+    has that partition."""
+
+    def place(self, key: SharePartitionKey) -> int:
+        """The partition."""
+        ...
+
+    def check(self, partition: int) -> None:
+        """Raise NotCoordinator if another node has it."""
+        ...
+
+
+class AllHere:
+    """This node has all partitions; keys are placed as by Kafka.
+
+    Args:
+        partitions: called at each use.
+    """
+
+    def __init__(self, partitions: Callable[[], int]) -> None:
+        self._partitions = partitions
+
+    def place(self, key: SharePartitionKey) -> int:
+        """See ``Placement``."""
+        return partition_for(key, self._partitions())
+
+    def check(self, partition: int) -> None:
+        """See ``Placement``."""
+
+
 class ShareStateLog:
-    """Every share partition's durable state. ``exists``: whether a topic with that id exists."""
+    """Every share partition's durable state.
+
+    Args:
+        exists: whether a topic with that id exists.
+        placement: None: all state is here.
+    """
 
     def __init__(
         self,
@@ -73,8 +110,10 @@ class ShareStateLog:
         settings: StateSettings,
         clock: Clock,
         exists: Callable[[UUID], bool],
+        placement: Placement | None = None,
     ) -> None:
         self._topic = topic
+        self._placement = placement or AllHere(lambda: topic.partition_count)
         self._exists = exists
         self._settings = settings
         self._clock = clock
@@ -92,7 +131,22 @@ class ShareStateLog:
         for it."""
         if self._topic.exists:
             for partition in range(self._topic.partition_count):
-                await self._shard(partition).machine()
+                with suppress(NotCoordinator):
+                    await self._shard(partition).machine()
+
+    async def take(self, partition: int) -> None:
+        """This node has got a partition of the state topic: load it.
+
+        Raises:
+            KafkaError: it cannot be read.
+        """
+        await self._shard(partition).machine()
+
+    async def give_up(self, partition: int) -> None:
+        """Another node is to have a partition: write what was decided, and forget its state."""
+        shard = self._shards.pop(partition, None)
+        if shard is not None:
+            await shard.give_up()
 
     async def offsets_seen(self) -> dict[TopicIdPartition, int]:
         """For each partition, the end of the offsets that leaders have seen.
@@ -213,6 +267,14 @@ class ShareStateLog:
 
         await self._each(changes, decide)
 
+    async def keys(self) -> list[SharePartitionKey]:
+        """All share partitions with state here, sorted.
+
+        Raises:
+            KafkaError: the state cannot be read.
+        """
+        return sorted([key for shard in self.shards for key in await shard.machine()])
+
     async def keys_with_dead(self) -> list[SharePartitionKey]:
         """The share partitions with dead records that have no dead letter yet.
 
@@ -256,7 +318,7 @@ class ShareStateLog:
 
     def partition_of(self, key: SharePartitionKey) -> int:
         """The partition of ``__share_group_state`` that has the state of a share partition."""
-        return partition_for(key, self._topic.partition_count)
+        return self._placement.place(key)
 
     async def pending_of(
         self, partition: int, transaction: TransactionMark
@@ -310,6 +372,16 @@ class ShareStateLog:
             KafkaStorageError: the disk failed.
         """
         return (await self._shard_of(key).machine()).summary(key)
+
+    async def read_summaries(
+        self, keys: Sequence[SharePartitionKey]
+    ) -> dict[SharePartitionKey, StateSummary]:
+        """:meth:`read_summary` of those keys that are initialised.
+
+        Raises:
+            KafkaStorageError: the disk failed.
+        """
+        return {key: await self.read_summary(key) for key in keys if await self.knows(key)}
 
     async def knows(self, key: SharePartitionKey) -> bool:
         """Whether the key is initialised.
@@ -375,6 +447,7 @@ class ShareStateLog:
         return self._shard(self.partition_of(key))
 
     def _shard(self, partition: int) -> StateShard:
+        self._placement.check(partition)
         shard = self._shards.get(partition)
         if shard is None:
             shard = StateShard(self._topic, partition, self._settings, self._clock)

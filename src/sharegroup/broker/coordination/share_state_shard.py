@@ -179,6 +179,11 @@ class StateShard:
         """Start no more background work."""
         self._runtime.close()
 
+    async def give_up(self) -> None:
+        """Let another node have the log; this shard is not used any more."""
+        self._runtime.close()
+        await self._runtime.give_up()
+
     async def snapshot_cold(self) -> int:
         """Write snapshots of keys without one during the interval; returns their number."""
         now_ms = self._clock.wall_ms()

@@ -25,7 +25,7 @@ from sharegroup.broker.event_counters import Counters
 from sharegroup.broker.topics import Topics
 from sharegroup.model.dead_records import DeadKey, DeadRecords
 from sharegroup.model.environment import Clock
-from sharegroup.model.errors import KafkaError, MessageTooLarge, UnknownTopicId
+from sharegroup.model.errors import KafkaError, MessageTooLarge, NotCoordinator, UnknownTopicId
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.wire.batch import HEADER_BYTES
 from sharegroup.wire.record import RecordContent, record_batch
@@ -150,6 +150,8 @@ class DeadLetterWriter:
                             continue
                     wait_s = RETRY_MIN_S
                     continue
+            except NotCoordinator:
+                return  # another node has the state, and writes the letters
             except KafkaError as error:  # of the topic, or of the state itself
                 trouble = error
             if trouble is not None and dead:

@@ -431,6 +431,17 @@ class SharePartitions:
         """Discard the share partitions of a deleted topic."""
         self._drop(lambda key: key.topic_id == topic_id, "the topic is deleted")
 
+    def lead_no_more(self) -> None:
+        """Discard the share partitions that another node leads now."""
+        self._drop(lambda key: not self._leads(key), "another broker leads it")
+
+    def _leads(self, key: SharePartitionKey) -> bool:
+        try:
+            self._leadership.check(key.topic_id, key.partition)
+        except errors.NotLeaderOrFollower:
+            return False
+        return True
+
     def _drop(self, concerns: Callable[[SharePartitionKey], bool], reason: str) -> None:
         """Fence loaded share partitions, and make running loads start again."""
         for key in [key for key in self._loading if concerns(key)]:
