@@ -67,6 +67,7 @@ def test_help_names_every_command(offline: Commands) -> None:
         "groups",
         "dead",
         "transactions",
+        "nodes",
         "spark-report",
     ):
         assert command in shown

@@ -35,6 +35,7 @@ COMMANDS: Final = (
     "groups",
     "dead",
     "transactions",
+    "nodes",
     "users",
     "quotas",
     "acls",

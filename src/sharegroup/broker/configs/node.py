@@ -25,6 +25,13 @@ NODE_CONFIGS: Final = (
         "Where this broker stands: told to clients, which may prefer what is near. There are no "
         "copies to place by it.",
     ),
+    flag(
+        "node.drain",
+        False,
+        "Whether this broker, one of several in front of a cluster, hands all that it has to the "
+        "others. The last one that is not drained keeps everything.",
+        dynamic=True,
+    ),
     names(
         "listeners",
         ("PLAINTEXT://127.0.0.1:9092",),

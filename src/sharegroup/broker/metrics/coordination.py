@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from sharegroup.broker.coordination.share_state_shard import StateShard
+from sharegroup.broker.leadership import OtherNodes
 from sharegroup.broker.metrics.table import Labels, Scrape, Table
 from sharegroup.broker.read_model.share_groups import ShareGroupLine
 from sharegroup.groups.classic.group import State
@@ -48,10 +49,16 @@ def _pruned(scrape: Scrape) -> Mapping[Labels, int]:
     }
 
 
+def _fleet(scrape: Scrape) -> Iterator[tuple[OtherNodes, Labels]]:
+    if scrape.parts.other_nodes is not None:
+        yield scrape.parts.other_nodes, ()
+
+
 COORDINATION: Final = Table()
 SHARE_GROUPS: Final = COORDINATION.source((), _share_groups)
 COORDINATORS: Final = COORDINATION.whole()
 BY_SHARD: Final = COORDINATION.source(("partition",), _shards)
+FLEET: Final = COORDINATION.source((), _fleet)
 
 SHARE_GROUPS.gauge(
     "sharegroup_groups",
@@ -168,4 +175,19 @@ COORDINATION.whole().gauge(
     _pruned,
     labels=("topic", "partition"),
     kafka=_STATE + "last-pruned-offset{topic,partition}",
+)
+FLEET.gauge(
+    "sharegroup_fleet_nodes",
+    "Brokers that share the work in front of a cluster, with this one.",
+    lambda fleet: fleet.node_count,
+)
+FLEET.gauge(
+    "sharegroup_fleet_parts",
+    "Parts of the state of share groups that this broker has; it leads the partitions in them.",
+    lambda fleet: len(fleet.owned),
+)
+FLEET.gauge(
+    "sharegroup_fleet_lease",
+    "1 while the cluster confirms that this broker may hand out records, else 0.",
+    lambda fleet: int(fleet.may_deliver),
 )

@@ -8,6 +8,8 @@ read once and kept until the offset moves.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from itertools import groupby
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from sharegroup.broker.delivery.next_record import NextRecords
@@ -73,13 +75,28 @@ class LagReader:
         """The samples of this table, group by group."""
         kept, self._times = self._times, {}
         looks = NextRecords()
-        for line in self._parts.views.share_groups.groups():
+        async for keys in self._groups():
             samples: list[Sample] = []
-            for topic in self._parts.views.share_groups.partitions(line.group_id):
-                for partition in topic.partitions:
-                    key = SharePartitionKey(line.group_id, topic.topic_id, partition)
-                    samples += await self._partition(key, topic.topic, kept, looks)
+            for topic, key in keys:
+                samples += await self._partition(key, topic, kept, looks)
             yield samples
+
+    async def _groups(self) -> AsyncIterator[list[tuple[str, SharePartitionKey]]]:
+        """The share partitions of each group, with their topics: in a fleet those that this node
+        leads, also of groups that another node has."""
+        if self._parts.other_nodes is not None:
+            name_of = self._parts.topics.name_of
+            for _, keys in groupby(await self._parts.state.keys(), attrgetter("group_id")):
+                named = ((name_of(key.topic_id), key) for key in keys)
+                yield [(name, key) for name, key in named if name is not None]
+            return
+        views = self._parts.views.share_groups
+        for line in views.groups():
+            yield [
+                (topic.topic, SharePartitionKey(line.group_id, topic.topic_id, partition))
+                for topic in views.partitions(line.group_id)
+                for partition in topic.partitions
+            ]
 
     async def _partition(
         self,
