@@ -21,9 +21,9 @@ def test_what_belongs_to_the_brokers_is_nobodys(node: SharegroupServer) -> None:
             names = {one.transactional_id for one in await ours.list_transactions()}
             assert not {name for name in names if name.startswith("__sharegroup_")}
             with pytest.raises(errors.TopicAuthorizationFailed):
-                await ours.delete_topics("__sharegroup_fleet_configs")
+                await ours.delete_topics("__sharegroup_fleet_settings")
         with pytest.raises(errors.TransactionalIdAuthorizationFailed):
-            async with Producer(node.bootstrap, transactional_id="__sharegroup_fleet_configs.0"):
+            async with Producer(node.bootstrap, transactional_id="__sharegroup_fleet_settings.0"):
                 pass
 
     asyncio.run(scenario())

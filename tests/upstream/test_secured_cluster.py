@@ -23,7 +23,11 @@ ADMIN = "admin"
 USER = "sharegroup"
 PASSWORD = "a secret"
 LINE = re.compile(r"^kafka-acls --add --allow-principal User:sharegroup (?P<rest>.*)$", re.M)
-RESOURCES = {"topic": AclResource.TOPIC, "transactional-id": AclResource.TRANSACTIONAL_ID}
+RESOURCES = {
+    "topic": AclResource.TOPIC,
+    "group": AclResource.GROUP,
+    "transactional-id": AclResource.TRANSACTIONAL_ID,
+}
 
 
 def listed() -> list[Acl]:
@@ -35,7 +39,7 @@ def listed() -> list[Acl]:
             AclOperation[re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper()]
             for name in re.findall(r"--operation (\w+)", rest)
         ]
-        named = re.search(r"--(topic|transactional-id) '?([\w*]+)'?", rest)
+        named = re.search(r"--(topic|group|transactional-id) '?([\w*]+)'?", rest)
         resource, name = (
             (RESOURCES[named[1]], named[2]) if named else (AclResource.CLUSTER, "kafka-cluster")
         )
@@ -110,5 +114,5 @@ def test_the_rights_on_the_page_are_enough(guarded: SharegroupServer, tmp_path: 
 def test_a_right_that_is_missing_is_a_sentence(guarded: SharegroupServer, tmp_path: Path) -> None:
     with pytest.raises(ServerFailed) as failed, in_front_of(guarded, tmp_path / "node"):
         pass
-    assert "the cluster cannot be used: __sharegroup_fleet_configs: " in str(failed.value)
+    assert "the cluster cannot be used: __sharegroup_fleet_settings: " in str(failed.value)
     assert "Traceback" not in str(failed.value)

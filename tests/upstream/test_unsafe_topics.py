@@ -15,7 +15,9 @@ from tests.servers.sharegroup_server import SharegroupServer
 
 pytestmark = pytest.mark.process
 OURS = "__sharegroup_fleet_"
-SETTINGS = f"{OURS}configs"
+SETTINGS = f"{OURS}settings"
+SHARED = SETTINGS, f"{OURS}security"
+REQUESTS = f"{OURS}requests"
 KEPT = "cleanup.policy", "retention.ms", "retention.bytes"
 
 
@@ -26,7 +28,7 @@ def test_topics_that_can_lose_records_are_named(cluster: RunningServer, tmp_path
             await theirs.create_topics("alone")
             with suppress(TopicAlreadyExists):
                 await theirs.create_topics(SETTINGS)
-            await theirs.alter_configs("topic", SETTINGS, {"retention.ms": "604800000"})
+            await theirs.alter_configs("topic", SETTINGS, {"cleanup.policy": "delete"})
             settings = {"unclean.leader.election.enable": "true"}
             await theirs.create_topics("unclean", configs=settings)
 
@@ -48,5 +50,7 @@ def test_topics_that_can_lose_records_are_named(cluster: RunningServer, tmp_path
         [line] = [one for one in node.output().splitlines() if "had other settings" in one]
         assert f"{SETTINGS} had" in line
         kept = asyncio.run(state_topics())
-        assert len(kept) >= 4
+        assert len(kept) >= 5
+        assert {kept.pop(name)[0] for name in SHARED} == {"compact"}
+        kept.pop(REQUESTS)
         assert set(kept.values()) == {("delete", "-1", "-1")}

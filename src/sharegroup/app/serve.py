@@ -72,8 +72,7 @@ class ServeOptions:
 
 
 def run(options: ServeOptions) -> int:
-    """Serve until SIGTERM or SIGINT; returns the exit status: 0 after a clean stop, 1 if another
-    broker in front of the cluster has taken over.
+    """Serve until SIGTERM or SIGINT; returns the exit status, 0.
 
     Raises:
         ConfigError: one sentence that says what is wrong.
@@ -83,7 +82,8 @@ def run(options: ServeOptions) -> int:
     raise_descriptor_limit()
     keep_freed_memory()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return 0 if runner.run(serve(plan)) else 1
+        runner.run(serve(plan))
+    return 0
 
 
 def _planned(options: ServeOptions) -> Plan:
@@ -158,9 +158,8 @@ class Plan:
     say_ready: Callable[[str], None]
 
 
-async def serve(plan: Plan) -> bool:
-    """Open, listen, print the ready line, wait for a signal, close. Returns False if another broker
-    has taken over.
+async def serve(plan: Plan) -> None:
+    """Open, listen, print the ready line, wait for a signal, close.
 
     Raises:
         ConfigError: the folder or the address cannot be used.
@@ -168,14 +167,14 @@ async def serve(plan: Plan) -> bool:
     signals.ignore_hang_ups_at_start()
     endpoint = await _open_metrics(*plan.metrics) if plan.metrics else None
     try:
-        return await _serve(plan, endpoint)
+        await _serve(plan, endpoint)
     finally:
         if endpoint is not None:
             endpoint.close()
 
 
 async def _open(plan: Plan) -> Broker | None:
-    """The broker; None: it was told to stop while it stood by.
+    """The broker; None: it was told to stop while it waited for its cluster.
 
     Raises:
         ConfigError: the folder or the cluster cannot be used.
@@ -192,11 +191,11 @@ async def _open(plan: Plan) -> Broker | None:
         raise ConfigError(f"{where} cannot be used: {error}") from error
 
 
-async def _serve(plan: Plan, endpoint: MetricsEndpoint | None) -> bool:
+async def _serve(plan: Plan, endpoint: MetricsEndpoint | None) -> None:
     gc.set_threshold(*GARBAGE_THRESHOLDS)  # there is no garbage in what a start loads
     broker = await _open(plan)
     if broker is None:
-        return True
+        return
     calm_garbage_collector()
     sys.setswitchinterval(THREAD_SWITCH_S)
     try:
@@ -209,6 +208,8 @@ async def _serve(plan: Plan, endpoint: MetricsEndpoint | None) -> bool:
         told = [await _listen(broker, listener, plan.told_host) for listener in plan.listeners]
         for listener, address in zip(plan.listeners[1:], told[1:], strict=True):
             logger.info("listener %s on %s:%d", listener.name, *address)
+        if not await _joined(broker, stop):
+            return
         if endpoint is not None:
             endpoint.show(broker.parts)
         async with _console(plan, told):
@@ -217,20 +218,22 @@ async def _serve(plan: Plan, endpoint: MetricsEndpoint | None) -> bool:
             idle_memory = asyncio.create_task(
                 give_back_idle_memory(lambda: broker.parts.meters.request_count)
             )
-            await _first(stop, broker.taken_over)
+            await stop.wait()
             idle_memory.cancel()
             logger.info("stopping: open requests may end")
     finally:
         await broker.close()
-    return not broker.taken_over.is_set()
 
 
-async def _first(*events: asyncio.Event) -> None:
-    """Wait until one of the events is set."""
-    waiting = [asyncio.create_task(one.wait()) for one in events]
-    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    for one in waiting:
-        one.cancel()
+async def _joined(broker: Broker, stop: asyncio.Event) -> bool:
+    """Whether the broker shares the work of its fleet before it is told to stop."""
+    joining, stopping = asyncio.create_task(broker.join()), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait([joining, stopping], return_when=asyncio.FIRST_COMPLETED)
+        return joining.done() and joining.result() is None
+    finally:
+        joining.cancel()
+        stopping.cancel()
 
 
 @asynccontextmanager

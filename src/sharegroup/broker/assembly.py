@@ -15,9 +15,11 @@ from sharegroup.broker.coordination.group_coordinators import (
 )
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.internal_topic import InternalTopic, LocalTransactionLog
+from sharegroup.broker.coordination.log import CoordinatorTopic
 from sharegroup.broker.coordination.offset_coordinator import (
     OffsetCoordinator,
 )
+from sharegroup.broker.coordination.persister import Persister
 from sharegroup.broker.coordination.runtime import Spawn
 from sharegroup.broker.coordination.security_store import SecurityStore
 from sharegroup.broker.coordination.share_state_log import ShareStateLog
@@ -47,7 +49,7 @@ from sharegroup.broker.internal_topics import (
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
 )
-from sharegroup.broker.leadership import OneNode
+from sharegroup.broker.leadership import Leadership, OneNode
 from sharegroup.broker.network.api_table import served_apis
 from sharegroup.broker.network.descriptors import DescriptorBudget
 from sharegroup.broker.parts import BrokerParts
@@ -65,6 +67,7 @@ from sharegroup.model.store import Store
 from sharegroup.share.session import ShareSessions
 
 if TYPE_CHECKING:
+    from sharegroup.broker.fleet import Fleet
     from sharegroup.broker.passing.passing import Passing
 from sharegroup.transactions.coordinator import TransactionCoordinator
 
@@ -79,25 +82,25 @@ def assemble(
     spawn: Spawn,
     rules: AccessRules,
     passing: Passing | None,
+    fleet: Fleet | None,
 ) -> tuple[BrokerParts, GroupRuntimes]:
-    """The parts of a broker over its recovered store; nothing is loaded yet.
-
-    Args:
-        spawn: runs a coroutine in the background and reports its failure.
+    """The parts of a broker over its recovered store; nothing is loaded yet. ``spawn`` runs a
+    coroutine in the background and reports its failure.
     """
     clock, waiters, meters, unpacking = environment.clock, FetchWaiters(), Meters(), Unpacking()
     configs = LiveConfigs(config, store)
     topics = _topics(configs, store, waiters, environment, descriptors)
-    make_topic = _topic_maker(config, topics, environment, passing)
-    state = _share_state(config, topics, clock, make_topic)
-    groups = group_coordinators(configs, topics, state, environment, spawn, make_topic)
-    leadership = OneNode(config.node_id, lambda: configs.broker.static.get("broker.rack"))
+    make_topic = _topic_maker(topics, environment, fleet)
+    state = _share_state(config, topics, clock, make_topic, fleet)
+    persister: Persister = fleet.persister(state) if fleet else state
+    groups = group_coordinators(configs, topics, persister, environment, spawn, make_topic)
+    leadership = _leadership(configs, fleet)
     share_partitions = _share_partitions(configs, leadership, state, waiters, meters, clock, spawn)
     letters = DeadLetterWriter(clock, topics, configs, state, unpacking, counters, spawn)
     letters.buried, share_partitions.died = share_partitions.buried, letters.write_letters
     acks = TransactionalAcks(state, share_partitions, counters, meters, clock)
     transactions = _transactions(configs, topics, store, clock, groups.offsets, acks)
-    security = SecurityStore(make_topic(SECURITY, 1), clock)
+    security = _security(make_topic, clock, fleet)
     shares = ShareGroupViews(clock, topics, groups.share.groups, state, share_partitions)
     parts = BrokerParts(
         clock=clock,
@@ -133,6 +136,7 @@ def assemble(
         fetch_sessions=_fetch_sessions(config, environment),
         served_apis=served_apis() if passing is None else passing.announced(served_apis()),
         passing=passing,
+        other_nodes=fleet,
         share_version=config.integer("share.version"),
         connections=connections,
         views=_views(topics, store, groups, shares, transactions, security, connections),
@@ -140,9 +144,15 @@ def assemble(
     return parts, groups.runtimes
 
 
+def _leadership(configs: LiveConfigs, fleet: Fleet | None) -> Leadership:
+    if fleet is not None:
+        return fleet.leadership
+    return OneNode(configs.broker.node_id, lambda: configs.broker.static.get("broker.rack"))
+
+
 def _share_partitions(
     configs: LiveConfigs,
-    leadership: OneNode,
+    leadership: Leadership,
     state: ShareStateLog,
     waiters: FetchWaiters,
     meters: Meters,
@@ -217,21 +227,33 @@ def _verifies(configs: LiveConfigs) -> bool:
     return configs.broker.flag("transaction.partition.verification.enable")
 
 
-def _topic_maker(
-    config: BrokerConfig, topics: Topics, environment: Environment, passing: Passing | None
-) -> TopicMaker:
+def _topic_maker(topics: Topics, environment: Environment, fleet: Fleet | None) -> TopicMaker:
     """Makes the topics of coordinators: in the cluster with the records, or in the data folder."""
     clock = environment.clock
-    if passing is None:
-        return lambda name, partitions: InternalTopic(name, partitions, topics, clock)
-    from sharegroup.broker.coordination.cluster_topic import ClusterTopic  # loads the client
 
-    cluster, me = passing.cluster, (config.node_id, environment.entropy(16))
-    return lambda name, partitions: ClusterTopic(name, partitions, cluster, me, clock.wall_ms)
+    def make(name: str, partitions: int) -> CoordinatorTopic:
+        if fleet is not None:
+            return fleet.topic(name, partitions)
+        return InternalTopic(name, partitions, topics, clock)
+
+    return make
+
+
+def _security(make_topic: TopicMaker, clock: Clock, fleet: Fleet | None) -> SecurityStore:
+    if fleet is None:
+        return SecurityStore(make_topic(SECURITY, 1), clock)
+    topic = fleet.shared_topic(SECURITY)
+    store = SecurityStore(topic, clock)
+    topic.changed = store.read_again
+    return store
 
 
 def _share_state(
-    config: BrokerConfig, topics: Topics, clock: Clock, make_topic: TopicMaker
+    config: BrokerConfig,
+    topics: Topics,
+    clock: Clock,
+    make_topic: TopicMaker,
+    fleet: Fleet | None,
 ) -> ShareStateLog:
     partitions = config.integer("share.coordinator.state.topic.num.partitions")
     return ShareStateLog(
@@ -243,6 +265,7 @@ def _share_state(
         ),
         clock,
         lambda topic_id: topics.find_id(topic_id) is not None,
+        None if fleet is None else fleet.placement,
     )
 
 

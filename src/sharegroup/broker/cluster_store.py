@@ -22,14 +22,19 @@ from sharegroup.model.environment import Environment
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log import PartitionLog
 from sharegroup.model.store import Configs, Store, StoreFacts, TopicFacts
-from sharegroup.upstream.configs import BROKER, CLUSTER, GROUP, TOPIC, ClusterConfigs
-from sharegroup.upstream.standing_by import FOLDER_BYTES, await_turn
-from sharegroup.upstream.state_log import StateLog
+from sharegroup.upstream.settings import BROKER, CLUSTER, GROUP, TOPIC, ClusterSettings
 from sharegroup.upstream.topics import ClusterTopics
 
 SEEN_LOOKS: Final = 100
 SEEN_S: Final = 0.05
 """So often, and with such a pause, a topic that was just made is looked for."""
+
+
+SETTINGS: Final = "settings"
+NODE_IDS_FROM: Final = 1_000
+NODE_IDS: Final = 1_000_000_000
+PARTS: Final = 24
+"""Of the state; a node has some of them."""
 
 
 def _is_ours(topic: str) -> bool:
@@ -40,14 +45,19 @@ class ClusterStore:
     """See the module. What is not here is the local store's."""
 
     def __init__(
-        self, local: Store, cluster: Cluster, me: tuple[int, bytes], wall_ms: Callable[[], int]
+        self,
+        local: Store,
+        cluster: Cluster,
+        node_id: int,
+        wall_ms: Callable[[], int],
+        changed: Callable[[], None],
     ) -> None:
         self._local = local
-        self._configs_topic = ClusterTopic("configs", 1, cluster, me, wall_ms)
-        where = TopicPartition(self._configs_topic.name, 0)
-        log = StateLog(cluster, where, f"{where.topic}.0", me, wall_ms)
-        self._configs = ClusterConfigs(log)
-        self._settings_at, self._incarnation, self._wall_ms = where, me[1], wall_ms
+        self._node = str(node_id)
+        self._set_elsewhere = changed
+        self._settings_topic = ClusterTopic.shared(SETTINGS, cluster, wall_ms)
+        where = TopicPartition(self._settings_topic.name, 0)
+        self._configs = ClusterSettings(cluster, where, wall_ms, self._set_by_another)
         self._cluster = cluster
         self._admin = Admin(cluster=cluster)
         self._topics = ClusterTopics(cluster, _is_ours)
@@ -56,26 +66,23 @@ class ClusterStore:
         """See ``TopicStore``."""
 
     async def open(self) -> None:
-        """Wait until no other broker serves the cluster, and learn its topics.
+        """Learn the cluster's topics, and all settings.
 
         Raises:
             BootstrapError: no broker of the cluster answers.
             KafkaError: the cluster cannot be asked.
         """
         await self._cluster.start()
-        await self._configs_topic.ensure()
-        await await_turn(self._cluster, self._settings_at, self._incarnation, self._wall_ms)
+        await self._settings_topic.ensure()
         await self._topics.open()
         await self._configs.load()
         self._merge("")
 
-    def may_deliver(self) -> bool:
-        """Whether no other broker can have taken over what this one has in the cluster."""
-        return self._configs.lease.holds
-
-    def on_taken_over(self, call: Callable[[], None]) -> None:
-        """``call`` when another broker has taken over, which this one cannot undo."""
-        self._configs.lease.taken_over = call
+    def _set_by_another(self, kind: str, name: str) -> None:
+        if kind == TOPIC:
+            self._merge("")
+        else:
+            self._set_elsewhere()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._local, name)
@@ -114,7 +121,7 @@ class ClusterStore:
             cluster_id=self._topics.cluster_id,
             topics=self.topics,
             group_configs=configs.groups,
-            broker_configs=configs.of(BROKER),
+            broker_configs=configs.of(BROKER, self._node),
             cluster_configs=configs.of(CLUSTER),
         )
 
@@ -124,7 +131,7 @@ class ClusterStore:
 
     def set_broker_configs(self, configs: Configs) -> None:
         """See ``ConfigStore``; durable after :meth:`settled`."""
-        self._configs.put(BROKER, "", configs)
+        self._configs.put(BROKER, self._node, configs)
 
     def set_cluster_configs(self, configs: Configs) -> None:
         """See ``ConfigStore``; durable after :meth:`settled`."""
@@ -218,30 +225,44 @@ async def in_front_of(
     local: Store,
     node_id: int,
     environment: Environment,
-    taken_over: Callable[[], None],
+    changed: Callable[[], None],
 ) -> tuple[Store, Passing]:
     """The store of a broker in front of ``cluster``, and what passes requests on to the cluster.
-    Returns when no other broker serves the cluster. ``local`` is closed with the store, or at once
-    if this fails.
+    ``local`` is closed with the store, or at once if this fails.
 
     Args:
-        taken_over: called when another broker has taken over.
+        changed: called when another node has changed settings.
 
     Raises:
         ConfigError: no broker of the cluster answers, or the cluster refuses what the store needs.
     """
-    folder = blake2b(local.facts.cluster_id.encode(), digest_size=FOLDER_BYTES).digest()
-    incarnation = folder + environment.entropy(16 - FOLDER_BYTES)
-    store = ClusterStore(local, cluster, (node_id, incarnation), environment.clock.wall_ms)
-    store.on_taken_over(taken_over)
-    passing = Passing(cluster, WAYS, store.seen, store.may_deliver)
+    store = ClusterStore(local, cluster, node_id, environment.clock.wall_ms, changed)
+    passing = Passing(cluster, WAYS, store.seen)
     try:
         await store.open()
         await passing.learn()
     except errors.SharegroupError as error:
         await store.close()
         raise errors.ConfigError(f"the cluster cannot be used: {error}") from error
-    except asyncio.CancelledError:  # told to stop, while it stood by
+    except asyncio.CancelledError:  # told to stop before the cluster has answered
         await store.close()
         raise
     return cast(Store, store), passing
+
+
+def defaults_of(cluster_id: str) -> Configs:
+    """Settings of the node that has a data folder, unless they are set: on several machines with
+    the same line of start each is another node. (Of ten nodes two would have one id once in ten
+    million fleets.)
+
+    Args:
+        cluster_id: of the data folder.
+    """
+    number = int.from_bytes(blake2b(cluster_id.encode(), digest_size=4).digest(), "big")
+    node_id = str(NODE_IDS_FROM + number % NODE_IDS)
+    return {
+        "node.id": node_id,
+        "broker.id": node_id,
+        "share.coordinator.state.topic.num.partitions": str(PARTS),
+        "offsets.topic.num.partitions": str(PARTS),
+    }

@@ -28,7 +28,7 @@ from sharegroup.broker.delivery.queue_retention import QueueRetention
 from sharegroup.broker.delivery.range_reading import RangeReading
 from sharegroup.broker.delivery.transactional_acks import TransactionalAcks
 from sharegroup.broker.fetch_sessions import FetchSessions
-from sharegroup.broker.leadership import Leadership
+from sharegroup.broker.leadership import Leadership, OtherNodes
 from sharegroup.broker.quotas import Quotas
 from sharegroup.broker.read_model.connections import OpenConnections
 from sharegroup.broker.read_model.read_model import ReadModel
@@ -71,6 +71,8 @@ class BrokerParts(DeliveryParts):
     """``share.version``; 0: share groups are switched off."""
     passing: Passing | None
     """Passes on what the cluster with the records decides; None: nothing lies in a cluster."""
+    other_nodes: OtherNodes | None
+    """None: this broker is alone."""
     connections: OpenConnections
     views: ReadModel
 
@@ -81,4 +83,7 @@ class BrokerParts(DeliveryParts):
 
     def forget_meters(self) -> None:
         """Drop the meters of deleted topics and groups."""
-        self.meters.forget(topics_but=self.topics.ids(), groups_but=self.group_registry.ids())
+        # Another node may have a group that is delivered here.
+        groups = self.group_registry.ids()
+        groups |= {one.key.group_id for one in self.share_partitions.all()}
+        self.meters.forget(topics_but=self.topics.ids(), groups_but=groups)

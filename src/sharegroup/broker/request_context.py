@@ -34,3 +34,5 @@ class RequestContext(NamedTuple):
     give_back: Callable[[], None] = nothing
     """A handler that waits calls this once its request has become state of the broker: from then on
     the bytes of the request no longer count as memory of requests."""
+    from_node: bool = False
+    """Whether another node of the fleet asks: for what this node knows itself."""

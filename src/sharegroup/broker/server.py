@@ -37,6 +37,7 @@ from sharegroup.model.errors import KafkaError
 from sharegroup.model.store import Store
 
 if TYPE_CHECKING:
+    from sharegroup.broker.fleet import Fleet
     from sharegroup.broker.passing.passing import Passing
     from sharegroup.client.network.cluster import Cluster
 
@@ -57,12 +58,7 @@ NOTE_AFTER_S: Final = 0.2
 
 
 class Broker:
-    """One node, made by :meth:`open`.
-
-    Attributes:
-        taken_over: set when another broker has taken over the cluster that this one stood in front
-            of: it must end.
-    """
+    """One node, made by :meth:`open`."""
 
     def __init__(
         self,
@@ -72,10 +68,14 @@ class Broker:
         descriptors: DescriptorBudget,
         rules: AccessRules,
         passing: Passing | None = None,
+        fleet: Fleet | None = None,
     ) -> None:
-        self.taken_over = asyncio.Event()
+        self._fleet = fleet
         self._tasks: set[asyncio.Task[None]] = set()
         self._servers: list[asyncio.AbstractServer] = []
+        self._endpoints: list[Endpoint] = []
+        self._host = ""
+        """The address of the first listener."""
         self._noting: asyncio.TimerHandle | None = None
         self._in_thread: InThread = environment.low_priority or asyncio.to_thread
         counters = Counters(environment.clock.monotonic_ms)
@@ -95,6 +95,7 @@ class Broker:
             self.spawn,
             rules,
             passing,
+            fleet,
         )
         self.dispatcher = Dispatcher(self.parts, rules.authorizer)
         rules.changed = self._authorize_by
@@ -130,7 +131,6 @@ class Broker:
             KafkaStorageError: the internal topics cannot be read, or the disk failed.
         """
         opened = False
-        taken_over = asyncio.Event()
         rules = configured_rules(config, environment.disk)
         descriptors = DescriptorBudget(environment.descriptors)
         store = await open_local_store(
@@ -141,19 +141,31 @@ class Broker:
             check_partitions=descriptors.check_start,
         )
         descriptors.partitions = lambda: store.partition_count
-        passing = None
+        passing = fleet = None
         if cluster is not None:
-            from sharegroup.broker.cluster_store import in_front_of  # loads the client
+            # These load the client.
+            from sharegroup.broker.cluster_store import defaults_of, in_front_of
+            from sharegroup.broker.fleet import Fleet as Nodes
 
+            config = config.with_defaults(defaults_of(store.facts.cluster_id))
+            parts = config.integer("share.coordinator.state.topic.num.partitions")
+            incarnation = environment.entropy(16)
             store, passing = await in_front_of(
-                cluster, store, config.node_id, environment, taken_over.set
+                cluster,
+                store,
+                config.node_id,
+                environment,
+                lambda: broker.parts.configs.changed_elsewhere() if opened else None,
             )
+            fleet = Nodes(cluster, config.node_id, incarnation, parts, environment.clock)
+            passing.may_deliver = lambda: fleet.may_deliver
+            passing.lists_groups = lambda: fleet.is_first
         facts = store.facts
         altered = with_stored(config, facts.broker_configs, facts.cluster_configs)
-        broker = cls(altered, environment, store, descriptors, rules, passing)
-        if passing is not None:
+        broker = cls(altered, environment, store, descriptors, rules, passing, fleet)
+        if fleet is not None and passing is not None:
             broker.parts.share_partitions.may_deliver = passing.may_deliver
-        broker.taken_over = taken_over
+            fleet.begin(broker.parts, broker._group_runtimes, broker.dispatcher.answer_node)
         opened = True
         try:
             await broker._load()
@@ -177,6 +189,18 @@ class Broker:
         parts.transactions.start(self.spawn)
         await give_up_seen_offsets(parts.store, parts.topics, parts.state)
         await say_lost_state(parts.groups.groups, parts.state)
+
+    async def join(self) -> None:
+        """Take part in the work of several brokers, when all listeners are open; a broker that is
+        alone does nothing.
+
+        Raises:
+            ConfigError: the cluster refuses.
+        """
+        if self._fleet is not None:
+            told = {one.name: one.advertised for one in self._endpoints}
+            rack = self.parts.configs.broker.static.get("broker.rack")
+            await self._fleet.join(told, self._host, rack)
 
     @property
     def stopping(self) -> bool:
@@ -212,6 +236,7 @@ class Broker:
         named = host if not is_every_interface(host) else told_host or "127.0.0.1"
         endpoint.advertised = (told.host or named, told.port or bound) if told else (named, bound)
         if not self._servers:
+            self._host = host
             self.parts.state.start(self.spawn)
             self.spawn(self.parts.dead_letters.resume())
             self._housekeep()
@@ -220,6 +245,7 @@ class Broker:
                 self._look_at_acl_file()
             Cleaning(self.parts, self.spawn).start()
         self._servers.append(server)
+        self._endpoints.append(endpoint)
         return endpoint.advertised
 
     async def close(self) -> None:
@@ -229,6 +255,8 @@ class Broker:
         and a request that lasts longer than ``DRAIN_S`` cannot append.
         """
         parts = self.parts
+        if self._fleet is not None:
+            await self._fleet.leave()
         for server in self._servers:
             server.close()
         if self._noting is not None:

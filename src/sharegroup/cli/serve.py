@@ -16,8 +16,7 @@ from sharegroup.model.errors import ConfigError
 SUMMARY: Final = "Run a broker, until SIGTERM or Ctrl-C."
 EPILOG: Final = (
     "SIGHUP reads authorizer.acl.file, certificates, keys and users again. "
-    "Exit status: 0 after a clean stop, 2 for an invalid setting, 1 if another broker in front of "
-    "the cluster has taken over."
+    "Exit status: 0 after a clean stop, 2 for an invalid setting."
 )
 USAGE_ERROR: Final = 2
 CONSOLE_DEFAULT: Final = "127.0.0.1:8088"

@@ -15,7 +15,6 @@ OWNER_KEY: Final = b"\x7f\xff"
 """Where coordinators' records have their type: the largest one, which Kafka does not use."""
 RELEASE_KEY: Final = b"\x7f\xfe"
 """The owner needs the log no more."""
-PROBE_KEY: Final = b"\x7f\xfd"
 _OWNER: Final = Struct(">Bqi16s")
 _VERSION: Final = 1
 
@@ -56,12 +55,6 @@ def encode(
         producer_epoch=writer.epoch,
         base_sequence=sequence,
     )
-
-
-def encode_probe(timestamp_ms: int) -> bytes:
-    """A batch of nobody, which does not count: who has it confirmed knows that the log is written
-    at once."""
-    return encode_batch([(PROBE_KEY, b"")], timestamp_ms=timestamp_ms)
 
 
 def batches_in(data: bytes) -> Iterator[OwnedBatch]:

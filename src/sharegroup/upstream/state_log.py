@@ -57,15 +57,13 @@ Record = tuple[int, bytes, bytes | None]
 class Submitted:
     """Records on their way into the log; a ticket of ``broker/coordination/log.py``.
 
-    Without records it stands for all that was submitted before; as a beat it is written all the
-    same.
+    Without records it stands for all that was submitted before.
     """
 
-    __slots__ = ("_first", "beat", "records", "size")
+    __slots__ = ("_first", "records", "size")
 
-    def __init__(self, records: Sequence[KeyValue], *, beat: bool = False) -> None:
+    def __init__(self, records: Sequence[KeyValue]) -> None:
         self.records = records
-        self.beat = beat
         self.size = sum(RECORD_BYTES + len(key) + _length(value) for key, value in records)
         self._first: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._first.add_done_callback(_seen)
@@ -111,7 +109,6 @@ class StateLog:
 
     Attributes:
         start: where the log begins, as far as this process knows.
-        lost: another process has become the owner after this one, which never is the owner again.
     """
 
     def __init__(
@@ -124,7 +121,6 @@ class StateLog:
     ) -> None:
         self.where = where
         self.start = 0
-        self.lost = False
         self._cluster = cluster
         self._log = RawLog(cluster, where, LANE)
         self._name = name
@@ -134,7 +130,6 @@ class StateLog:
         self._begins: list[int] = []
         self._tail = OwnedTail(0, [])
         self._owner: Owner | None = None
-        self._was_owner = False
         self._writer = Writer(-1, -1)
         self._sequence = 0
         self._queue: deque[Submitted] = deque()
@@ -157,7 +152,6 @@ class StateLog:
         the owner, and has read all that its predecessors have answered.
 
         Raises:
-            KafkaStorageError: :attr:`lost`.
             KafkaError: the cluster cannot be asked, or refuses.
         """
         self._fail(errors.KafkaStorageError(f"{self.where} is being claimed"))
@@ -168,7 +162,6 @@ class StateLog:
             end = await self._retried(lambda: self._log.offset(LATEST))
             async for record in self._read(offset, end):
                 yield record
-            self._check_not_lost()
             owner = Owner(self._terms.next, *self._me)
             first = await self._append(encode(owner, (), *self._next(1)))
             async for record in self._read(end, first):
@@ -177,15 +170,7 @@ class StateLog:
             if self._terms.counts(owner):
                 break
         self._tail = OwnedTail(first + 1, [*self._begins, first])
-        self._owner, self._was_owner = owner, True
-
-    def _check_not_lost(self) -> None:
-        """Two that take it from each other again and again would both answer."""
-        last = self._terms.owner
-        if self._was_owner and last is not None and last[1:] != self._me:
-            self.lost = True
-        if self.lost:
-            raise errors.KafkaStorageError(f"{self.where}: {last} has taken it over")
+        self._owner = owner
 
     async def _identified(self) -> Writer:
         request = InitProducerIdRequest(self._name, TRANSACTION_TIMEOUT_MS)
@@ -239,15 +224,6 @@ class StateLog:
         """
         return self._queued(Submitted(records))
 
-    def beat(self) -> Submitted:
-        """Append nothing but the name of the owner: when it is durable, this process was the owner
-        when it was asked.
-
-        Raises:
-            KafkaStorageError: this process is not the owner.
-        """
-        return self._queued(Submitted((), beat=True))
-
     def release(self) -> Submitted:
         """Append that this process needs the log no more: the next owner need not wait.
 
@@ -256,10 +232,19 @@ class StateLog:
         """
         return self._queued(Submitted([(RELEASE_KEY, b"")]))
 
+    async def give_up(self) -> None:
+        """Write what was submitted, and tell that the log is free. This process may claim it again:
+        its fleet says so. If the log cannot be written, the next owner waits for longer."""
+        try:
+            await self.release().durable()
+        except errors.KafkaError as error:
+            logger.info("the next owner of %s waits: %s", self.where, error)
+        self._fail(errors.NotCoordinator(f"another broker of the fleet has {self.where}"))
+
     def _queued(self, one: Submitted) -> Submitted:
         if self._owner is None:
             raise errors.KafkaStorageError(f"{self.where} has another owner, or none")
-        if one.records or one.beat or self._sending is not None:
+        if one.records or self._sending is not None:
             self._queue.append(one)
             if self._sending is None:
                 self._sending = asyncio.create_task(self._send_all(), name=f"state {self.where}")
@@ -288,7 +273,7 @@ class StateLog:
             some.append(one)
             size, count = size + one.size, count + len(one.records)
         at = self._tail.end
-        if count or any(one.beat for one in some):
+        if count:
             records = [record for one in some for record in one.records]
             first = await self._append(encode(self._owner, records, *self._next(count + 1)))
             between = self._tail.appended(first, count + 1)

@@ -161,6 +161,10 @@ class BrokerConfig:
         """The settings of TLS and SASL of the listener ``name``."""
         return ListenerSettings(self.set_by_somebody, name)
 
+    def with_defaults(self, own: Mapping[str, str]) -> BrokerConfig:
+        """With these settings, unless they were set at the start."""
+        return replace(self, static={**own, **self.static})
+
     def listening(self, listeners: Sequence[Listener]) -> BrokerConfig:
         """A copy with these ``listeners``.
 

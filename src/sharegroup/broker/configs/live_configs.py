@@ -36,6 +36,11 @@ class LiveConfigs:
             self._groups[group_id] = settings
         return settings
 
+    def changed_elsewhere(self) -> None:
+        """Another node has changed settings of groups, or of all nodes, in the store."""
+        altered = self.broker.altered(cluster=self._store.facts.cluster_configs)
+        self._alter(altered, lambda: None, validate_only=False)
+
     def of_group(self, group_id: str) -> Mapping[str, str]:
         """A group's own settings."""
         return self._store.facts.group_configs.get(group_id, {})

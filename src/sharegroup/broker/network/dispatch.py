@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import fields
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.authorization.audit import REQUEST
@@ -33,9 +33,12 @@ from sharegroup.model import errors
 from sharegroup.model.limits import REQUEST_ARRAY_MAX
 from sharegroup.quotas.connection_rates import ConnectionAdmission
 from sharegroup.wire.apis import API_VERSIONS
-from sharegroup.wire.codec import decode
+from sharegroup.wire.codec import decode, encode_bytes
 from sharegroup.wire.framing import RequestHeader, parse_request_header, response_frame
 from sharegroup.wire.messages.api_versions import ApiVersionsResponse
+
+NODE: Final = "another node"
+"""The client id, and the connection, of requests that come from a node of the fleet."""
 
 
 class AskingClient(Protocol):
@@ -146,6 +149,32 @@ class Dispatcher:
         meter.response_bytes += sum(map(len, frames))
         meter.seconds.observe(self._now_s() - started)
         return frames
+
+    async def answer_node(self, api_key: int, version: int, body: bytes) -> bytes:
+        """The body of the answer to a request of another node of the fleet, which may do all.
+
+        Raises:
+            MalformedMessage: the request is malformed or not served here.
+        """
+        served = API_TABLE.get(api_key)
+        if served is None or version not in served.versions:
+            raise errors.MalformedMessage(f"API key {api_key} v{version} is not served here")
+        request = decode(served.api.request, version, body)
+        context = RequestContext(
+            version=version,
+            client_id=NODE,
+            client_host="",
+            connection=NODE,
+            access=Access(),
+            advertised=("", 0),
+            from_node=True,
+        )
+        try:
+            response = await served.handler(self._parts, request, context)
+        except errors.KafkaError as error:
+            self._trouble(served, error)
+            response = served.failure(request, error)
+        return encode_bytes(response, version)
 
     async def _handle(self, served: ServedApi, request: Any, context: RequestContext) -> Any:
         try:

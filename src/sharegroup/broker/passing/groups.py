@@ -88,11 +88,11 @@ async def offset_fetch(
 async def list_groups(
     passing: Passing, api: Api, request: ListGroupsRequest, asked: Asked
 ) -> ListGroupsResponse:
-    """This broker's share groups, and the cluster's groups of other types."""
+    """This broker's share groups, and, by one broker, the cluster's groups of other types."""
     mine: ListGroupsResponse = await asked.here(request)
     kinds = {kind.lower() for kind in request.types_filter}
     found = {one.group_id: one for one in mine.groups if one.group_type in ("", SHARE)}
-    if not kinds or kinds - {SHARE}:
+    if passing.lists_groups() and (not kinds or kinds - {SHARE}):
         wanted = ListGroupsRequest(states_filter=request.states_filter)
         answers = await passing.to_all(api, wanted, asked)
         found |= _of_cluster(answers, kinds, asked)
@@ -112,6 +112,7 @@ def _of_cluster(
         for one in answer.groups
         if (kind := one.group_type.lower() or CLASSIC) != SHARE
         and (not kinds or kind in kinds)
+        and not one.group_id.startswith(IN_CLUSTER_PREFIX)
         and (sees_all or asked.access.allows(Operation.DESCRIBE, group(one.group_id)))
     }
 

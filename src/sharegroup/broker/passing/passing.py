@@ -100,7 +100,11 @@ class Passing:
         ways: by API key.
         seen: called with topics that were made, grown or deleted just now; returns when this broker
             knows it.
-        may_deliver: whether no other broker can have taken over.
+
+    Attributes:
+        may_deliver: whether no other broker can have what this one has.
+        lists_groups: whether this broker lists the cluster's groups. Clients ask all brokers, and
+            some show what several have said several times.
     """
 
     def __init__(
@@ -108,11 +112,11 @@ class Passing:
         cluster: Cluster,
         ways: Mapping[int, Way],
         seen: Callable[[Sequence[Created]], Awaitable[None]],
-        may_deliver: Callable[[], bool],
     ) -> None:
         self.cluster = cluster
         self.seen = seen
-        self.may_deliver = may_deliver
+        self.may_deliver: Callable[[], bool] = lambda: False
+        self.lists_groups: Callable[[], bool] = lambda: True
         self._ways = ways
         self._last: dict[int, int] = {}
         self._levels: dict[str, int] = dict.fromkeys(IN_CLUSTER, 0)

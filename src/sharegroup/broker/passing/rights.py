@@ -17,6 +17,7 @@ from sharegroup.broker.authorization.resources import (
 )
 from sharegroup.broker.internal_topics import IN_CLUSTER_PREFIX
 from sharegroup.model.errors import (
+    GroupAuthorizationFailed,
     TopicAuthorizationFailed,
     TransactionalIdAuthorizationFailed,
 )
@@ -46,6 +47,7 @@ def check(access: Access, api: Api, request: Any) -> None:
 
 _OURS: Final = {
     ResourceType.TOPIC: TopicAuthorizationFailed,
+    ResourceType.GROUP: GroupAuthorizationFailed,
     ResourceType.TRANSACTIONAL_ID: TransactionalIdAuthorizationFailed,
 }
 """What nobody may have whose name begins as those of the brokers' own, and how it is refused."""

@@ -16,10 +16,11 @@ from collections.abc import Sequence
 
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.delivery.next_record import NextRecords
+from sharegroup.broker.handlers.share.offsets_of_nodes import Asked, add_from_nodes, split
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.topics import Topic
-from sharegroup.model.errors import KafkaError, TopicAuthorizationFailed
+from sharegroup.model.errors import KafkaError, NotCoordinator, TopicAuthorizationFailed
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.limits import DAMAGED_RANGES_MAX, RECORD_STATES_MAX
 from sharegroup.model.offsets import UNKNOWN_OFFSET
@@ -67,6 +68,7 @@ async def _group(
         access.require_group(Operation.DESCRIBE, group_id)
     except KafkaError as error:
         return _refused(group_id, error)
+    asked: Asked
     if wanted.topics is None:
         known = parts.groups.groups.state_partitions(group_id)
         asked = [
@@ -77,6 +79,7 @@ async def _group(
     else:
         asked = [(topic.topic_name, tuple(topic.partitions)) for topic in wanted.topics]
     response = DescribeShareGroupOffsetsResponseGroup(group_id=group_id, topics=[])
+    asked, elsewhere = (asked, {}) if context.from_node else split(parts, group_id, asked)
     topics = []
     for name, partitions in asked:
         if not access.admits_topic(Operation.DESCRIBE, name):
@@ -98,6 +101,8 @@ async def _group(
         await _add_states(parts, response, wanted.states_from)
     if wanted.counts:
         await _add_counts(parts, response, looks)
+    if parts.other_nodes is not None and elsewhere:
+        await add_from_nodes(parts.other_nodes, wanted, elsewhere, response)
     return response
 
 
@@ -180,7 +185,11 @@ async def _partition(
     if topic is None or partition >= topic.partition_count:
         return described
     key = SharePartitionKey(group_id, topic.topic_id, partition)
-    summary = await parts.state.read_summary(key)
+    try:
+        summary = await parts.state.read_summary(key)
+    except NotCoordinator as error:  # it went to another node meanwhile
+        described.error_code, described.error_message = error.code, error.message
+        return described
     settled = parts.views.share_groups.settled(key)
     # A group that has only passed over aborted transactions has nothing durable yet.
     passed = settled is not None and settled.start_offset > summary.start_offset

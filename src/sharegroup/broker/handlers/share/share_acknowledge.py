@@ -14,7 +14,12 @@ from sharegroup.broker.delivery.share_requests import checked_ids
 from sharegroup.broker.handlers.share.transactional_acknowledge import acknowledge_in_transaction
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
-from sharegroup.model.errors import FencedLeaderEpoch, KafkaError, NotLeaderOrFollower
+from sharegroup.model.errors import (
+    FencedLeaderEpoch,
+    GroupIdNotFound,
+    KafkaError,
+    NotLeaderOrFollower,
+)
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.share.session import FINAL_EPOCH
 from sharegroup.wire.messages.ranges import Range
@@ -63,7 +68,8 @@ async def _by_hand(
     """Apply an operator's decisions; each partition has its own result."""
     group_id = request.group_id or ""
     context.access.require_group(Operation.READ, group_id)
-    parts.views.share_groups.group(group_id)
+    if parts.other_nodes is None:
+        parts.views.share_groups.group(group_id)
     outcome: Outcome = {}
     decided: dict[TopicIdPartition, Decided] = {}
     for topic in request.topics:
@@ -72,11 +78,20 @@ async def _by_hand(
             key = SharePartitionKey(group_id, *at)
             hand = DecisionsByHand(parts, key, context.access)
             try:
+                if parts.other_nodes is not None:
+                    await _check_known(parts, key)
                 decided[at] = await hand.decide(partition, every_state=request.every_state)
                 outcome[at] = None
             except KafkaError as error:
                 outcome[at] = error
     return ShareAcknowledgeResponse(responses=_responses(parts, outcome, {}, decided))
+
+
+async def _check_known(parts: BrokerParts, key: SharePartitionKey) -> None:
+    """Another node may have the group itself: it exists if it has state of a partition here."""
+    parts.leadership.check(key.topic_id, key.partition)
+    if not await parts.state.knows(key):
+        raise GroupIdNotFound(f"Group {key.group_id} has no state of the partition.")
 
 
 def _responses(
