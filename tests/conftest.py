@@ -31,6 +31,9 @@ STAGES = {"process": 400, "kafka": 900, "spark": 900}
 
 DESCRIPTORS_MAX = 300
 
+ONE_JVM = "one JVM"
+"""The group of all tests with the fixture ``spark``: the longest of all."""
+
 settings.register_profile(
     "fast",
     max_examples=50,
@@ -72,7 +75,7 @@ def stage_of(item: pytest.Item) -> int:
 def group_of(item: pytest.Item) -> str:
     """What the tests that stay together have in common: a JVM, or their file."""
     has_session = "spark" in getattr(item, "fixturenames", ())
-    return "one JVM" if has_session else item.path.name
+    return ONE_JVM if has_session else item.path.name
 
 
 @pytest.hookimpl(wrapper=True)
@@ -81,11 +84,13 @@ def pytest_collection_modifyitems(
 ) -> Generator[None]:
     """Bring the stages in order (within one, the shuffle stays) and limit each test.
 
-    The groups are named first, since pytest-xdist's own hook reads them.
+    The groups are named first, since pytest-xdist's own hook reads them. It also renames each test,
+    and a test's hash is that of its name.
     """
-    shared = {item for item in items if item.get_closest_marker("xdist_group") is None}
+    shared = [item for item in items if item.get_closest_marker("xdist_group") is None]
     for item in shared:
         item.add_marker(pytest.mark.xdist_group(f"{stage_of(item)}:{group_of(item)}"))
+    short = {id(item) for item in shared}
     yield
     folders = list(dict.fromkeys(item.path.parent for item in items))  # in their random order
     if config.getoption("loadgroup", False) and not all("@" in item.nodeid for item in items):
@@ -93,12 +98,14 @@ def pytest_collection_modifyitems(
             "pytest-xdist does not group the tests with this pytest: every worker would start every"
             " module's Spark and Kafka. Install the versions of requirements.lock (`make setup`)."
         )
-    # Groups of their own take long, so they begin early. Kafka's tests of a stage come after the
-    # others: a file that runs on both brokers would start one anew for each change between them.
+    # The one JVM takes longest, and groups of their own take long: they begin early. Kafka's tests
+    # of a stage come after the others: a file that runs on both brokers would start one anew for
+    # each change between them.
     items.sort(
         key=lambda item: (
             stage_of(item),
-            item in shared,
+            group_of(item) != ONE_JVM,
+            id(item) in short,
             item.get_closest_marker("kafka") is not None,
             folders.index(item.path.parent),
         )
