@@ -9,6 +9,7 @@ record is in the committed output, and the last progress.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
@@ -32,6 +33,7 @@ SPECULATION = {
     "spark.cores.max": "2",
     "spark.executor.cores": "1",
     "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": os.environ["SPARK_SUBMIT_OPTS"],
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
 }

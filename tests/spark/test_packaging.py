@@ -81,6 +81,7 @@ def submit(
         "--master=local-cluster[1,1,1024]",
         f"--archives={archive}#environment",
         "--conf=spark.task.maxFailures=1",
+        f"--conf=spark.executor.extraJavaOptions={os.environ['SPARK_SUBMIT_OPTS']}",
         *settings,
         str(PROGRAM),
         *(server.bootstrap, topic, str(driver)),

@@ -57,7 +57,11 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def daemon(log: Path, name: str, *arguments: str) -> Iterator[None]:
     """A process of the cluster; a worker tries until it finds the master."""
     command = [SPARK_CLASS, f"org.apache.spark.deploy.{name}", *arguments]
-    with log.open("w") as file, subprocess.Popen(command, stdout=file, stderr=file) as process:
+    environment = {**os.environ, "SPARK_DAEMON_JAVA_OPTS": os.environ["SPARK_SUBMIT_OPTS"]}
+    with (
+        log.open("w") as file,
+        subprocess.Popen(command, stdout=file, stderr=file, env=environment) as process,
+    ):
         try:
             yield
         finally:
