@@ -43,3 +43,15 @@ def browser(width: int, height: int, *options: str) -> Iterator[Chrome]:
         yield window
     finally:
         window.quit()
+
+
+def new_tab(window: Chrome) -> None:
+    """Go on in another tab, without the cookies and the log of this one, which is closed."""
+    window.delete_all_cookies()
+    window.get_log("browser")
+    before = window.current_window_handle
+    window.switch_to.new_window("tab")
+    after = window.current_window_handle
+    window.switch_to.window(before)
+    window.close()
+    window.switch_to.window(after)

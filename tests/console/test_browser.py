@@ -17,7 +17,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from sharegroup import Admin, Producer, ShareConsumer
 from tests.client.dead_letters import said as said_of_letter
-from tests.console.browser import browser, there_is_one
+from tests.console.browser import browser, new_tab, there_is_one
 from tests.console.members import polled
 from tests.console.oidc import TokenServer, provider, settings
 from tests.console.running import Console, console
@@ -81,11 +81,24 @@ async def prepare(bootstrap: str) -> None:
             consumer.accept(*records)
 
 
-@pytest.fixture
-def opened() -> Iterator[Chrome]:
+@pytest.fixture(scope="module")
+def light() -> Iterator[Chrome]:
     with browser(1000, 800) as window:
         yield window
-        assert window.get_log("browser") == [], "errors, or breaches of the content security policy"
+
+
+@pytest.fixture(scope="module")
+def dark() -> Iterator[Chrome]:
+    with browser(1000, 800, "--blink-settings=preferredColorScheme=0") as window:
+        yield window
+
+
+@pytest.fixture
+def opened(light: Chrome) -> Iterator[Chrome]:
+    """A new tab, without cookies."""
+    new_tab(light)
+    yield light
+    assert light.get_log("browser") == [], "errors, or breaches of the content security policy"
 
 
 def wait_for(window: Chrome, script: str) -> None:
@@ -463,18 +476,21 @@ def test_a_login_at_a_provider_leads_to_what_was_asked_for(tmp_path: Path) -> No
 )
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_everybody_can_use_it(
-    running: tuple[SharegroupServer, Console], path: str, scheme: str
+    running: tuple[SharegroupServer, Console],
+    path: str,
+    scheme: str,
+    request: pytest.FixtureRequest,
 ) -> None:
-    dark = ["--blink-settings=preferredColorScheme=0"] if scheme == "dark" else []
+    window: Chrome = request.getfixturevalue(scheme)
+    new_tab(window)
     address = f"http://127.0.0.1:{running[1].port}"
-    with browser(1000, 800, *dark) as window:
-        window.get(address + ("/?queue=workers" if path == "dialog" else path))
-        loaded = "return document.querySelector('table, h2, main p:not(.quiet)') !== null"
-        wait_for(window, loaded)
-        if path == "dialog":
-            wait_for(window, "return document.querySelector('[data-key=fork]') !== null")
-            window.execute_script("document.querySelector('[data-key=fork]').click()")
-        window.execute_script(AXE)
-        assert window.execute_script(FAULTS) == []
-        wanted = f"return matchMedia('(prefers-color-scheme: {scheme})').matches"
-        assert window.execute_script(wanted) is True
+    window.get(address + ("/?queue=workers" if path == "dialog" else path))
+    loaded = "return document.querySelector('table, h2, main p:not(.quiet)') !== null"
+    wait_for(window, loaded)
+    if path == "dialog":
+        wait_for(window, "return document.querySelector('[data-key=fork]') !== null")
+        window.execute_script("document.querySelector('[data-key=fork]').click()")
+    window.execute_script(AXE)
+    assert window.execute_script(FAULTS) == []
+    wanted = f"return matchMedia('(prefers-color-scheme: {scheme})').matches"
+    assert window.execute_script(wanted) is True
