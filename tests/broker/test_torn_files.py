@@ -147,6 +147,8 @@ def test_no_torn_file_keeps_the_broker_from_starting(
     damage: str, crash: bool, whole: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     for number, file in enumerate(kinds(whole)):
+        if file.suffix != ".log" and (number + list(DAMAGES).index(damage)) % 2 == crash:
+            continue  # four of the damages after a stop, and four after a kill
         folder = tmp_path / str(number)
         shutil.copytree(whole, folder / "data")
         torn = folder / "data" / file
