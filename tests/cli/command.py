@@ -9,8 +9,10 @@ import os
 import pty
 import subprocess
 import sys
+import tempfile
 import termios
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -129,22 +131,47 @@ class Commands:
                         (after, typed), then = then, ("", "")
             return process.wait(SECONDS), shown.decode().replace("\r\n", "\n")
 
-    def inside(self, *words: str) -> Finished:
-        """Run a command without a process of its own: it starts in no time, and has no stdin."""
+    def inside(self, *words: str, stdin: str = "") -> Finished:
+        """Run a command without a process of its own: it starts in no time."""
         stdout, stderr = io.StringIO(), io.StringIO()
         options = words.index("--") if "--" in words else len(words)
         broker = ("--bootstrap-server", self.bootstrap)
-        with redirect_stdout(stdout), redirect_stderr(stderr), pytest.raises(SystemExit) as end:
+        with (
+            redirect_stdout(stdout),
+            redirect_stderr(stderr),
+            _redirect_stdin(stdin),
+            pytest.raises(SystemExit) as end,
+        ):
             main([*words[:options], *broker, *words[options:]])
         return Finished(
             status=int(end.value.code or 0), stdout=stdout.getvalue(), stderr=stderr.getvalue()
         )
+
+    def given(self, *words: str, stdin: str = "") -> Finished:
+        """Run a command inside that must succeed: what a test needs, and is not about."""
+        finished = self.inside(*words, stdin=stdin)
+        assert finished.status == 0, finished
+        return finished
 
     def ok(self, *words: str, stdin: str = "") -> Finished:
         """Run a command that must succeed."""
         finished = self.run(*words, stdin=stdin)
         assert finished.status == 0, finished
         return finished
+
+
+@contextmanager
+def _redirect_stdin(text: str) -> Iterator[None]:
+    """What this process reads from its stdin."""
+    before = sys.stdin
+    with tempfile.TemporaryFile("w+", newline="") as file:
+        file.write(text)
+        file.seek(0)
+        sys.stdin = file
+        try:
+            yield
+        finally:
+            sys.stdin = before
 
 
 def _take_terminal() -> None:

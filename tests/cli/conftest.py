@@ -49,5 +49,5 @@ def name() -> str:
 @pytest.fixture
 def topic(commands: Commands, name: str) -> str:
     """A fresh topic with two partitions."""
-    commands.ok("topics", "create", name, "--partitions", "2")
+    commands.given("topics", "create", name, "--partitions", "2")
     return name

@@ -38,17 +38,17 @@ def guarded(tmp_path: Path) -> Iterator[tuple[Commands, Commands]]:
 
 def test_rights_are_given_shown_and_taken(guarded: tuple[Commands, Commands]) -> None:
     admin, anybody = guarded
-    admin.ok("topics", "create", "jobs")
+    admin.given("topics", "create", "jobs")
     refused = anybody.run("topics", "describe", "jobs")
     assert refused.status == 1
     assert "TOPIC_AUTHORIZATION_FAILED" in refused.stderr
 
     consumer = ("acls", "add", "User:ANONYMOUS", "--consumer", "-t", "jobs", "-g", "workers")
     assert admin.ok(*consumer).stdout == "2 ACLs in force\n"
-    assert admin.ok(*consumer).stdout == "2 ACLs in force\n"
-    assert anybody.ok("topics", "describe", "jobs", "--json").json["topic"] == "jobs"
+    assert admin.given(*consumer).stdout == "2 ACLs in force\n"
+    assert anybody.given("topics", "describe", "jobs", "--json").json["topic"] == "jobs"
 
-    admin.ok(
+    admin.given(
         *("acls", "add", "User:eve", "-o", "all", "-t", "jo", "--prefixed", "--deny"),
         *("--host", "10.0.0.7"),
     )
@@ -59,15 +59,15 @@ def test_rights_are_given_shown_and_taken(guarded: tuple[Commands, Commands]) ->
         ("User:ANONYMOUS", "DESCRIBE", "seen"),
         ("User:eve", "ALL", "jo"),
     ]
-    matching = admin.ok("acls", "list", "-t", "jobs", "--matching", "--json").json
+    matching = admin.given("acls", "list", "-t", "jobs", "--matching", "--json").json
     assert {row["pattern"] for row in matching} == {"LITERAL", "PREFIXED"}
-    assert "User:eve" in admin.ok("acls", "list", "--principal", "User:eve").stdout
+    assert "User:eve" in admin.given("acls", "list", "--principal", "User:eve").stdout
 
     shown = admin.ok("acls", "list", "--csv").stdout
     assert len(parse_acls(shown, "the list")) == 4
     assert list(csv.DictReader(shown.splitlines())) == rows
     for name in ("eve ", "e\u2028ve"):
-        admin.ok("acls", "add", f"User:{name}", "-o", "read", "-t", "jobs")
+        admin.given("acls", "add", f"User:{name}", "-o", "read", "-t", "jobs")
     partly = admin.run("acls", "list", "--csv")
     assert (partly.status, partly.stdout) == (1, shown), "eve's rights are not another's"
     assert partly.stderr.count("left out 'User:e") == 2
@@ -76,36 +76,36 @@ def test_rights_are_given_shown_and_taken(guarded: tuple[Commands, Commands]) ->
         ("--host", "::0:1", "-o", "read", "-t", "jobs"),
         ("-o", "write", "-g", "workers"),
     )
-    made = [way for way in unusual if not admin.run("acls", "add", "User:mallory", *way).status]
+    made = [way for way in unusual if not admin.inside("acls", "add", "User:mallory", *way).status]
     assert len(made) >= 2, "Kafka takes hosts that never match"
-    partly = admin.run("acls", "list", "--csv")
+    partly = admin.inside("acls", "list", "--csv")
     assert (partly.status, partly.stdout) == (1, shown), "a file takes all that is printed"
     assert partly.stderr.count("left out 'User:mallory'") == len(made)
-    admin.ok("acls", "remove", "--principal", "User:mallory", "--yes")
+    admin.given("acls", "remove", "--principal", "User:mallory", "--yes")
     for text in ODD_NAMES:
-        admin.ok("acls", "add", f"User:{text}", "-o", "read", "-g", text)
-    read = parse_acls(admin.run("acls", "list", "--csv").stdout, "the list")
+        admin.given("acls", "add", f"User:{text}", "-o", "read", "-g", text)
+    read = parse_acls(admin.inside("acls", "list", "--csv").stdout, "the list")
     assert {one.resource.name for one in read} >= {*ODD_NAMES}
-    admin.ok("acls", "remove", "--principal", "User:eve ", "--yes")
-    admin.ok("acls", "remove", "--principal", "User:e\u2028ve", "--yes")
+    admin.given("acls", "remove", "--principal", "User:eve ", "--yes")
+    admin.given("acls", "remove", "--principal", "User:e\u2028ve", "--yes")
     on_terminal = admin.on_terminal("acls", "list", "--csv")
     assert on_terminal.replace("\n", "").isprintable()
     assert "\\x1b[31mred" in on_terminal
     for text in ODD_NAMES:
-        admin.ok("acls", "remove", "--principal", f"User:{text}", "--yes")
+        admin.given("acls", "remove", "--principal", f"User:{text}", "--yes")
 
     removing = ("acls", "remove", "--principal", "User:ANONYMOUS", "-t", "jobs")
     assert admin.run(*removing).status == 2  # there is no terminal to ask on
-    dry = admin.ok(*removing, "--dry-run", "--json").json
+    dry = admin.given(*removing, "--dry-run", "--json").json
     assert [row["name"] for row in dry] == ["jobs"]
     assert admin.ok(*removing, "--yes").stdout == "1 ACL removed\n"
-    assert anybody.run("topics", "describe", "jobs").status == 1
+    assert anybody.inside("topics", "describe", "jobs").status == 1
 
     everything = admin.run("acls", "remove", "--all", "--yes", "--json")
     assert everything.status == 1
     assert (len(everything.json["removed"]), everything.json["kept"]) == (2, 1)
     assert "stays in force" in everything.stderr
-    assert [row["name"] for row in admin.ok("acls", "list", "--json").json] == ["seen"]
+    assert [row["name"] for row in admin.given("acls", "list", "--json").json] == ["seen"]
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,8 @@ def pipe(tmp_path: Path) -> Path:
 @pytest.fixture
 def dead(commands: Commands, name: str) -> str:
     """A topic of dead letters, of which one is large."""
-    commands.ok("topics", "create", f"{name}-dead")
-    commands.ok("produce", f"{name}-dead", stdin="\n".join(VALUES))
+    commands.given("topics", "create", f"{name}-dead")
+    commands.given("produce", f"{name}-dead", stdin="\n".join(VALUES))
     return f"{name}-dead"
 
 
@@ -68,7 +68,8 @@ def test_all_that_arrived_is_accepted(
 
 
 def test_what_is_refused_comes_again(commands: Commands, name: str, dead: str, pipe: Path) -> None:
-    commands.ok("topics", "create", topic := f"{name}-small", "--config", "max.message.bytes=1000")
+    topic = f"{name}-small"
+    commands.given("topics", "create", topic, "--config", "max.message.bytes=1000")
     done = in_shell(commands, redrive(dead, pipe, topic))
     assert done.status == 1
     assert "1 refused" in done.stderr
@@ -120,8 +121,8 @@ def test_a_confirmation_may_come_before_the_command_knows_that_the_record_is_rea
     commands: Commands, name: str, pipe: Path
 ) -> None:
     """The reader is quick, and the command was not given the processor since it has written."""
-    commands.ok("topics", "create", name)
-    commands.ok("produce", name, stdin="a" * 20_000)  # some pages of the pipe
+    commands.given("topics", "create", name)
+    commands.given("produce", name, stdin="a" * 20_000)  # some pages of the pipe
     words = ("consume", name, "-g", name, "--from-beginning", "--json", "--confirmed-by", str(pipe))
     process = commands.start(*words, "--max", "1")
     assert process.stdout is not None

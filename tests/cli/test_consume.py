@@ -21,14 +21,14 @@ def consume(commands: Commands, topic: str, *more: str) -> list[tuple[str, int]]
 
 
 def test_values_as_lines(commands: Commands, topic: str) -> None:
-    commands.ok("produce", topic, stdin="ä\nb\n")
+    commands.given("produce", topic, stdin="ä\nb\n")
     done = commands.ok("consume", topic, "-g", topic, "--from-beginning", "-n", "2")
     assert sorted(done.stdout.splitlines()) == ["b", "ä"]
     assert done.stderr == "2 records accepted\n"
 
 
 def test_records_as_json(commands: Commands, topic: str) -> None:
-    commands.ok("produce", topic, "--key-separator", ":", stdin="k:v\n")
+    commands.given("produce", topic, "--key-separator", ":", stdin="k:v\n")
     read = commands.ok("consume", topic, "-g", topic, "--from-beginning", "-n", "1", "--json")
     (record,) = read.json_lines
     assert record.pop("timestamp") > 1_700_000_000_000
@@ -44,7 +44,7 @@ def test_records_as_json(commands: Commands, topic: str) -> None:
 
 
 def test_a_new_group_begins_at_the_end_by_default(commands: Commands, topic: str) -> None:
-    commands.ok("produce", topic, stdin="a\n")
+    commands.given("produce", topic, stdin="a\n")
     idle = ("--timeout", IDLE_SECONDS)
     assert commands.ok("consume", topic, "-g", topic, *idle, "--json").stdout == ""
     again = commands.ok("consume", topic, "-g", topic, *idle, "--from-beginning")
@@ -55,7 +55,7 @@ def test_a_new_group_begins_at_the_end_by_default(commands: Commands, topic: str
 def test_released_records_are_redelivered_and_accepted_ones_are_not(
     commands: Commands, topic: str
 ) -> None:
-    commands.ok("produce", topic, "--key-separator", ":", stdin="k:a\nk:b\nk:c\n")
+    commands.given("produce", topic, "--key-separator", ":", stdin="k:a\nk:b\nk:c\n")
     assert consume(commands, topic, "-n", "2", "--ack", "release") == [("a", 1), ("b", 1)]
     assert consume(commands, topic, "-n", "1", "--ack", "reject") == [("a", 2)]
     assert consume(commands, topic, "-n", "1") == [("b", 2)]
@@ -69,7 +69,7 @@ def test_released_records_are_redelivered_and_accepted_ones_are_not(
 def test_ctrl_c_leaves_nothing_half_done(
     commands: Commands, topic: str, number: signal.Signals, status: int
 ) -> None:
-    commands.ok("produce", topic, stdin="a\nb\nc\n")
+    commands.given("produce", topic, stdin="a\nb\nc\n")
     process = commands.start("consume", topic, "-g", topic, "--from-beginning", "--json")
     assert process.stdout is not None
     lines = [process.stdout.readline() for _ in range(3)]
@@ -92,7 +92,7 @@ def lag(commands: Commands, group: str) -> int:
 
 def test_only_records_read_by_head_are_accepted(commands: Commands, topic: str) -> None:
     commands.inside("groups", "set", topic, "share.auto.offset.reset=earliest")
-    commands.ok("produce", topic, stdin="".join(f"{n}\n" for n in range(500)))
+    commands.given("produce", topic, stdin="".join(f"{n}\n" for n in range(500)))
     process = commands.start("consume", topic, "-g", topic)
     shown = subprocess.run(
         ["head", "-2"], stdin=process.stdout, capture_output=True, timeout=SECONDS, check=True
@@ -108,7 +108,7 @@ def test_only_records_read_by_head_are_accepted(commands: Commands, topic: str) 
 
 def test_an_unread_record_in_the_pipe_is_released(commands: Commands, topic: str) -> None:
     commands.inside("groups", "set", topic, "share.auto.offset.reset=earliest")
-    commands.ok("produce", topic, stdin="a\nb\n")
+    commands.given("produce", topic, stdin="a\nb\n")
     process = commands.start("consume", topic, "-g", topic)
     assert process.stdout is not None
     select.select([process.stdout], [], [], SECONDS)  # the first record is there, and nobody reads
@@ -122,7 +122,7 @@ def test_an_unread_record_in_the_pipe_is_released(commands: Commands, topic: str
 def test_a_closed_pipe_ends_it_even_without_records(commands: Commands, topic: str) -> None:
     process = commands.start("consume", topic, "-g", topic, "--from-beginning")
     assert process.stdout is not None
-    commands.ok("produce", topic, stdin="a\n")
+    commands.given("produce", topic, stdin="a\n")
     assert process.stdout.readline() == b"a\n"
     process.stdout.close()
     process.stdout = None
@@ -152,7 +152,7 @@ HOSTILE = "\x1b[2J\x1b]0;title\x07a\u202eb\tc"
 def test_a_file_gets_the_bytes_that_a_terminal_shows_escaped(
     commands: Commands, topic: str
 ) -> None:
-    commands.ok("produce", topic, stdin=HOSTILE + "\n")
+    commands.given("produce", topic, stdin=HOSTILE + "\n")
     words = ("consume", topic, "--from-beginning", "-n", "1")
     piped = commands.ok(*words, "-g", f"{topic}-piped")
     assert piped.stdout == HOSTILE + "\n"
@@ -162,7 +162,7 @@ def test_a_file_gets_the_bytes_that_a_terminal_shows_escaped(
 
 
 def test_json_has_no_control_characters_either(commands: Commands, topic: str) -> None:
-    commands.ok("produce", topic, stdin=HOSTILE + "\n")
+    commands.given("produce", topic, stdin=HOSTILE + "\n")
     words = ("consume", topic, "-g", topic, "--from-beginning", "-n", "1", "--json")
     read = commands.ok(*words)
     assert read.json["value"] == HOSTILE

@@ -43,7 +43,7 @@ def reader(
 @pytest.fixture
 def full(commands: Commands, topic: str) -> str:
     """A topic with three records in its partition 0, and none in its partition 1."""
-    commands.ok("produce", topic, "--partition", "0", stdin="1\n2\n3\n")
+    commands.given("produce", topic, "--partition", "0", stdin="1\n2\n3\n")
     return topic
 
 
@@ -51,7 +51,7 @@ def full(commands: Commands, topic: str) -> str:
 def test_a_group_with_members(commands: Commands, full: str, protocol: Protocol) -> None:
     group = f"{full}-{protocol}"
     with reader(commands, full, group, protocol) as consumer:
-        commands.ok("produce", full, "--partition", "0", stdin="4\n")
+        commands.given("produce", full, "--partition", "0", stdin="4\n")
         found = commands.inside("groups", "describe", group, "--json").json
         assert (found["group"], found["type"], found["state"]) == (group, protocol, "Stable")
         (member,) = found["members"]
@@ -143,7 +143,7 @@ def test_a_new_consumer_group(commands: Commands, full: str) -> None:
 
 
 def test_all_groups_of_a_kind(own_commands: Commands) -> None:
-    own_commands.ok("topics", "create", "t")
+    own_commands.given("topics", "create", "t")
     reset = ("groups", "reset-offsets", "-t", "t", "--to-latest", "--execute")
     own_commands.inside(*reset, "sharing")
     own_commands.inside(*reset, "reading", "--type", "consumer")
@@ -162,8 +162,8 @@ def test_all_groups_of_a_kind(own_commands: Commands) -> None:
 
 def test_a_group_whose_members_share_a_partition(commands: Commands, topic: str) -> None:
     """KIP-X: who has which part of the hash space, and what is committed behind the offset."""
-    commands.ok("topics", "alter", topic, "--config", "accept.range.fetch=true")
-    commands.ok("produce", topic, "--partition", "0", stdin="1\n2\n3\n4\n")
+    commands.given("topics", "alter", topic, "--config", "accept.range.fetch=true")
+    commands.given("produce", topic, "--partition", "0", stdin="1\n2\n3\n4\n")
     group = f"{topic}-shared"
 
     def member() -> Consumer:

@@ -16,9 +16,9 @@ pytestmark = pytest.mark.process
 def test_damaged_records_of_a_group_are_shown(tmp_path: Path) -> None:
     with SharegroupServer(tmp_path) as server:
         commands = Commands(server.bootstrap)
-        commands.ok("topics", "create", "jobs", "--partitions", "1")
+        commands.given("topics", "create", "jobs", "--partitions", "1")
         for job in range(6):
-            commands.ok("produce", "jobs", stdin=f"job {job}\n")
+            commands.given("produce", "jobs", stdin=f"job {job}\n")
         commands.ok("consume", "jobs", "-g", "workers", "--from-beginning", "--max", "2")
         server.stop()
         log = next(server.data.glob("jobs-0/*.log"))

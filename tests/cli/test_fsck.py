@@ -47,10 +47,10 @@ def killed(folder: Path) -> SharegroupServer:
     server = SharegroupServer(folder)
     server.start()
     commands = Commands(server.bootstrap)
-    commands.ok("topics", "create", "jobs", "--partitions", "1")
-    commands.ok("groups", "set", "workers", "share.auto.offset.reset=earliest")
+    commands.given("topics", "create", "jobs", "--partitions", "1")
+    commands.given("groups", "set", "workers", "share.auto.offset.reset=earliest")
     for _ in range(3):
-        commands.ok("produce", "jobs", stdin=lines(RECORDS // 4))
+        commands.given("produce", "jobs", stdin=lines(RECORDS // 4))
     commands.ok("consume", "jobs", "-g", "workers", "-n", "10")
     server.kill()
     return server

@@ -24,8 +24,8 @@ BLOCKING = {
 
 
 def test_a_blocked_record_is_released_and_archived(commands: Commands, name: str) -> None:
-    commands.ok("topics", "create", name, "--partitions", "1")
-    commands.ok("produce", name, "--key-separator", ":", stdin="k:one\nk:two\n")
+    commands.given("topics", "create", name, "--partitions", "1")
+    commands.given("produce", name, "--key-separator", ":", stdin="k:one\nk:two\n")
     with sync.Admin(commands.bootstrap) as admin:
         admin.begin_group_at(name, "earliest")
         admin.alter_configs("group", name, BLOCKING)

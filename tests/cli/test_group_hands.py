@@ -36,14 +36,14 @@ def polled(consumer: sync.ShareConsumer, count: int) -> list[Record]:
 
 
 def prepared(commands: Commands, name: str, records: int) -> None:
-    commands.ok("topics", "create", name, "--partitions", "1")
-    commands.ok("produce", name, stdin="".join(f"{at}\n" for at in range(records)))
+    commands.given("topics", "create", name, "--partitions", "1")
+    commands.given("produce", name, stdin="".join(f"{at}\n" for at in range(records)))
     with sync.Admin(commands.bootstrap) as admin:
         admin.begin_group_at(name, "earliest")
 
 
 def states(commands: Commands, name: str) -> list[tuple[int, int, str]]:
-    rows = commands.ok("groups", "records", name, "--json").json
+    rows = commands.given("groups", "records", name, "--json").json
     return [(row["first"], row["last"], row["state"]) for row in rows]
 
 
@@ -58,15 +58,15 @@ def test_a_group_is_paused_and_resumed(commands: Commands, name: str) -> None:
         assert commands.ok("groups", "pause", name, "--yes").stdout == f"{name} is paused\n"
         shown = commands.ok("groups", "describe", name).stdout
         assert f"group {name}, stable, paused, epoch" in shown
-        line = commands.ok("groups", "describe", name, "--state", "--json").json
+        line = commands.given("groups", "describe", name, "--state", "--json").json
         assert line["paused"] is True
-        commands.ok("produce", name, stdin="later\n")
+        commands.given("produce", name, stdin="later\n")
         assert not consumer.poll(timeout_ms=200)
         assert commands.ok("groups", "resume", name).stdout == f"{name} is resumed\n"
         (later,) = polled(consumer, 1)
         assert later.value == b"later"
         consumer.accept(later)
-        assert ", paused" not in commands.ok("groups", "describe", name).stdout
+        assert ", paused" not in commands.given("groups", "describe", name).stdout
     assert commands.inside("groups", "pause", "nobody", "--yes").status == 1
 
 
@@ -86,7 +86,7 @@ def test_decisions_about_records(commands: Commands, name: str) -> None:
         assert done.stdout == "2 records accepted, 2 of them held by members\n"
         done = commands.ok(*records, "--offsets", "3-6", "--extend", "1h", "--yes", "--json")
         assert done.json == {"group": name, "extended": 2, "held": 2}
-        rows = commands.ok(*records, "--state", "acquired", "--json").json
+        rows = commands.given(*records, "--state", "acquired", "--json").json
         assert [row["first"] for row in rows if row["lock_ms"] > 600_000] == [3, 6]
         done = commands.ok(*records, "--offsets", "9", "--release", "--yes")
         assert done.stdout == "1 record released, 1 of them held by members\n"
@@ -121,7 +121,7 @@ def test_a_group_is_purged(commands: Commands, name: str) -> None:
     prepared(commands, name, 5)
     with consumer_of(commands, name) as consumer:
         held = polled(consumer, 5)
-        commands.ok("produce", name, stdin="later\n")
+        commands.given("produce", name, stdin="later\n")
         young = commands.ok("groups", "purge", name, "--older-than", "1h", "--yes", "--json").json
         assert [row["purged"] for row in young] in ([], [0])
         unsure = commands.inside("groups", "purge", name)
@@ -131,7 +131,7 @@ def test_a_group_is_purged(commands: Commands, name: str) -> None:
         assert done == [{"topic": name, "partition": 0, "purged": 6, "held": 5}]
         consumer.accept(*held)
         assert [type(one).__name__ for one in consumer.commit().values()] == ["InvalidRecordState"]
-        commands.ok("produce", name, stdin="new\n")
+        commands.given("produce", name, stdin="new\n")
         (new,) = polled(consumer, 1)
         assert new.value == b"new"
         consumer.accept(new)

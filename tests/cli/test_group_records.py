@@ -17,8 +17,8 @@ SECONDS = 240
 
 
 def test_records_held_by_a_member_are_shown(commands: Commands, name: str) -> None:
-    commands.ok("topics", "create", name, "--partitions", "1")
-    commands.ok("produce", name, stdin="one\ntwo\nthree\n")
+    commands.given("topics", "create", name, "--partitions", "1")
+    commands.given("produce", name, stdin="one\ntwo\nthree\n")
     with sync.Admin(commands.bootstrap) as admin:
         admin.begin_group_at(name, "earliest")
     with sync.ShareConsumer(
@@ -32,7 +32,7 @@ def test_records_held_by_a_member_are_shown(commands: Commands, name: str) -> No
             held += consumer.poll(timeout_ms=1_000)
         consumer.acknowledge(held[1], AckType.REJECT)
         assert set(consumer.commit().values()) == {None}
-        commands.ok("produce", name, stdin="four\n")
+        commands.given("produce", name, stdin="four\n")
 
         rows = commands.inside("groups", "records", name, "--topic", name, "--json").json
         seen = {
@@ -54,8 +54,8 @@ def test_records_held_by_a_member_are_shown(commands: Commands, name: str) -> No
 
 
 def test_archived_records_are_shown_with_the_reason(commands: Commands, name: str) -> None:
-    commands.ok("topics", "create", name, "--partitions", "1")
-    commands.ok("produce", name, stdin="one\ntwo\nthree\n")
+    commands.given("topics", "create", name, "--partitions", "1")
+    commands.given("produce", name, stdin="one\ntwo\nthree\n")
     with sync.Admin(commands.bootstrap) as admin:
         admin.begin_group_at(name, "earliest")
         admin.alter_configs("group", name, {"share.delivery.count.limit": "2"})
@@ -77,7 +77,7 @@ def test_archived_records_are_shown_with_the_reason(commands: Commands, name: st
 
 
 def test_a_topic_unknown_to_the_group(commands: Commands, topic: str) -> None:
-    commands.ok("produce", topic, stdin="one\n")
+    commands.given("produce", topic, stdin="one\n")
     commands.ok("consume", topic, "-g", topic, "--from-beginning", "--max", "1")
     refused = commands.inside("groups", "records", topic, "--topic", "nothing")
     assert refused.status == 1

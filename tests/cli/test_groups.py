@@ -13,7 +13,7 @@ pytestmark = pytest.mark.process
 
 
 def test_a_group_with_members(commands: Commands, topic: str) -> None:
-    commands.ok("produce", topic, "--key-separator", ":", stdin="k:1\nk:2\nk:3\n")
+    commands.given("produce", topic, "--key-separator", ":", stdin="k:1\nk:2\nk:3\n")
     process = commands.start("consume", topic, "-g", topic, "--from-beginning", "--json")
     assert process.stdout is not None
     for _ in range(3):
@@ -75,7 +75,7 @@ def rows_of(table: str) -> list[list[str]]:
 
 
 def test_several_groups(commands: Commands, topic: str) -> None:
-    commands.ok("produce", topic, stdin="one\ntwo\n")
+    commands.given("produce", topic, stdin="one\ntwo\n")
     first, second, nobody = f"{topic}-1", f"{topic}-2", f"{topic}-nobody"
     reset = ("groups", "reset-offsets", first, second, "--topic", topic)
     commands.ok(*reset, "--to-earliest", "--execute")
@@ -110,7 +110,7 @@ def test_several_groups(commands: Commands, topic: str) -> None:
 
 
 def test_all_groups_are_deleted(own_commands: Commands) -> None:
-    own_commands.ok("topics", "create", "t")
+    own_commands.given("topics", "create", "t")
     for group in ("a", "b"):
         own_commands.inside("groups", "reset-offsets", group, "-t", "t", "--to-latest", "--execute")
     assert (
@@ -122,7 +122,7 @@ def test_all_groups_are_deleted(own_commands: Commands) -> None:
 
 
 def test_offsets_of_topics_are_deleted(commands: Commands, topic: str) -> None:
-    commands.ok("produce", topic, stdin="one\n")
+    commands.given("produce", topic, stdin="one\n")
     commands.inside("groups", "reset-offsets", topic, "-t", topic, "--to-latest", "--execute")
     done = commands.inside(
         "groups", "delete-offsets", topic, "-t", topic, "-t", "nothing", "--json"

@@ -52,11 +52,11 @@ def test_what_cannot_be_read(part: str | None, ranges: str | None, words: str) -
 @pytest.mark.process
 def test_parts_of_a_topic(commands: Commands, topic: str) -> None:
     lines = "".join(f"customer-{n}:{n}\n" for n in range(40))
-    commands.ok("produce", topic, "--key-separator", ":", stdin=lines)
+    commands.given("produce", topic, "--key-separator", ":", stdin=lines)
     refused = commands.run("consume", topic, "--key-range", "1/3", *END)
     assert refused.status == 1
     assert "accept.range.fetch" in refused.stderr
-    commands.ok("topics", "alter", topic, "-c", "accept.range.fetch=true")
+    commands.given("topics", "alter", topic, "-c", "accept.range.fetch=true")
     parts = [
         commands.ok("consume", topic, "--key-range", f"{n}/3", *END).stdout.split()
         for n in (1, 2, 3)

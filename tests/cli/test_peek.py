@@ -37,7 +37,7 @@ END = ("--until", "latest")
 
 
 def test_json_round_trips_all_fields(commands: Commands, topic: str) -> None:
-    commands.ok("produce", topic, "--format", "json", stdin=LINES)
+    commands.given("produce", topic, "--format", "json", stdin=LINES)
     seen = commands.ok("consume", topic, "--peek", *END, "--json")
     records = sorted(seen.json_lines, key=lambda one: one["partition"])
     assert [{name: one[name] for name in RECORDS[0]} for one in records] == RECORDS
@@ -45,7 +45,7 @@ def test_json_round_trips_all_fields(commands: Commands, topic: str) -> None:
     assert {(one["topic"], one["delivery_count"]) for one in records} == {(topic, None)}
 
     copy = f"{topic}-copy"
-    commands.ok("topics", "create", copy, "-p", "2")
+    commands.given("topics", "create", copy, "-p", "2")
     sent = commands.ok("produce", copy, "--format", "json", "--json", stdin=seen.stdout)
     assert sent.json["sent"] == len(RECORDS)
     again = commands.ok("consume", copy, "--peek", *END, "--format", "json")
@@ -57,7 +57,7 @@ def test_json_round_trips_all_fields(commands: Commands, topic: str) -> None:
 
 
 def test_from_until_partition_max_and_format(commands: Commands, topic: str) -> None:
-    commands.ok("produce", topic, "--format", "json", stdin=LINES)
+    commands.given("produce", topic, "--format", "json", stdin=LINES)
     groups = commands.inside("groups", "list").stdout
 
     def seen(*words: str) -> list[str]:
@@ -85,7 +85,7 @@ def test_from_until_partition_max_and_format(commands: Commands, topic: str) -> 
 def test_it_follows_the_log_until_ctrl_c(commands: Commands, topic: str) -> None:
     process = commands.start("consume", topic, "--peek")
     assert process.stdout is not None
-    commands.ok("produce", topic, stdin="a\n")
+    commands.given("produce", topic, stdin="a\n")
     assert process.stdout.readline() == b"a\n"
     process.send_signal(signal.SIGINT)
     done = finish(process)
@@ -93,7 +93,7 @@ def test_it_follows_the_log_until_ctrl_c(commands: Commands, topic: str) -> None
 
 
 def test_places_outside_of_the_log(commands: Commands, topic: str) -> None:
-    commands.ok("produce", topic, "--format", "json", stdin=LINES)
+    commands.given("produce", topic, "--format", "json", stdin=LINES)
     late = commands.ok("consume", topic, "--peek", "-p", "1", "--from", "7", *END)
     assert late.stderr == f"sharegroup: {topic}-1 has offsets 0 to 2: beginning at 2\n"
     gone = commands.run("consume", topic, "--peek", "-p", "9")

@@ -48,7 +48,7 @@ def test_json_lines_of_a_file_keyed_by_a_field(
 
 
 def test_a_message_id_is_taken_once(commands: Commands, topic: str) -> None:
-    commands.ok("topics", "alter", topic, "--config", "deduplication.window.ms=600000")
+    commands.given("topics", "alter", topic, "--config", "deduplication.window.ms=600000")
     lines = '{"n": 1}\n{"n": 2}\n{"n": 1}\n'
     done = commands.ok("produce", topic, "--message-id", "n", "-p", "0", stdin=lines)
     assert done.stderr == f"3 records sent to {topic}, 1 of them there already\n"
@@ -58,7 +58,7 @@ def test_a_message_id_is_taken_once(commands: Commands, topic: str) -> None:
     words = ("produce", topic, "--format", "csv", "--message-id", "n", "-p", "0")
     assert commands.ok(*words, stdin=rows).stderr.endswith(", 1 of them there already\n")
     assert values(commands, topic) == ['{"n": 1}', '{"n": 2}', '{"what": "c"}']
-    missing = commands.run(*words[:2], "--message-id", "n", stdin='{"n": null}\n')
+    missing = commands.inside(*words[:2], "--message-id", "n", stdin='{"n": null}\n')
     assert missing.status == 2
     assert "line 1 has no message id" in missing.stderr
 
@@ -80,7 +80,7 @@ def test_records_say_when_they_are_worthless(commands: Commands, topic: str) -> 
     assert headers["a"] == "b"
     assert 0 <= int(headers[EXPIRES_AT]) - before_ms - 600_000 <= SECONDS * 1000
 
-    done = commands.run("produce", topic, "--expires-in", "soon", stdin="x\n")
+    done = commands.inside("produce", topic, "--expires-in", "soon", stdin="x\n")
     assert done.status == 2
     assert "--expires-in is 'soon': write a duration, as in 90s, 15m, 12h, 2d" in done.stderr
 
@@ -92,10 +92,10 @@ def test_records_say_when_they_are_due(commands: Commands, topic: str) -> None:
     headers = dict(read.json_lines[0]["headers"])
     assert 0 <= int(headers[DELIVER_AT]) - before_ms - 600_000 <= SECONDS * 1000
 
-    done = commands.run("produce", topic, "--in", "soon", stdin="x\n")
+    done = commands.inside("produce", topic, "--in", "soon", stdin="x\n")
     assert done.status == 2
     assert "--in is 'soon': write a duration, as in 90s, 15m, 12h, 2d" in done.stderr
-    done = commands.run("produce", topic, "--in", "2h", "--expires-in", "2h", stdin="x\n")
+    done = commands.inside("produce", topic, "--in", "2h", "--expires-in", "2h", stdin="x\n")
     assert done.status == 2
     assert "--expires-in must be longer than --in: such records go to nobody" in done.stderr
 
@@ -134,7 +134,7 @@ def test_ctrl_c_in_the_middle_of_a_stream_counts_exactly(
     assert done.status == 130, done
     assert 0 < done.json["sent"] < 2_000_000
     assert done.json["refused"] == 0
-    offsets = commands.ok("topics", "describe", topic, "--json").json["partitions"]
+    offsets = commands.given("topics", "describe", topic, "--json").json["partitions"]
     assert sum(one["latest"] for one in offsets) == done.json["sent"]
 
 
@@ -147,7 +147,7 @@ def test_a_record_that_is_too_large_is_refused_with_kafkas_name(
 
 
 def test_one_large_line_fails_alone_and_is_named(commands: Commands) -> None:
-    commands.ok("topics", "create", "limited", "-c", "max.message.bytes=10000")
+    commands.given("topics", "create", "limited", "-c", "max.message.bytes=10000")
     lines = [f"small {number}" for number in range(8)]
     lines.insert(3, "x" * 12_000)
     done = commands.run("produce", "limited", stdin="\n".join(lines))

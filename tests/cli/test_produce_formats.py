@@ -25,7 +25,7 @@ def all_of(commands: Commands, topic: str) -> list[dict[str, Any]]:
 @pytest.mark.process
 def test_headers_and_a_partition(commands: Commands, topic: str) -> None:
     headers = ("--header", "a=1=2", "-H", "a=", "-H", "b")
-    commands.ok("produce", topic, *headers, "--partition", "1", stdin="x\ny\n")
+    commands.given("produce", topic, *headers, "--partition", "1", stdin="x\ny\n")
     same = {"partition": 1, "key": None, "headers": [["a", "1=2"], ["a", ""], ["b", None]]}
     assert all_of(commands, topic) == [same | {"value": "x"}, same | {"value": "y"}]
 

@@ -33,10 +33,10 @@ def test_quotas_are_set_listed_and_removed(commands: Commands, name: str) -> Non
         "entity": {"user": None, "client-id": name},
         "quotas": {"producer_byte_rate": 2_000_000, "request_percentage": 12.5},
     } in listed
-    commands.ok("quotas", "remove", "request_percentage", *both)
+    commands.given("quotas", "remove", "request_percentage", *both)
     said = commands.ok("quotas", "remove", *both).stdout
     assert said == f"every user, client-id {name}: producer_byte_rate removed\n"
-    assert name not in commands.ok("quotas", "list").stdout
+    assert name not in commands.given("quotas", "list").stdout
 
 
 def test_what_is_wrong_is_one_sentence(commands: Commands, name: str) -> None:
@@ -45,14 +45,14 @@ def test_what_is_wrong_is_one_sentence(commands: Commands, name: str) -> None:
         1,
         "sharegroup: INVALID_REQUEST: Quota producer_byte_rate must be greater than 0\n",
     )
-    unknown = commands.run("quotas", "remove", "--user", name)
+    unknown = commands.inside("quotas", "remove", "--user", name)
     assert (unknown.status, unknown.stderr) == (2, f"sharegroup: user {name} has no quota\n")
 
 
 def test_an_address(commands: Commands) -> None:
-    commands.ok("quotas", "set", "connection_creation_rate=7", "--ip", "10.1.2.3")
-    assert "10.1.2.3" in commands.ok("quotas", "list").stdout
-    commands.ok("quotas", "remove", "--ip", "10.1.2.3")
+    commands.given("quotas", "set", "connection_creation_rate=7", "--ip", "10.1.2.3")
+    assert "10.1.2.3" in commands.given("quotas", "list").stdout
+    commands.given("quotas", "remove", "--ip", "10.1.2.3")
 
 
 def test_the_admin_client(commands: Commands, name: str) -> None:

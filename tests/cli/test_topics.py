@@ -14,7 +14,7 @@ pytestmark = pytest.mark.process
 def test_create_describe_list_delete(commands: Commands, name: str) -> None:
     created = commands.ok("topics", "create", name, "-p", "3", "-c", "retention.ms=60000", "--json")
     assert created.json == {"topic": name, "partitions": 3, "created": True}
-    commands.ok("produce", name, "--key-separator", ":", stdin="k:1\nk:2\n")
+    commands.given("produce", name, "--key-separator", ":", stdin="k:1\nk:2\n")
 
     described = commands.ok("topics", "describe", name, "--json").json
     assert described["configs"] == {"retention.ms": "60000"}
@@ -30,7 +30,7 @@ def test_create_describe_list_delete(commands: Commands, name: str) -> None:
         "deleted": [name],
         "refused": {},
     }
-    listed = commands.ok("topics", "list", "--json").json
+    listed = commands.given("topics", "list", "--json").json
     assert name not in {topic["topic"] for topic in listed}
 
 
@@ -45,10 +45,10 @@ def test_the_broker_refuses_with_kafkas_name(commands: Commands, topic: str) -> 
     again = commands.run("topics", "create", topic)
     assert (again.status, again.stdout) == (1, "")
     assert again.stderr.startswith("sharegroup: TOPIC_ALREADY_EXISTS: ")
-    wrong = commands.run("topics", "create", f"{topic}-wrong", "-c", "retention.mss=1")
+    wrong = commands.inside("topics", "create", f"{topic}-wrong", "-c", "retention.mss=1")
     assert wrong.status == 1
     assert "INVALID_CONFIG" in wrong.stderr
-    unknown = commands.run("topics", "describe", "nowhere")
+    unknown = commands.inside("topics", "describe", "nowhere")
     assert unknown.status == 1
     assert "UNKNOWN_TOPIC_OR_PARTITION" in unknown.stderr
 
@@ -129,7 +129,7 @@ def test_delete_asks_first(commands: Commands, topic: str) -> None:
 
 def test_wrong_usage(commands: Commands) -> None:
     assert commands.run("topics", "create").status == 2
-    assert commands.run("topics", "create", "t", "-c", "novalue").status == 2
-    assert commands.run("topics", "create", "t", "-p", "0").status == 2
-    assert commands.run("topics", "rename").status == 2
+    assert commands.inside("topics", "create", "t", "-c", "novalue").status == 2
+    assert commands.inside("topics", "create", "t", "-p", "0").status == 2
+    assert commands.inside("topics", "rename").status == 2
     assert commands.run("topics", "list", "-b", "host:port").status == 2

@@ -37,8 +37,8 @@ def test_users_of_a_broker(own_commands: Commands, tmp_path: Path) -> None:
     assert [row["user"] for row in listed] == ["alice", "bob"]
     assert listed[0]["mechanisms"] == ["SCRAM-SHA-256", "SCRAM-SHA-512"]
     own_commands.ok("users", "delete", "alice", "--yes")
-    assert [row["user"] for row in own_commands.ok("users", "list", "--json").json] == ["bob"]
-    again = own_commands.run("users", "delete", "alice", "--yes")
+    assert [row["user"] for row in own_commands.given("users", "list", "--json").json] == ["bob"]
+    again = own_commands.inside("users", "delete", "alice", "--yes")
     assert again.status == 1
     assert "RESOURCE_NOT_FOUND" in again.stderr
     assert "canary" not in done.stdout + done.stderr
@@ -48,17 +48,18 @@ def test_users_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "users"
     file = ("--file", str(path))
     NO_BROKER.ok("users", "create", "alice", *file, stdin="canary\n")
-    NO_BROKER.ok("users", "create", "bob", *file, stdin="other")
-    NO_BROKER.ok("users", "create", "alice", *file, stdin="canary 2\n")
+    NO_BROKER.given("users", "create", "bob", *file, stdin="other")
+    NO_BROKER.given("users", "create", "alice", *file, stdin="canary 2\n")
     assert mode(path) == 0o600
     assert "canary" not in path.read_text()
     assert len(path.read_text().splitlines()) == 6
     listed = NO_BROKER.ok("users", "list", *file, "--json").json
     assert [row["user"] for row in listed] == ["alice", "bob"]
     NO_BROKER.ok("users", "delete", "alice", *file, "--yes")
-    assert [row["user"] for row in NO_BROKER.ok("users", "list", *file, "--json").json] == ["bob"]
-    assert NO_BROKER.run("users", "delete", "alice", *file, "--yes").status == 2
-    assert NO_BROKER.run("users", "create", "c", *file, stdin="\n").status == 2
+    left = NO_BROKER.given("users", "list", *file, "--json").json
+    assert [row["user"] for row in left] == ["bob"]
+    assert NO_BROKER.inside("users", "delete", "alice", *file, "--yes").status == 2
+    assert NO_BROKER.inside("users", "create", "c", *file, stdin="\n").status == 2
     other = tmp_path / "other"
     other.write_text("this is something else\n")
     refusal = NO_BROKER.run("users", "create", "c", "--file", str(other), stdin="x")
@@ -72,16 +73,17 @@ def test_names_and_passwords_with_odd_characters(own_commands: Commands, tmp_pat
     names, password = ["a,=2C", "%41"], " ; \" ' \\ = "
     file = tmp_path / "users"
     for name in names:
-        NO_BROKER.ok("users", "create", name, "--file", str(file), stdin=f"{password}\n")
+        NO_BROKER.given("users", "create", name, "--file", str(file), stdin=f"{password}\n")
     found = parse_users(file.read_text(), "it")
     assert found.names == sorted(names)
     assert all(found.passwords[name].matches(password) for name in names)
     for name in names:
-        own_commands.ok("users", "create", name, stdin=f"{password}\n")
-    assert [row["user"] for row in own_commands.ok("users", "list", "--json").json] == sorted(names)
+        own_commands.given("users", "create", name, stdin=f"{password}\n")
+    listed = own_commands.given("users", "list", "--json").json
+    assert [row["user"] for row in listed] == sorted(names)
     for name in names:
-        own_commands.ok("users", "delete", name, "--yes")
-    assert own_commands.ok("users", "list", "--json").json == []
+        own_commands.given("users", "delete", name, "--yes")
+    assert own_commands.given("users", "list", "--json").json == []
 
 
 def produce(port: int, folder: Path, user: str, password: str) -> int:

@@ -33,8 +33,8 @@ def anybody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
         f"authorizer.acl.file={write_acls(folder / 'acls.csv', ACLS)}",
     )
     with SharegroupServer(folder, *settings) as server:
-        Commands(admin).ok("topics", "create", "jobs", "--config", "retention.ms=60000")
-        Commands(admin).ok("topics", "create", "readable")
+        Commands(admin).given("topics", "create", "jobs", "--config", "retention.ms=60000")
+        Commands(admin).given("topics", "create", "readable")
         Commands(admin).ok(
             "groups", "reset-offsets", "workers", "-t", "jobs", "--to-earliest", "--execute"
         )

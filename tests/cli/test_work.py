@@ -57,7 +57,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.fixture
 def topic(commands: Commands, name: str) -> str:
     """A fresh topic with one partition."""
-    commands.ok("topics", "create", name)
+    commands.given("topics", "create", name)
     return name
 
 
@@ -93,7 +93,7 @@ def lag(commands: Commands, group: str) -> int:
 def test_a_coroutine_function(
     commands: Commands, topic: str, decode: str, sent: str, printed: str
 ) -> None:
-    commands.ok("produce", topic, stdin=f"{sent}\n")
+    commands.given("produce", topic, stdin=f"{sent}\n")
     done = commands.ok(*words("on_loop", topic, "--decode", decode, "--until-idle", IDLE_SECONDS))
     assert done.stdout.splitlines() == [printed]
     assert f"INFO a worker in {topic} with 10 slots" in done.stderr
@@ -103,7 +103,7 @@ def test_a_coroutine_function(
 
 
 def test_a_plain_function_runs_in_threads(commands: Commands, topic: str) -> None:
-    commands.ok("produce", topic, stdin="a\nb\nc\n")
+    commands.given("produce", topic, stdin="a\nb\nc\n")
     idle = ("--until-idle", IDLE_SECONDS, "-c", "2", "--decode", "text")
     done = commands.ok(*words("in_thread", topic, *idle))
     said = [one.split() for one in done.stdout.splitlines()]
@@ -119,7 +119,7 @@ def test_a_plain_function_runs_in_threads(commands: Commands, topic: str) -> Non
 def test_a_signal_drains(
     commands: Commands, topic: str, folder: Path, handler: str, number: signal.Signals, status: int
 ) -> None:
-    commands.ok("produce", topic, stdin="a\n")
+    commands.given("produce", topic, stdin="a\n")
     process = commands.start(*words(handler, topic, "--decode", "text"))
     assert line(process) == "began a"
     process.send_signal(number)
@@ -133,7 +133,7 @@ def test_a_signal_drains(
 
 @pytest.mark.parametrize("handler", ["slow", "slow_thread"])
 def test_a_second_signal_ends_it_at_once(commands: Commands, topic: str, handler: str) -> None:
-    commands.ok("produce", topic, stdin="a\n")
+    commands.given("produce", topic, stdin="a\n")
     process = commands.start(*words(handler, topic, "--drain", "600"))
     assert line(process).startswith("began")
     process.send_signal(signal.SIGINT)
@@ -146,7 +146,7 @@ def test_a_second_signal_ends_it_at_once(commands: Commands, topic: str, handler
 
 
 def test_retries_and_dead_letters(commands: Commands, topic: str) -> None:
-    commands.ok("produce", topic, stdin='{"n": 1}\nno json\n')
+    commands.given("produce", topic, stdin='{"n": 1}\nno json\n')
     dead = f"{topic}-dead"
     letters = ("--dead-letter", dead, "--create-dead-letter", "--decode", "json")
     retry = ("--retry", "first_s=0.01,attempts=2", "--until-idle", IDLE_SECONDS)
@@ -162,8 +162,8 @@ def test_retries_and_dead_letters(commands: Commands, topic: str) -> None:
 def test_a_broker_that_is_killed_while_it_works(tmp_path: Path, folder: Path) -> None:
     with SharegroupServer(tmp_path) as server:
         commands = Commands(server.bootstrap)
-        commands.ok("topics", "create", "photos")
-        commands.ok("produce", "photos", stdin="a\n")
+        commands.given("topics", "create", "photos")
+        commands.given("produce", "photos", stdin="a\n")
         process = commands.start(*words("slow", "photos", "--decode", "text"))
         assert line(process) == "began a"
         server.kill()
