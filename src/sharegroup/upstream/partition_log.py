@@ -190,6 +190,7 @@ class ClusterLog:
                 raise
             await self.came(offset, answer)
             if not answer.records:
+                _check_known(offset, answer.high_watermark, end)
                 return self._answer(b"")
         self._read_to = max(self._read_to, min(end, self._chunk.end))
         return self._answer(_cut(self._chunk.data, offset, end, max_bytes))
@@ -226,6 +227,7 @@ class ClusterLog:
                 found[AbortedTransaction(one.producer_id, one.first_offset)] = None
             data = bytes(answer.records or b"")
             if not data:
+                _check_known(offset, answer.last_stable_offset, end_offset)
                 break
             offset = batch_bounds(data)[-1][1] + 1
         return [*found]
@@ -287,6 +289,17 @@ class ClusterLog:
 
     async def _asked(self, ask: Callable[[], Awaitable[T]]) -> T:
         return await retrying(self._cluster, ask, self._cluster.request_timeout_ms)
+
+
+def _check_known(offset: int, known_end: int, end: int) -> None:
+    """Where the cluster has sent nothing before ``end``, there is nothing, unless the leader itself
+    does not know so far: one that was just elected may know less than the one before had told.
+
+    Raises:
+        OffsetNotAvailable: the leader will know it a moment later.
+    """
+    if offset < end and known_end < end:
+        raise errors.OffsetNotAvailable(f"the leader knows of {known_end}, not of {end} yet")
 
 
 def _cut(data: bytes, offset: int, end: int, max_bytes: int) -> bytes:

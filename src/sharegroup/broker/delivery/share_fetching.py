@@ -40,6 +40,7 @@ from sharegroup.broker.delivery.scheduling import let_rest
 from sharegroup.model.errors import (
     CorruptMessage,
     KafkaError,
+    OffsetNotAvailable,
     OffsetOutOfRange,
     TopicAuthorizationFailed,
 )
@@ -237,6 +238,8 @@ class ShareFetching:
                 records_max = -(-records_left // (len(ready) - place))
             try:
                 part = await self._acquire(wish, each, _Share(records_max, bytes_each, first))
+            except OffsetNotAvailable:  # a cluster's new leader does not know yet what is there
+                continue
             except KafkaError as error:
                 fetched[each.key] = FetchedAnswer(error=error)
                 continue
@@ -461,12 +464,8 @@ class ShareFetching:
             if last < ready.offset:
                 break
             led.meter.damaged += last - ready.offset + 1
-            logger.error(
-                "%s: offsets %d to %d are damaged, its group skips them",
-                led.key,
-                ready.offset,
-                last,
-            )
+            logger.error("%s: offsets %d to %d are damaged, its group skips them",
+                         led.key, ready.offset, last)  # fmt: skip
             partitions.persist_soon(led, led.core.damaged(ready.offset, last))
             ready = ready._replace(offset=led.core.next_fetch_offset(wish.member_id))
         return ready
