@@ -6,6 +6,7 @@ import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -99,18 +100,21 @@ public final class OrderedMembers extends Thread {
         note("took", "\"records\": " + took);
         pause(50 + random.nextInt(250));
         List<String> accepted = new ArrayList<>();
+        Map<ConsumerRecord<String, String>, AcknowledgeType> answers = new LinkedHashMap<>();
         Set<String> released = new HashSet<>();
         for (ConsumerRecord<String, String> record : records) {
             String key = record.partition() + " " + record.key();
             if (released.contains(key) || random.nextDouble() < RELEASED) {
                 released.add(key);
-                consumer.acknowledge(record, AcknowledgeType.RELEASE);
+                answers.put(record, AcknowledgeType.RELEASE);
             } else {
                 accepted.add(String.format("[%d, %d]", record.partition(), record.offset()));
-                consumer.acknowledge(record, AcknowledgeType.ACCEPT);
+                answers.put(record, AcknowledgeType.ACCEPT);
             }
         }
+        // Before the client knows of it: a fetch of its own accord takes acknowledgements along.
         note("accepting", "\"records\": " + accepted);
+        answers.forEach(consumer::acknowledge);
         answered(consumer.commitSync());
     }
 

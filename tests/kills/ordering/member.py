@@ -49,6 +49,7 @@ class Turn:
         self._held = held
 
     def accepting(self) -> None:
+        """Before the client knows of it: a fetch of its own accord takes acknowledgements along."""
         accepted = zip(self._held, self.accepts, strict=True)
         self._note(
             "accepting", records=[[one.partition, one.offset] for one, yes in accepted if yes]
@@ -64,10 +65,10 @@ def confluent(work: Work) -> None:
         turn = Turn(work, [Held(m.partition(), m.offset(), m.delivery_count(), m.key())
                            for m in messages])  # fmt: skip
         pause(turn.work_s)
+        turn.accepting()
         for message, accept in zip(messages, turn.accepts, strict=True):
             kind = AcknowledgeType.ACCEPT if accept else AcknowledgeType.RELEASE
             consumer.acknowledge(message, kind)
-        turn.accepting()
         errors = consumer.commit_sync(20)
         note_answers(work, {place.partition: error for place, error in errors.items()})
     consumer.close()
@@ -88,9 +89,9 @@ async def ours(work: Work) -> None:
             turn = Turn(work, [Held(r.partition, r.offset, r.delivery_count, r.key)
                                for r in records])  # fmt: skip
             await asyncio.sleep(turn.work_s)
+            turn.accepting()
             for record, accept in zip(records, turn.accepts, strict=True):
                 (consumer.accept if accept else consumer.release)(record)
-            turn.accepting()
             errors = await consumer.commit()
             note_answers(work, {place.partition: error for place, error in errors.items()})
 
