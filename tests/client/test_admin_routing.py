@@ -164,3 +164,27 @@ def test_an_error_of_the_group_is_raised() -> None:
                 await admin.alter_share_group_offsets("g", {WHERE: 7})
 
     asyncio.run(scenario())
+
+
+def test_a_broker_that_is_gone_for_good_is_asked_no_more() -> None:
+    looks: list[int] = []
+
+    async def scenario() -> None:
+        async with TwoNodes(home={"workers": 1}, told={}) as nodes:
+            first, gone = nodes.servers[1], nodes.servers[2].port
+            await nodes.servers[2].__aexit__(None, None, None)
+
+            async def metadata(request: Message, version: int) -> Message:
+                looks.append(version)
+                brokers = [MetadataResponseBroker(1, "127.0.0.1", first.port)]
+                if len(looks) == 1:
+                    brokers.append(MetadataResponseBroker(2, "127.0.0.1", gone))
+                return MetadataResponse(brokers=brokers, controller_id=1, topics=[])
+
+            first.handle(apis.METADATA, metadata, (1, 12))
+            async with Admin(first.address, request_timeout_ms=20_000) as admin:
+                [group] = await admin.list_groups()
+                assert group.group_id == "workers"
+
+    asyncio.run(scenario())
+    assert len(looks) > 1

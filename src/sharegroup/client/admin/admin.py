@@ -18,6 +18,7 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Concatenate, Final, Literal, ParamSpec, Self, TypeVar
 
@@ -70,7 +71,13 @@ from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
 from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.model.ack_type import AckType
-from sharegroup.model.errors import GroupIdNotFound, KafkaError, UnknownTopicOrPartition
+from sharegroup.model.errors import (
+    GroupIdNotFound,
+    KafkaError,
+    NetworkException,
+    SharegroupError,
+    UnknownTopicOrPartition,
+)
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.offsets import OffsetRange
 from sharegroup.sasl.mechanisms import SCRAM_SHA_512
@@ -886,12 +893,17 @@ class Admin:
     ) -> T:
         """Retry the request until success, an error that is not transient, or the time-out."""
         await self.start()
-        return await retrying(
-            self._cluster,
-            lambda: request(self._cluster, *args, **options),
-            self._timeout_ms,
-            _worth_another_try,
-        )
+
+        async def attempt() -> T:
+            try:
+                return await request(self._cluster, *args, **options)
+            except NetworkException:
+                if len(self._cluster.metadata.nodes) > 1:
+                    with suppress(SharegroupError):
+                        await self._cluster.refresh()  # the broker may be gone for good
+                raise
+
+        return await retrying(self._cluster, attempt, self._timeout_ms, _worth_another_try)
 
     async def _ask_each(
         self, request: Callable[[Cluster, str], Awaitable[T]], names: Iterable[str]
