@@ -12,6 +12,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from sharegroup.client.network.cluster import GROUP, Cluster
@@ -45,6 +46,9 @@ LEASE_S: Final = 2.0
 its partitions by then."""
 PAUSE_S: Final = 0.2
 LANE: Final = "nodes"
+BEATS: Final = "nodes-beats"
+"""Another connection: a join may wait for a member that does not answer, and holds back what comes
+behind it."""
 EPOCHS_SINCE_S: Final = 1_700_000_000
 """Epochs begin with the seconds since then: when all nodes were away, none remembers the epochs."""
 
@@ -180,7 +184,7 @@ class NodesGroup:
             except errors.RebalanceInProgress:
                 continue  # somebody has come between the join and the map
             except (errors.IllegalGeneration, errors.UnknownMemberId, errors.FencedInstanceId):
-                self._member_id = ""
+                self._member_id, self._generation = "", -1
                 self._asked_s = float("-inf")  # others may have all that this node had
             except errors.KafkaError as error:
                 if not error.retriable and not self._first.done():
@@ -236,21 +240,48 @@ class NodesGroup:
                 return
             except TimeoutError:
                 pass
-            request = HeartbeatRequest(self._group_id, self._generation, self._member_id)
-            asked_s = asyncio.get_running_loop().time()
-            try:
-                await self._ask(apis.HEARTBEAT, request)
-            except errors.RebalanceInProgress:
+            if not await self._confirmed(self._generation):
                 return
-            self._asked_s = asked_s
             if self._me.draining != self._is_draining:
                 return
+
+    async def _confirmed(self, generation: int) -> bool:
+        """Have the cluster confirm that this node is one of the group, and that nobody has got what
+        it has by the map of a generation. Returns False if there is to be another map.
+
+        Raises:
+            KafkaError: it does not confirm that.
+        """
+        request = HeartbeatRequest(self._group_id, generation, self._member_id)
+        asked_s = asyncio.get_running_loop().time()
+        try:
+            await self._ask(apis.HEARTBEAT, request, lane=BEATS)
+        except errors.RebalanceInProgress:
+            self._asked_s = asked_s
+            return False
+        self._asked_s = asked_s
+        return True
+
+    async def _beat_while_joining(self) -> None:
+        """The cluster waits for all nodes, also for one that stands still: the others serve on."""
+        generation = self._generation  # the next one may give to others what this node has
+        with suppress(errors.KafkaError):
+            while generation >= 0:
+                await asyncio.sleep(HEARTBEAT_S)
+                await self._confirmed(generation)
 
     @property
     def _is_draining(self) -> bool:
         return self._leaves or self._drains()
 
     async def _join(self) -> None:
+        beating = asyncio.create_task(self._beat_while_joining())
+        try:
+            await self._join_and_sync()
+        finally:
+            beating.cancel()
+
+    async def _join_and_sync(self) -> None:
         self._me = self._me._replace(draining=self._is_draining)
         metadata = _written({"node": self._me._asdict(), "owners": _owners_json(self.map.owners)})
         while True:
@@ -307,14 +338,14 @@ class NodesGroup:
         owners = assign(before, self._partitions, nodes, draining, first_epoch)
         return {"nodes": [*nodes.values()], "owners": _owners_json(owners)}
 
-    async def _ask(self, api: Api, request: Message, wait_ms: int = 0) -> Any:
+    async def _ask(self, api: Api, request: Message, wait_ms: int = 0, lane: str = LANE) -> Any:
         answer = await self._cluster.send_to_coordinator(
             self._group_id,
             api,
             request,
             kind=GROUP,
             timeout_ms=SESSION_MS + wait_ms,
-            lane=LANE,
+            lane=lane,
         )
         if answer.error_code:
             error = errors.error_from_code(answer.error_code)
