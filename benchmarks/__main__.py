@@ -14,7 +14,7 @@ from benchmarks import report
 from benchmarks.benchmark import Benchmark, Scale
 from benchmarks.registry import BENCHMARKS
 from benchmarks.runner import Runner
-from benchmarks.systems import SYSTEMS
+from benchmarks.systems import IN_FRONT, SYSTEMS
 from tests.apache_kafka.jars import KAFKA, KAFKA_WITH_TOOLS, jar_folder
 from tests.servers import family
 
@@ -28,7 +28,9 @@ def options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a tenth of the work, to see it run")
     names = [benchmark.name for benchmark in BENCHMARKS]
     parser.add_argument("--only", action="append", choices=names, help="may be repeated")
-    parser.add_argument("--system", action="append", choices=list(SYSTEMS), help="may be repeated")
+    parser.add_argument(
+        "--system", action="append", choices=[*SYSTEMS, *IN_FRONT], help="may be repeated"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every sample")
     parser.add_argument("--write-docs", action="store_true", help="write docs/benchmarks.md")
     chosen = parser.parse_args()
@@ -45,7 +47,8 @@ def main() -> int:
     family.begin()
     rounds = chosen.rounds or (1 if chosen.quick else 5)
     benchmarks = [b for b in BENCHMARKS if not chosen.only or b.name in chosen.only]
-    systems = [name for name in SYSTEMS if not chosen.system or name in chosen.system]
+    every = [*SYSTEMS, *IN_FRONT] if chosen.system else [*SYSTEMS]
+    systems = [name for name in every if not chosen.system or name in chosen.system]
     scale = Scale(factor=QUICK_FACTOR if chosen.quick else 1.0)
     console = Console()
     with console.status("fetching Apache Kafka"):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.benchmark import Bench, Benchmark, Scale
 from benchmarks.secured_systems import SECURED_SYSTEMS
-from benchmarks.systems import SYSTEMS
+from benchmarks.systems import IN_FRONT, SYSTEMS
 
 Progress = Callable[[str], None]
 
@@ -97,7 +97,7 @@ class Runner:
         self._servers += 1
         folder = self.folder / f"server-{self._servers}"
         folder.mkdir()
-        systems = SECURED_SYSTEMS if secured else SYSTEMS
+        systems = SECURED_SYSTEMS if secured else SYSTEMS | IN_FRONT
         return Bench(server=systems[system](folder), scale=self.scale)
 
     def __enter__(self) -> Runner:

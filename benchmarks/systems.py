@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.in_front import InFrontOfKafka
 from tests.apache_kafka.broker import KAFKAS_OWN, KafkaBroker
 from tests.apache_kafka.jars import VERSION
 from tests.servers.running import RunningServer
@@ -36,8 +37,17 @@ def apache_kafka(folder: Path) -> RunningServer:
     return KafkaBroker(folder, SHORT_LOCKS, MANY_LOCKS, jvm=KAFKAS_OWN)
 
 
+def in_front(nodes: int) -> Callable[[Path], RunningServer]:
+    """So many of our brokers in front of Apache Kafka."""
+    return lambda folder: InFrontOfKafka(folder, SHORT_LOCKS, nodes=nodes)
+
+
 SYSTEMS: dict[str, Callable[[Path], RunningServer]] = {
     OURS: ours_durable,
     OURS_SYSTEM_FLUSH: ours_system_flush,
     PEER: apache_kafka,
 }
+IN_FRONT: dict[str, Callable[[Path], RunningServer]] = {
+    f"{nodes} of ours in front of {PEER}": in_front(nodes) for nodes in (1, 3)
+}
+"""Measured where they are asked for by name: the numbers are in docs/cluster.md."""
