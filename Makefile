@@ -22,8 +22,8 @@ NOT_IN_LIGHT := tests/spark tests/arrow/test_hashes.py tests/arrow/test_rows.py 
 	tests/test_benchmark_report.py tests/test_extras.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-light demo test test-fast test-light test-older-kafka soak soak-spark
-.PHONY: fuzz simulate lint bench docs site release clean lock
+.PHONY: help setup setup-light demo demo-cluster test test-fast test-light test-older-kafka soak
+.PHONY: soak-cluster soak-spark fuzz simulate lint bench docs site release clean lock
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 13
@@ -36,6 +36,9 @@ setup-light:  ## The same without Spark, Kafka, Java, Go and a C compiler, for `
 
 demo: setup  ## Flights through a broker, a share group and Spark, checked at the end
 	@$(RUN) $(BIN)/python examples/flights.py
+
+demo-cluster: setup  ## A part of them with three brokers in front of three of Apache Kafka
+	@$(RUN) $(BIN)/python examples/flights.py --cluster --quick
 
 test: setup  ## All tests, the fast ones first (ARGS="-k name" for some of them, JOBS=1 one by one)
 	@$(RUN) $(BIN)/python -m pytest -n $(JOBS) $(SIDE_BY_SIDE) $(ARGS)
@@ -55,6 +58,9 @@ test-older-kafka: setup  ## In front of earlier versions of Apache Kafka (VERSIO
 
 soak: setup  ## A broker for an hour among clients that come, go and die (ARGS="--minutes 5")
 	@$(RUN) $(BIN)/python scripts/soak.py $(ARGS)
+
+soak-cluster: setup  ## Brokers in front of a Kafka cluster die, stand still and restart under load
+	@$(RUN) $(BIN)/python scripts/soak_cluster.py $(ARGS)
 
 soak-spark: setup  ## The crash test of the Spark source over 200 seeds (ARGS="--seeds 9 --kafka")
 	@$(RUN) $(BIN)/python scripts/soak_spark.py $(ARGS)

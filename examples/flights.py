@@ -1,12 +1,15 @@
 """336,776 flights through a broker, a share group and Spark, with three kills on the way.
 
-    python examples/flights.py [--quick] [--no-spark] [--data FOLDER] [--output FOLDER]
+    python examples/flights.py [--quick] [--no-spark] [--cluster] [--data FOLDER] [--output FOLDER]
 
 A broker starts in a fresh folder. All flights that left New York City in 2013 are produced. Six
 share consumers divide four partitions among them, while a Spark query works on the same topic
 through a share group of its own, with an answer for every flight. Spark is killed (kill -9) and
 started again, then one consumer is killed, then the broker, which is started again, and everybody
 goes on. At the end all of it is checked. Exit status 0: the check holds.
+
+With --cluster three brokers share the work in front of three of Apache Kafka; one of these and one
+of those are killed.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
@@ -31,6 +35,9 @@ from flights_demo.produce import TOPIC, produce
 from flights_demo.report import progress_bars, verdict_table
 from flights_demo.watch import Watch
 from sharegroup import SharegroupError
+
+if TYPE_CHECKING:
+    from flights_demo.cluster import Fleet
 
 WORKERS = 6
 KILL_SPARK_AT, KILL_WORKER_AT, KILL_BROKER_AT = 0.1, 0.25, 0.5
@@ -44,7 +51,7 @@ async def demo(options: argparse.Namespace, console: Console) -> bool:
     flights = list(dataset.flights(QUICK_EVERY if options.quick else 1))
     async with contextlib.AsyncExitStack() as stack:
         progress = stack.enter_context(progress_bars(console))
-        broker = Broker(options.data / "broker", options.output / "broker.log")
+        broker = brokers(options)
         await stack.enter_async_context(broker)
         page = ConsolePage(broker.address, options.output / "console.log")
         await stack.enter_async_context(page)
@@ -87,6 +94,15 @@ async def demo(options: argparse.Namespace, console: Console) -> bool:
     return all(one.ok for section in findings.values() for one in section)
 
 
+def brokers(options: argparse.Namespace) -> Broker | Fleet:
+    """What serves, not started."""
+    if not options.cluster:
+        return Broker(options.data / "broker", options.output / "broker.log")
+    from flights_demo.cluster import Fleet  # needs Apache Kafka and its Java
+
+    return Fleet(options.data / "cluster", options.output)
+
+
 async def kill_spark(watch: Watch, spark: Child, flights: int) -> None:
     """Kill Spark when it has begun, start it again, and wait until it goes on."""
 
@@ -101,7 +117,9 @@ async def kill_spark(watch: Watch, spark: Child, flights: int) -> None:
     watch.back(spark)
 
 
-async def run_pool(watch: Watch, broker: Broker, workers: list[Child], flights: int) -> None:
+async def run_pool(
+    watch: Watch, broker: Broker | Fleet, workers: list[Child], flights: int
+) -> None:
     """Let the consumers work, with the two kills, until all is done."""
 
     def done() -> float:
@@ -113,9 +131,10 @@ async def run_pool(watch: Watch, broker: Broker, workers: list[Child], flights: 
     # Nothing else to do: the broker gives the victim's records to the others.
 
     await watch.until(lambda: done() >= KILL_BROKER_AT, *others)
-    await watch.kill(broker)
-    await broker.start()
-    watch.back(broker)
+    for one in broker.victims:
+        await watch.kill(one)
+        await one.start()
+        watch.back(one)
     # Nothing else to do: all consumers reconnect by themselves.
 
     await watch.until(lambda: done() == 1, *others)
@@ -124,7 +143,7 @@ async def run_pool(watch: Watch, broker: Broker, workers: list[Child], flights: 
         consumer.check(0)
 
 
-def worker(number: int, broker: Broker, options: argparse.Namespace) -> Child:
+def worker(number: int, broker: Broker | Fleet, options: argparse.Namespace) -> Child:
     """One consumer of the pool."""
     name = f"consumer-{number}"
     return Child(
@@ -135,7 +154,7 @@ def worker(number: int, broker: Broker, options: argparse.Namespace) -> Child:
     )
 
 
-def spark_job(broker: Broker, options: argparse.Namespace) -> Child:
+def spark_job(broker: Broker | Fleet, options: argparse.Namespace) -> Child:
     """The Spark query."""
     return Child(
         "Spark",
@@ -151,6 +170,9 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help=f"every {QUICK_EVERY}th flight only")
     parser.add_argument("--no-spark", dest="spark", action="store_false", help="without the query")
+    parser.add_argument(
+        "--cluster", action="store_true", help="three brokers in front of three of Apache Kafka"
+    )
     parser.add_argument(
         "--data", type=Path, help="empty folder of the broker, kept (default: a temporary one)"
     )

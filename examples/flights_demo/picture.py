@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import date
+from itertools import pairwise
 from math import inf, nan
 from pathlib import Path
 
@@ -50,7 +51,8 @@ def draw(path: Path, statistics: Statistics, batches: Sequence[Batch], watch: Wa
     with mpl.rc_context(STYLE):
         layout = ConstrainedLayoutEngine(h_pad=0.12, hspace=0.05, w_pad=0.15)
         figure = Figure(figsize=(12, 14.5), dpi=130, facecolor="white", layout=layout)
-        progress, held, again, delays = figure.subplots(4, height_ratios=(3.2, 2.2, 1.7, 1.9))
+        heights = (3.2, 2.2, 1.7, 1.2, 1.9) if watch.leaders else (3.2, 2.2, 1.7, 1.9)
+        progress, held, again, *led, delays = figure.subplots(len(heights), height_ratios=heights)
         start = _start(batches, watch)
         _draw_progress(progress, batches, watch, start)
         _draw_in_flight(held, watch, start)
@@ -66,6 +68,10 @@ def draw(path: Path, statistics: Statistics, batches: Sequence[Batch], watch: Wa
             _mark_kills(axes, watch.kills, start)
         for axes in (progress, held, again):
             _legend(axes)
+        for axes in led:
+            _draw_leaders(axes, watch, start)
+            axes.set_xlim(progress.get_xlim())
+            _mark_kills(axes, watch.kills, start)
         _draw_delays(delays, statistics)
         figure.savefig(path)
 
@@ -199,6 +205,23 @@ def _draw_again(axes: Axes, batches: Sequence[Batch], start: float) -> None:
         "flights that came a second time, so far: what the killed consumer held, at once, "
         "and what was released",
     )
+
+
+def _draw_leaders(axes: Axes, watch: Watch, start: float) -> None:
+    """A bar for each partition, in the colour of the broker that leads it."""
+    colours = [ACCEPTED, SPARK, AGAIN, IN_FLIGHT]
+    nodes = sorted({one for _, led in watch.leaders for one in led.values() if one is not None})
+    end = watch.leaders[-1][0]
+    moments = [*watch.leaders, (end, {})]
+    for (at, led), (after, _) in pairwise(moments):
+        for partition, leader in led.items():
+            if leader is not None:
+                colour = colours[nodes.index(leader) % len(colours)]
+                axes.barh(partition, after - at, left=at - start, height=0.7, color=colour)
+    axes.set_yticks(sorted(watch.leaders[0][1]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: f"{at:g} s"))
+    axes.grid(visible=False)
+    _title(axes, "Who led what", "partitions of the topic; each colour is a broker")
 
 
 def _told(number: int, kill: Kill) -> str:

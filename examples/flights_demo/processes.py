@@ -8,9 +8,10 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 EXAMPLES = Path(__file__).resolve().parent.parent
 START_SECONDS = 30
@@ -104,21 +105,42 @@ class Child:
         await self.stop()
 
 
+class Victim(Protocol):
+    """A process that is killed and started again."""
+
+    name: str
+
+    async def kill(self) -> None:
+        """kill -9."""
+        ...
+
+    async def start(self) -> None:
+        """Returns when it answers."""
+        ...
+
+
 class Broker(Child):
-    """``sharegroup serve`` on a free port: the same one when it is started again."""
+    """``sharegroup serve`` on a free port: the same one when it is started again.
+
+    Attributes:
+        victims: itself.
+    """
 
     tells_when_ready = True
 
-    def __init__(self, data: Path, log: Path, *options: str) -> None:
-        super().__init__("the broker", log)
+    def __init__(
+        self, data: Path, log: Path, name: str = "the broker", arguments: Sequence[str] = ()
+    ) -> None:
+        super().__init__(name, log)
         self.address = "127.0.0.1:0"
+        self.victims: Sequence[Victim] = (self,)
         self._data = data
-        self._options = [part for option in options for part in ("-o", option)]
+        self._arguments = arguments
 
     async def start(self) -> None:
         """Returns when it accepts connections: it says so in one line."""
         listen = ("--listen", self.address, "--data", str(self._data))
-        self._command = ("sharegroup", "serve", *listen, *self._options)
+        self._command = ("sharegroup", "serve", *listen, *self._arguments)
         await super().start()
         assert self._process is not None
         assert self._process.stdout is not None

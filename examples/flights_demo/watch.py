@@ -5,15 +5,20 @@ the kills with their times.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.progress import Progress, TaskID
 
-from flights_demo.processes import Broker, Child
+from flights_demo.processes import Broker, Child, Victim
+from flights_demo.produce import TOPIC
 from sharegroup import Admin, SharegroupError
+
+if TYPE_CHECKING:
+    from flights_demo.cluster import Fleet
 
 INTERVAL_SECONDS = 0.1
 ANSWER_MS = 1_000
@@ -42,14 +47,17 @@ class Watch:
     Attributes:
         done: per group, how many records are done for good: the sum of its start offsets.
         samples: per group, its progress over time.
+        leaders: which broker led which partition of the topic, over time; empty for a broker that
+            is alone.
     """
 
     def __init__(
         self,
-        broker: Broker,
+        broker: Broker | Fleet,
         progress: Progress,
         bars: Mapping[str, TaskID],
     ) -> None:
+        self.leaders: list[tuple[float, dict[int, int | None]]] = []
         self.samples: dict[str, list[Sample]] = {group: [] for group in bars}
         self.kills: list[Kill] = []
         self.done = dict.fromkeys(bars, 0)
@@ -70,7 +78,7 @@ class Watch:
                 await self._look(admin)
                 await asyncio.sleep(INTERVAL_SECONDS)
 
-    async def kill(self, child: Child) -> None:
+    async def kill(self, child: Victim) -> None:
         """kill -9."""
         self.kills.append(Kill(time.time(), child.name))
         self._progress.console.print(f"[red]kill -9[/red] {child.name}")
@@ -79,7 +87,7 @@ class Watch:
             for group, samples in self.samples.items():
                 samples.append(Sample(time.time(), self.done[group], None))
 
-    def back(self, child: Child) -> None:
+    def back(self, child: Victim) -> None:
         """A child that was killed runs again."""
         kill = self.kills[-1]
         kill.back = time.time()
@@ -96,3 +104,8 @@ class Watch:
             self._progress.update(bar, completed=self.done[group])
             held = sum(one.in_flight or 0 for one in offsets)
             self.samples[group].append(Sample(time.time(), self.done[group], held))
+        if not isinstance(self._broker, Broker):
+            with contextlib.suppress(SharegroupError):
+                partitions = (await admin.describe_topics(TOPIC))[TOPIC].partitions
+                led = {one.partition: one.leader for one in partitions}
+                self.leaders.append((time.time(), led))
