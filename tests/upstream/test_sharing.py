@@ -131,9 +131,12 @@ async def nothing_left(node: SharegroupServer) -> None:
         names = [group.group_id for group in await ours.list_groups()]
         assert names.count("sharers") == 1
         assert len(names) == len(set(names))
-        found = await ours.list_share_group_offsets("sharers")
-        assert len(found) == PARTITIONS
-        assert {one.lag for one in found.values()} == {0}
+        copy = f"copy-{node.port}"
+        await ours.fork_share_group("sharers", copy)
+        for name in ("sharers", copy):
+            found = await ours.list_share_group_offsets(name)
+            assert len(found) == PARTITIONS
+            assert {one.lag for one in found.values()} == {0}
 
 
 def test_a_broker_that_was_paused_gives_out_nothing(cluster: RunningServer, tmp_path: Path) -> None:

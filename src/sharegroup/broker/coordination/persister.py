@@ -17,7 +17,7 @@ from sharegroup.broker.coordination.share_state_log import ShareStateLog
 from sharegroup.broker.leadership import OtherNodes
 from sharegroup.model import errors
 from sharegroup.model.ids import SharePartitionKey
-from sharegroup.share_state.answers import CopiedState, StateSummary
+from sharegroup.share_state.answers import StateSummary
 from sharegroup.share_state.state import UNINITIALIZED_OFFSET
 from sharegroup.wire import apis
 from sharegroup.wire.messages import (
@@ -43,10 +43,8 @@ class Persister(Protocol):
 
     async def delete(self, keys: Sequence[SharePartitionKey]) -> None: ...
 
-    async def copy(self, key: SharePartitionKey) -> CopiedState: ...
-
     async def fork(
-        self, copies: Sequence[tuple[SharePartitionKey, CopiedState]], state_epoch: int
+        self, source_id: str, keys: Sequence[SharePartitionKey], state_epoch: int
     ) -> None: ...
 
 
@@ -140,24 +138,26 @@ class FleetState:
         await self._each(keys, here, there)
         return found
 
-    async def copy(self, key: SharePartitionKey) -> CopiedState:
-        """See ``Persister``: only of state that is here."""
-        self._check_here(key)
-        return await self._here.copy(key)
+    async def fork(self, source_id: str, keys: Keys, state_epoch: int) -> None:
+        """See ``Persister``: the state of all groups of a partition is at one node."""
 
-    async def fork(
-        self, copies: Sequence[tuple[SharePartitionKey, CopiedState]], state_epoch: int
-    ) -> None:
-        """See ``Persister``: only of state that is here."""
-        for key, _ in copies:
-            self._check_here(key)
-        await self._here.fork(copies, state_epoch)
-
-    def _check_here(self, key: SharePartitionKey) -> None:
-        if self._owner(key) != self._node_id:
-            raise errors.UnsupportedVersion(
-                "a group cannot begin as a copy of another one that several brokers serve"
+        async def there(node_id: int, group_id: str, own: Keys) -> None:
+            data = initialize_share_group_state.InitializeStateData
+            one = initialize_share_group_state.PartitionData
+            request = initialize_share_group_state.InitializeShareGroupStateRequest(
+                group_id,
+                [
+                    data(topic, [one(k.partition, state_epoch, UNINITIALIZED_OFFSET) for k in same])
+                    for topic, same in _by_topic(own)
+                ],
+                fork_of=source_id,
             )
+            _check(await self._ask(node_id, apis.INITIALIZE_SHARE_GROUP_STATE, 0, request))
+
+        async def here(own: Keys) -> None:
+            await self._here.fork(source_id, own, state_epoch)
+
+        await self._each(keys, here, there)
 
     def _owner(self, key: SharePartitionKey) -> int:
         owner = self._owner_of(key)

@@ -176,39 +176,35 @@ class ShareGroupCoordinator:
             await self._initialize_state(runtime, group_id, items, above)
             await self._commit(runtime, lambda groups: (None, groups.initialized(group_id, items)))
 
-    async def fork(self, group_id: str, source_id: str) -> tuple[TopicPartitions, ...]:
+    async def fork(self, group_id: str, source_id: str, topics: Sequence[TopicPartitions]) -> None:
         """Let an empty group begin with another group's state of every record, in place of its own;
-        creates the group if it does not exist. Returns the partitions that it has from there.
+        creates the group if it does not exist.
 
         The other group may have members. What they hold is available in the new group.
 
+        Args:
+            topics: where the other group has state.
+
         Raises:
             InvalidRequest: both are the same.
-            GroupIdNotFound: the other group does not exist.
             NonEmptyGroup: the group has members.
             KafkaError: the delivery state could not be written.
         """
         if group_id == source_id:
             raise InvalidRequest(f"A group cannot begin with its own state: {group_id}.")
-        self.groups.describe(source_id)  # an error if it does not exist
-        topics = self.groups.state_partitions(source_id)
+        keys = _keys(group_id, topics)
         async with self._runtimes.holding(group_id) as runtime:
             self._check_type(group_id)
             _groups(runtime).check_empty(group_id)
-            copies = [
-                (key._replace(group_id=group_id), await self._state.copy(key))
-                for key in _keys(source_id, topics)
-            ]
-            if not copies:
-                return ()
+            if not keys:
+                return
             await runtime.ensure()
             items = [ToInitialize(topic, UNKNOWN_OFFSET) for topic in topics]
-            stored = await self._stored_epoch([key for key, _ in copies])
+            stored = await self._stored_epoch(keys)
             self._begin(runtime, lambda groups: (None, groups.initializing(group_id, items)))
             epoch = max(_groups(runtime).initialization_epoch(group_id), stored + 1)
-            await self._state.fork(copies, epoch)
+            await self._state.fork(source_id, keys, epoch)
             await self._commit(runtime, lambda groups: (None, groups.initialized(group_id, items)))
-        return topics
 
     async def topic_deleted(self, topic_id: UUID) -> None:
         """Forget a deleted topic, and the delivery state of every group in it."""

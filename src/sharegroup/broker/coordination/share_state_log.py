@@ -209,16 +209,11 @@ class ShareStateLog:
             keys, lambda machine, one: machine.initialize(one[0], state_epoch, one[1], now_ms)
         )
 
-    async def copy(self, key: SharePartitionKey) -> CopiedState:
-        """:meth:`ShareCoordinator.copy`, of the durable state.
-
-        Raises:
-            KafkaStorageError: the disk failed.
-        """
+    async def _copy(self, key: SharePartitionKey) -> CopiedState:
         return await self.commit(key, lambda machine: (machine.copy(key), ()))
 
     async def fork(
-        self, copies: Sequence[tuple[SharePartitionKey, CopiedState]], state_epoch: int
+        self, source_id: str, keys: Sequence[SharePartitionKey], state_epoch: int
     ) -> None:
         """Initialise the state of share partitions with copies of that of another group, durably.
 
@@ -226,6 +221,7 @@ class ShareStateLog:
             FencedStateEpoch: one key is refused; the others are durable.
             KafkaStorageError: the disk failed; no key may be assumed durable.
         """
+        copies = [(key, await self._copy(key._replace(group_id=source_id))) for key in keys]
         now_ms = self._clock.wall_ms()
         await self._each(
             copies, lambda machine, one: machine.fork(one[0], state_epoch, one[1], now_ms)

@@ -35,6 +35,9 @@ class InitializeShareGroupStateRequest(Message):
 
     group_id: str = string()
     topics: Sequence[InitializeStateData] = array(InitializeStateData)
+    fork_of: str = string(tag=9000, default="")
+    """Not in Kafka's protocol, between nodes of a fleet: begin with the state of every record of
+    this group, instead of the start offsets."""
 
 
 @message

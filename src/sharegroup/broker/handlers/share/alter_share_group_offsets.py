@@ -7,11 +7,14 @@ As in Kafka, a group that does not exist is created.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Final
 
 from sharegroup.broker.authorization.audit import tell_groups
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.coordination.share_group_coordinator import NewStart
+from sharegroup.broker.delivery.forks import choose_start
+from sharegroup.broker.handlers.share.offsets_of_nodes import held_at
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.topics import Topic
@@ -30,6 +33,9 @@ from sharegroup.wire.messages.alter_share_group_offsets import (
 from sharegroup.wire.refusal import refuser
 
 logger = logging.getLogger("sharegroup.broker")
+
+GROUP: Final = 0
+"""The key type of groups in FindCoordinator."""
 
 _refusal = refuser(AlterShareGroupOffsetsResponse)
 
@@ -58,12 +64,16 @@ async def _fork(
     context.access.require_group(Operation.READ, request.fork_of)
     if request.topics:
         raise errors.InvalidRequest("A fork has all topics of the group that it is of.")
-    held = parts.groups.groups.state_partitions(request.fork_of)
+    held = await _held_by(parts, request.fork_of, context)
     for topic in held:
         context.access.require_topic(Operation.READ, topic.name)
-    await _begin(parts, request.fork_of, held)
-    topics = await parts.groups.fork(request.group_id, request.fork_of)
-    for topic in topics:
+    for topic in held:
+        for index in topic.partitions:
+            key = SharePartitionKey(request.fork_of, topic.topic_id, index)
+            if parts.other_nodes is None or parts.other_nodes.owner_of(key) == parts.node_id:
+                await choose_start(parts, key)
+    await parts.groups.fork(request.group_id, request.fork_of, held)
+    for topic in held:
         for partition in topic.partitions:
             parts.share_partitions.forget(request.group_id, topic.topic_id, partition)
     names = f"{request.fork_of} as {request.group_id}"
@@ -78,23 +88,20 @@ async def _fork(
                     for index in topic.partitions
                 ],
             )
-            for topic in topics
+            for topic in held
         ]
     )
 
 
-async def _begin(parts: BrokerParts, group_id: str, held: Iterable[TopicPartitions]) -> None:
-    """Choose the group's start offsets that are not chosen yet: its fork would choose by its own
-    setting, and miss records that the group will get."""
-    for topic in held:
-        for index in topic.partitions:
-            key = SharePartitionKey(group_id, topic.topic_id, index)
-            if (await parts.state.read_summary(key)).start_offset != UNKNOWN_OFFSET:
-                continue
-            try:
-                await parts.share_partitions.get(key, parts.topics.log(topic.name, index))
-            except errors.KafkaError as error:  # the group cannot begin here now, nor can its fork
-                logger.info("%s is forked before it has begun: %s", key, error)
+async def _held_by(
+    parts: BrokerParts, group_id: str, context: RequestContext
+) -> Sequence[TopicPartitions]:
+    """Where a group has state. Raises GroupIdNotFound."""
+    node_id = parts.leadership.coordinator(GROUP, group_id, context.advertised).node_id
+    if parts.other_nodes is not None and node_id != parts.node_id:
+        return await held_at(parts.other_nodes, node_id, group_id)
+    parts.groups.groups.describe(group_id)  # an error if it does not exist
+    return parts.groups.groups.state_partitions(group_id)
 
 
 def failure(

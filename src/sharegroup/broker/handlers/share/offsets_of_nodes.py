@@ -11,7 +11,8 @@ from typing import Final
 
 from sharegroup.broker.leadership import OtherNodes
 from sharegroup.broker.parts import BrokerParts
-from sharegroup.model.errors import CoordinatorNotAvailable, KafkaError
+from sharegroup.groups.share.records import TopicPartitions
+from sharegroup.model.errors import CoordinatorNotAvailable, GroupIdNotFound, KafkaError
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.wire import apis
@@ -92,6 +93,28 @@ async def _ask(
         return [_unknown(name, partitions, error) for name, partitions in topics.items()]
     found: Sequence[DescribeShareGroupOffsetsResponseTopic] = answer.topics
     return found
+
+
+async def held_at(others: OtherNodes, node_id: int, group_id: str) -> Sequence[TopicPartitions]:
+    """Where a group has state that another node coordinates.
+
+    Raises:
+        GroupIdNotFound: it has none.
+        KafkaError: the node does not answer.
+    """
+    wanted = DescribeShareGroupOffsetsRequestGroup(group_id=group_id, topics=None)
+    request = DescribeShareGroupOffsetsRequest([wanted])
+    [answer] = (
+        await others.ask(node_id, apis.DESCRIBE_SHARE_GROUP_OFFSETS, VERSION, request)
+    ).groups
+    if not answer.topics:
+        raise GroupIdNotFound(f"Group {group_id} not found.")
+    return [
+        TopicPartitions(
+            topic.topic_id, topic.topic_name, tuple(one.partition_index for one in topic.partitions)
+        )
+        for topic in answer.topics
+    ]
 
 
 def _unknown(

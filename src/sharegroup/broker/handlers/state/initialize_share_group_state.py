@@ -3,6 +3,7 @@ state."""
 
 from __future__ import annotations
 
+from sharegroup.broker.delivery.forks import choose_start
 from sharegroup.broker.handlers.state.share_state_requests import (
     TopicResults,
     answer,
@@ -34,6 +35,11 @@ async def initialize_share_group_state(
             return None, machine.initialize(key, asked.state_epoch, asked.start_offset, now_ms)
 
         check_exists(parts, key)
+        if request.fork_of:
+            await choose_start(parts, key._replace(group_id=request.fork_of))
+            await parts.state.fork(request.fork_of, [key], asked.state_epoch)
+            parts.share_partitions.forget(*key)
+            return PartitionResult(key.partition)
         await commit(parts, key, decide)
         return PartitionResult(key.partition)
 
