@@ -132,12 +132,11 @@ class ClusterLog:
         Raises:
             KafkaError: the cluster cannot be asked where the first open transaction begins.
         """
-        data = bytes(answer.records or b"")
         self._known_s = asyncio.get_running_loop().time()
         known, stable = self._offsets, -1
-        if data:
-            headers = parse_headers(data)
-            self._chunk = _Chunk(offset, headers[-1].last_offset + 1, data)
+        if answer.records:
+            self._chunk = _chunk_of(offset, answer)
+            headers = parse_headers(self._chunk.data)
             if known.last_stable < known.high_watermark or any(map(is_transactional, headers)):
                 stable = await self._asked(lambda: self._reading.offset(LATEST, COMMITTED))
         if stable < 0 and known.last_stable == known.high_watermark:
@@ -180,7 +179,8 @@ class ClusterLog:
         await self._look_if_old()
         if offset < self._offsets.start:
             raise errors.OffsetOutOfRange
-        if not self._chunk.begin <= offset < self._chunk.end:
+        chunk = self._chunk
+        if not chunk.begin <= offset < chunk.end:
             if offset >= end and offset == self._offsets.high_watermark:
                 return self._answer(b"")
             try:
@@ -192,8 +192,9 @@ class ClusterLog:
             if not answer.records:
                 _check_known(offset, answer.high_watermark, end)
                 return self._answer(b"")
-        self._read_to = max(self._read_to, min(end, self._chunk.end))
-        return self._answer(_cut(self._chunk.data, offset, end, max_bytes))
+            chunk = _chunk_of(offset, answer)  # others may have read elsewhere meanwhile
+        self._read_to = max(self._read_to, min(end, chunk.end))
+        return self._answer(_cut(chunk.data, offset, end, max_bytes))
 
     async def _look_if_old(self) -> None:
         """What is kept here may be deleted in the cluster meanwhile."""
@@ -289,6 +290,11 @@ class ClusterLog:
 
     async def _asked(self, ask: Callable[[], Awaitable[T]]) -> T:
         return await retrying(self._cluster, ask, self._cluster.request_timeout_ms)
+
+
+def _chunk_of(offset: int, answer: PartitionData) -> _Chunk:
+    data = bytes(answer.records or b"")
+    return _Chunk(offset, parse_headers(data)[-1].last_offset + 1, data)
 
 
 def _check_known(offset: int, known_end: int, end: int) -> None:

@@ -1,5 +1,5 @@
-"""A broker of the cluster that was just elected leader does not know yet of all that the one before
-has told: where it has nothing to send, nothing may be there, or much."""
+"""What the log of a cluster's partition makes of answers: of a leader that was just elected, and of
+two at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sharegroup.model.errors import OffsetNotAvailable
 from sharegroup.model.ids import TopicPartition
 from sharegroup.upstream.partition_log import ClusterLog
 from sharegroup.wire.apis import FETCH, LIST_OFFSETS, METADATA
-from sharegroup.wire.batch import encode_batch
+from sharegroup.wire.batch import TRANSACTIONAL, encode_batch
 from sharegroup.wire.messages.fetch import (
     AbortedTransaction,
     FetchableTopicResponse,
@@ -38,6 +38,15 @@ from tests.client.scripted_server import ScriptedServer
 TOPIC_ID = UUID(int=5)
 EARLIEST = -2
 END = 3
+IN_TRANSACTION = encode_batch(
+    [(None, b"1")],
+    timestamp_ms=0,
+    base_offset=1,
+    producer_id=7,
+    producer_epoch=0,
+    attributes=TRANSACTIONAL,
+)
+LATER = encode_batch([(None, b"9")], timestamp_ms=0, base_offset=END)
 BATCH = encode_batch([(None, b"1"), (None, b"2")], timestamp_ms=0, base_offset=1)
 
 
@@ -52,6 +61,9 @@ class Leader:
     def __init__(self, server: ScriptedServer) -> None:
         self.known = END
         self.records = b""
+        self.asked = asyncio.Event()
+        self.may_tell = asyncio.Event()
+        self.may_tell.set()
         self._server = server
         server.handle(METADATA, self._metadata, (1, 12))
         server.handle(LIST_OFFSETS, self._offsets, (1, 7))
@@ -67,6 +79,8 @@ class Leader:
 
     async def _offsets(self, request: Message, version: int) -> Message:
         assert isinstance(request, ListOffsetsRequest)
+        self.asked.set()
+        await self.may_tell.wait()
         at = request.topics[0].partitions[0].timestamp
         offset = 0 if at == EARLIEST else self.known
         part = ListOffsetsPartitionResponse(partition_index=0, timestamp=-1, offset=offset)
@@ -105,5 +119,27 @@ def test_what_a_new_leader_does_not_know_is_no_gap() -> None:
                 assert (await log.read(1, 1 << 20, end_offset=END)).data == BATCH
                 [aborted] = await log.aborted_transactions(1, END)
                 assert (aborted.producer_id, aborted.first_offset) == (7, 1)
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_who_reads_gets_what_he_has_read_and_not_what_another_one_has() -> None:
+    async def scenario() -> None:
+        async with ScriptedServer() as server:
+            leader = Leader(server)
+            async with Cluster(server.address) as cluster:
+                log = ClusterLog(cluster, TopicPartition("t", 0), TOPIC_ID, lambda _: None)
+                await log.offsets()
+                leader.asked.clear()
+                leader.may_tell.clear()
+                leader.records = IN_TRANSACTION
+                reading = asyncio.create_task(log.read(1, 1 << 20, end_offset=END))
+                await leader.asked.wait()  # where the first open transaction begins
+                newer = PartitionData(high_watermark=END + 1, log_start_offset=0, records=LATER)
+                following = asyncio.create_task(log.came(END, newer))
+                await asyncio.sleep(0)
+                leader.may_tell.set()
+                assert (await reading).data == IN_TRANSACTION
+                await following
 
     asyncio.run(asyncio.wait_for(scenario(), 60))
