@@ -3,19 +3,63 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self, cast
 
-from flights_demo.processes import EXAMPLES, Broker
-
-sys.path.append(str(EXAMPLES.parent))  # the tests know how to start Apache Kafka
-
-from tests.apache_kafka.broker import KafkaBroker
-from tests.apache_kafka.three_brokers import ThreeBrokers
+from flights_demo.processes import EXAMPLES, Broker, Victim
 
 NODES = 3
+
+
+class Process(Protocol):
+    """Of a broker of Apache Kafka."""
+
+    def start(self) -> None:
+        """Returns at once."""
+        ...
+
+
+class KafkaBroker(Protocol):
+    """A broker of Apache Kafka."""
+
+    process: Process
+
+    def kill(self) -> None:
+        """kill -9."""
+        ...
+
+
+class ThreeBrokers(Protocol):
+    """Three brokers of Apache Kafka, and their controller."""
+
+    brokers: list[KafkaBroker]
+    bootstrap: str
+
+    def start(self) -> None:
+        """Returns when all answer."""
+        ...
+
+    def wait_for(self, broker: KafkaBroker) -> None:
+        """Returns when a broker answers that was started."""
+        ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+def three_brokers(data: Path) -> ThreeBrokers:
+    """Three brokers of Apache Kafka, not started. The tests know how to do it."""
+    sys.path.append(str(EXAMPLES.parent))
+    module = importlib.import_module("tests.apache_kafka.three_brokers")
+    return cast(ThreeBrokers, module.ThreeBrokers(data))
 
 
 class OneOfKafka:
@@ -47,7 +91,7 @@ class Fleet:
     def __init__(self, data: Path, output: Path) -> None:
         self.address = ""
         data.mkdir(parents=True)
-        self._kafka = ThreeBrokers(data)
+        self._kafka = three_brokers(data)
         self._nodes = [
             Broker(
                 data / f"node-{number}",
@@ -57,7 +101,10 @@ class Fleet:
             )
             for number in range(1, NODES + 1)
         ]
-        self.victims = [OneOfKafka(self._kafka, self._kafka.brokers[0]), self._nodes[-1]]
+        self.victims: Sequence[Victim] = [
+            OneOfKafka(self._kafka, self._kafka.brokers[0]),
+            self._nodes[-1],
+        ]
 
     def check(self) -> None:
         """Raise ChildFailed unless all of our brokers run that were not killed."""
