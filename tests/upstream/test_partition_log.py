@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from sharegroup.client.network.cluster import Cluster
-from sharegroup.model.errors import OffsetNotAvailable
+from sharegroup.model.errors import CorruptMessage, OffsetNotAvailable
 from sharegroup.model.ids import TopicPartition
 from sharegroup.upstream.partition_log import ClusterLog
 from sharegroup.wire.apis import FETCH, LIST_OFFSETS, METADATA
@@ -141,5 +141,24 @@ def test_who_reads_gets_what_he_has_read_and_not_what_another_one_has() -> None:
                 leader.may_tell.set()
                 assert (await reading).data == IN_TRANSACTION
                 await following
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_an_answer_ends_wherever_it_is_full() -> None:
+    async def scenario() -> None:
+        async with ScriptedServer() as server:
+            leader = Leader(server)
+            async with Cluster(server.address, request_timeout_ms=500) as cluster:
+                log = ClusterLog(cluster, TopicPartition("t", 0), TOPIC_ID, lambda _: None)
+                await log.offsets()
+                for cut in (1, 20, len(LATER) - 1):
+                    leader.records = BATCH + LATER[:cut]
+                    assert (await log.read(1, 1 << 20, end_offset=END)).data == BATCH
+                    assert await log.aborted_transactions(1, END) == [(7, 1)]
+                fresh = ClusterLog(cluster, TopicPartition("t", 0), TOPIC_ID, lambda _: None)
+                leader.records = BATCH[:-1]
+                with pytest.raises(CorruptMessage):  # a gap would be passed over
+                    await fresh.read(1, 1 << 20, end_offset=END)
 
     asyncio.run(asyncio.wait_for(scenario(), 60))

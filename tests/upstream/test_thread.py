@@ -11,6 +11,8 @@ from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer
 
 pytestmark = pytest.mark.process
+BACKLOG = 30_000
+"""Records: some megabytes, more than an answer of the cluster has."""
 
 
 def test_a_stock_client_works_off_records_of_the_cluster(
@@ -25,6 +27,19 @@ def test_a_stock_client_works_off_records_of_the_cluster(
         assert sorted(receive_accepting(consumer, 10), key=int) == [
             b"%d" % n for n in range(50, 60)
         ]
+
+
+def test_a_backlog_is_worked_off(cluster: RunningServer, node: SharegroupServer) -> None:
+    admin.Admin(cluster.bootstrap).create_topic("backlog")
+    admin.Admin(node.bootstrap).start_group_at_earliest("late")
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 5, **admin.SILENT})
+    for number in range(BACKLOG):
+        producer.produce("backlog", b"%0100d" % number)
+        producer.poll(0)
+    assert producer.flush(60) == 0
+    with share_consumer(node.bootstrap, "late", "backlog", explicit=False) as consumer:
+        values = receive_accepting(consumer, BACKLOG)
+    assert sorted(values) == [b"%0100d" % number for number in range(BACKLOG)]
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

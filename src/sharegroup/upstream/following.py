@@ -11,6 +11,7 @@ from sharegroup.client.network.cluster import Cluster
 from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
 from sharegroup.upstream.partition_log import CHUNK_BYTES, ClusterLog
+from sharegroup.upstream.raw_log import whole_batches
 from sharegroup.wire import apis
 from sharegroup.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 
@@ -120,6 +121,7 @@ class Following:
                 elif answer.error_code:
                     failed = True
                 elif log.high_watermark == begin:
+                    answer.records = whole_batches(bytes(answer.records or b""))
                     await (log.came(begin, answer) if room else log.grew(answer))
         if failed:
             await self._find_leaders()

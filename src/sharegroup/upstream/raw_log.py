@@ -8,6 +8,7 @@ from typing import Any, Final
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
+from sharegroup.records.batches import bounds_of
 from sharegroup.wire import apis
 from sharegroup.wire.apis import Api
 from sharegroup.wire.messages.delete_records import (
@@ -32,6 +33,15 @@ ALL_IN_SYNC: Final = -1
 EARLIEST: Final = -2
 LATEST: Final = -1
 COMMITTED: Final = 1
+
+
+def whole_batches(data: bytes) -> bytes:
+    """Without what follows the last whole batch: Apache Kafka ends an answer wherever it is full.
+
+    Raises:
+        CorruptMessage: a length that no batch can have.
+    """
+    return data[: sum(len(each.batch) for each in bounds_of(memoryview(data)))]
 
 
 class RawLog:
@@ -86,6 +96,10 @@ class RawLog:
         await self._check(response.error_code)
         answer: PartitionData = response.responses[0].partitions[0]
         await self._check(answer.error_code)
+        data = bytes(answer.records or b"")
+        answer.records = whole_batches(data)
+        if data and not answer.records:
+            raise errors.CorruptMessage(f"{len(data)} bytes of a batch, not all of it")
         return answer
 
     async def offset(self, at: int, isolation: int = 0) -> int:
