@@ -91,15 +91,20 @@ class Acknowledging:
         if outcome.gone_back:
             self._gone_back.setdefault(outcome.partition, []).extend(outcome.gone_back)
 
-    async def repeat(self) -> None:
-        """Repeat the acknowledgements that no broker answered, once a broker has answered another
-        request. The leader may still have the locks, for instance after a break of the network.
-        Without this the records would come again only when the locks run out, and the group's lag
-        would not fall until then.
-        """
+    @property
+    def may_repeat(self) -> bool:
+        """Whether no broker answered an acknowledgement, and one has answered another request
+        since."""
         answered_at = self._member.metrics.answered_at
-        if not self._unanswered or answered_at is None or answered_at < self._unanswered_since:
-            return
+        if not self._unanswered or answered_at is None:
+            return False
+        return answered_at >= self._unanswered_since
+
+    async def repeat(self) -> None:
+        """Repeat the acknowledgements that no broker answered. The leader may still have the locks,
+        for instance after a break of the network. Without this the records would come again only
+        when the locks run out, and the group's lag would not fall until then.
+        """
         unanswered, self._unanswered = self._unanswered, {}
         done = self._ledger.done()
         await self.acknowledge(

@@ -137,7 +137,9 @@ class Acquirer:
         self._forget_lost_locks()
         before = self.ready
         await self._take_in(await self._fetched(count, wait_ms))
-        await self._acknowledging.repeat()
+        if self._acknowledging.may_repeat:
+            await self.catch_up()
+            await self._acknowledging.repeat()
         if self._claimer is not None:
             await self._claimer.claim(self._run.targets)
         return self.ready - before
@@ -146,7 +148,8 @@ class Acquirer:
         """Take in the records of fetches under way, in the caller's turn. (Their callers have not
         waited for them.) If locks were lost, they may bring records of the batch, or held records,
         again, and the ledger recognises these only until they are acknowledged. So call this before
-        an acknowledgement."""
+        an acknowledgement, also before one is repeated: while the first one was not answered, the
+        partition's next leader may have acquired its records for this member once more."""
         fetched = await self._member.last_fetched()
         # A refusal for good is left out: the next fetch gets it too, and raises it.
         await self._take_in([part for part in fetched if part.error is None])
