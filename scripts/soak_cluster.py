@@ -51,6 +51,7 @@ PLAN: Final = replace(
     workers=0, compacted=0, faults=(),
 )  # fmt: skip
 NODES: Final = 3
+SHORT_LOCKS: Final = f"group.share.min.record.lock.duration.ms={PLAN.lock_ms}"
 PAUSES_S: Final = (0.1,)
 """Between writes of some dozen records."""
 KILL: Final = "kill -9 of a broker of ours"
@@ -82,7 +83,7 @@ class Soak:
             own = folder / f"node-{number}"
             own.mkdir()
             upstream = ["--upstream", self._cluster.bootstrap]
-            self._nodes.append(SharegroupServer(own, arguments=upstream))
+            self._nodes.append(SharegroupServer(own, SHORT_LOCKS, arguments=upstream))
         self._chance = Random(0)
 
     async def run(self, kinds: Sequence[str]) -> None:
