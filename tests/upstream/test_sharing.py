@@ -15,9 +15,11 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-from confluent_kafka import Producer, ShareConsumer
+from confluent_kafka import Producer
+from confluent_kafka import ShareConsumer as Librdkafka
 
-from sharegroup import Admin
+from sharegroup import Admin, ShareConsumer
+from sharegroup.client.core.record import Record
 from sharegroup.model.ids import TopicPartition
 from tests.cli.command import Commands
 from tests.foreign.share_reader import (
@@ -96,7 +98,7 @@ def leaders(node: SharegroupServer, topic: str) -> dict[int, tuple[int, str]]:
     }
 
 
-def everything(cluster: RunningServer, values: set[bytes], *consumers: ShareConsumer) -> None:
+def everything(cluster: RunningServer, values: set[bytes], *consumers: Librdkafka) -> None:
     """Send records, and read until all of them have come."""
     producer = Producer({"bootstrap.servers": cluster.bootstrap, **admin.SILENT})
     for number, value in enumerate(sorted(values)):
@@ -113,7 +115,7 @@ def everything(cluster: RunningServer, values: set[bytes], *consumers: ShareCons
         consumer.commit_sync(RECEIVE_SECONDS)
 
 
-def everything_of(*consumers: ShareConsumer, until: bytes) -> list[bytes | None]:
+def everything_of(*consumers: Librdkafka, until: bytes) -> list[bytes | None]:
     """The values that come until one of them does."""
     deadline = time.monotonic() + RECEIVE_SECONDS
     values: list[bytes | None] = []
@@ -123,6 +125,12 @@ def everything_of(*consumers: ShareConsumer, until: bytes) -> list[bytes | None]
             break
         assert time.monotonic() < deadline
     return values
+
+
+async def first_of(consumer: ShareConsumer[bytes, bytes]) -> Record[bytes, bytes]:
+    while True:
+        for record in await consumer.poll(1_000):
+            return record
 
 
 async def nothing_left(node: SharegroupServer) -> None:
@@ -167,6 +175,44 @@ def test_a_broker_that_was_paused_gives_out_nothing(cluster: RunningServer, tmp_
             assert leader.process.running, "it shares the work again"
         assert "Traceback" not in one.output() + other.output()
         assert "are lost with it: " in one.output(), "topics have no second replica"
+
+
+def test_our_consumer_does_not_wait_for_a_broker_that_stands_still(
+    cluster: RunningServer, tmp_path: Path
+) -> None:
+    """Its request would wait for ever: the cluster says that the broker is none any more."""
+
+    async def scenario() -> None:
+        [(_, address)] = leaders(one, "still").values()
+        leader, next_ = (one, other) if address == one.bootstrap else (other, one)
+        async with ShareConsumer[bytes, bytes](
+            "still",
+            group_id="waiters",
+            bootstrap_servers=f"{leader.bootstrap},{next_.bootstrap}",
+            acknowledgement_mode="explicit",
+            request_timeout_ms=3_600_000,
+        ) as consumer:
+            held = await first_of(consumer)
+            os.kill(leader.process.pid, signal.SIGSTOP)
+            try:
+                consumer.accept(held)
+                [outcome] = (await consumer.commit()).values()
+                assert outcome is not None, "nobody has confirmed it"
+                again = await first_of(consumer)
+                assert again.value == b"1"
+                consumer.accept(again)
+                assert [*(await consumer.commit()).values()] == [None]
+            finally:
+                os.kill(leader.process.pid, signal.SIGCONT)
+
+    admin.Admin(cluster.bootstrap).create_topic("still")
+    with (
+        in_front_of(cluster, tmp_path / "one") as one,
+        in_front_of(cluster, tmp_path / "other") as other,
+    ):
+        admin.Admin(one.bootstrap).start_group_at_earliest("waiters")
+        admin.produce(cluster.bootstrap, "still", [b"1"])
+        asyncio.run(scenario())
 
 
 def test_what_one_broker_is_told_the_others_know(cluster: RunningServer, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from types import TracebackType
 from typing import Any, Final, Self
 from uuid import UUID
@@ -23,6 +23,7 @@ from sharegroup.client.network.addresses import Address, parse_addresses
 from sharegroup.client.network.connection import Connection
 from sharegroup.client.network.metadata import MetadataImage, TopicMetadata
 from sharegroup.client.network.node_link import NodeLink
+from sharegroup.client.network.slow_brokers import PATIENCE_S, Overdue, answer_of_any
 from sharegroup.client.security.access import ConnectionAccess
 from sharegroup.client.security.properties import SecuritySettings, as_security
 from sharegroup.client.security.settings import PLAINTEXT
@@ -45,6 +46,8 @@ log = logging.getLogger("sharegroup.client")
 GROUP: Final = 0
 TRANSACTION: Final = 1
 """What a coordinator coordinates: a group, or the transactions of a transactional id."""
+LOOK_UPS: Final = (METADATA, FIND_COORDINATOR)
+"""Requests that may be asked of several brokers at a time."""
 _KINDS: Final = {GROUP: "group", TRANSACTION: "transactional id"}
 
 
@@ -230,17 +233,19 @@ class Cluster:
             UnsupportedVersion: the node serves no version of this API that we speak.
         """
         connection = await self.connection(node_id, lane)
-        return await connection.send(
-            api,
-            request,
-            timeout_ms=timeout_ms or self.request_timeout_ms,
-            version_max=version_max,
-        )
+        timeout_ms = timeout_ms or self.request_timeout_ms
+        # A longer time-out is that of a request that waits at the broker.
+        patience_s = PATIENCE_S + max(0, timeout_ms - self.request_timeout_ms) / 1000
+        with Overdue(patience_s, lambda: self._doubt(node_id, connection)):
+            return await connection.send(
+                api, request, timeout_ms=timeout_ms, version_max=version_max
+            )
 
     async def send_to_any(self, api: Api, request: Message) -> Any:
         """As :meth:`send`, to any broker that can be reached, connected ones first."""
         return await self._through_any(
-            lambda link: self._send_through(link, api, request, self.request_timeout_ms)
+            lambda link: self._send_through(link, api, request),
+            PATIENCE_S if api in LOOK_UPS else None,
         )
 
     async def send_to_coordinator(
@@ -395,17 +400,19 @@ class Cluster:
         Raises:
             NetworkException: no broker can be reached.
         """
-        if self._refreshing is None:
-            self._refreshing = asyncio.create_task(self._refresh())
-            self._refreshing.add_done_callback(self._refreshed)
-        await result_of(self._refreshing)
+        await result_of(self._begin_refresh())
 
     def refresh_when_old(self) -> None:
         """Begin a :meth:`refresh` if the last one was ``metadata_max_age_ms`` ago."""
         now = asyncio.get_running_loop().time()
-        if self._refreshing is None and now - self._refreshed_at > self._metadata_max_age_s:
+        if now - self._refreshed_at > self._metadata_max_age_s:
+            self._begin_refresh()
+
+    def _begin_refresh(self) -> asyncio.Task[None]:
+        if self._refreshing is None:
             self._refreshing = asyncio.create_task(self._refresh())
             self._refreshing.add_done_callback(self._refreshed)
+        return self._refreshing
 
     def _refreshed(self, task: asyncio.Task[None]) -> None:
         self._refreshing = None
@@ -414,16 +421,14 @@ class Cluster:
 
     async def _refresh(self) -> None:
         names = sorted(self._topics_asked)
-        await self._through_any(lambda link: self._ask_metadata(link, names))
+        await self._through_any(lambda link: self._ask_metadata(link, names), PATIENCE_S)
 
     async def _ask_metadata(self, link: NodeLink, names: list[str]) -> None:
         request = MetadataRequest(
             topics=[MetadataRequestTopic(name=name) for name in names],
             allow_auto_topic_creation=self._allow_auto_create_topics,
         )
-        response: MetadataResponse = await self._send_through(
-            link, METADATA, request, self.request_timeout_ms
-        )
+        response: MetadataResponse = await self._send_through(link, METADATA, request)
         if response.error_code:
             raise errors.error_from_code(response.error_code)
         if not response.brokers:
@@ -463,33 +468,26 @@ class Cluster:
             )
         return link
 
-    async def _send_through(
-        self, link: NodeLink, api: Api, request: Message, timeout_ms: int
-    ) -> Any:
+    async def _send_through(self, link: NodeLink, api: Api, request: Message) -> Any:
         connection = await link.connection()
         self.features = connection.features
-        return await connection.send(api, request, timeout_ms=timeout_ms)
+        return await connection.send(api, request, timeout_ms=self.request_timeout_ms)
 
-    async def _through_any(self, attempt: Any) -> Any:
-        """The result of the first link that succeeds: connected ones first, bootstrap addresses
-        last.
-
-        Raises:
-            AuthenticationFailed: a node does not let us in. A refusal by a bootstrap address that
-                is no node's is raised only if no link failed in another way: otherwise the cluster
-                may be back later.
-        """
+    async def _through_any(
+        self, attempt: Callable[[NodeLink], Awaitable[Any]], patience_s: float | None = None
+    ) -> Any:
+        """See ``answer_of_any``: connected links first, and of these the ones that wait for
+        nothing; bootstrap addresses last."""
         nodes = dict.fromkeys(node.address for node in self.metadata.nodes.values())
         links = [self._link(address) for address in dict.fromkeys([*nodes, *self.bootstrap])]
-        links.sort(key=lambda link: not link.connected)
-        refused: errors.KafkaError | None = None
-        unsure: errors.KafkaError | None = None
-        for link in links:
-            try:
-                return await attempt(link)
-            except errors.AuthenticationFailed as one:
-                refused = one if link.address in nodes else refused
-                unsure = unsure or one
-            except errors.RetriableError as one:
-                unsure = one
-        raise refused or unsure or errors.NetworkException("no broker is known")
+        links.sort(key=lambda link: (not link.connected, link.waits))
+        return await answer_of_any(links, attempt, nodes, patience_s)
+
+    def _doubt(self, node_id: int, connection: Connection) -> None:
+        """A node does not answer: look whether the cluster has given it up."""
+
+        def looked(_: object) -> None:
+            if node_id not in self.metadata.nodes:
+                connection.close("the cluster has given it up: it did not answer for a while")
+
+        self._begin_refresh().add_done_callback(looked)

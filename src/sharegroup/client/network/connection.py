@@ -108,6 +108,11 @@ class Connection(asyncio.Protocol):
         return self._protocol.ended
 
     @property
+    def idle(self) -> bool:
+        """No answer is awaited."""
+        return self._protocol.idle
+
+    @property
     def features(self) -> dict[str, tuple[int, int]]:
         """Supported features of the broker, name → (lowest, highest level)."""
         return self._protocol.features
@@ -160,9 +165,10 @@ class Connection(asyncio.Protocol):
             self._lose(NetworkException(text))
             raise RequestTimedOut(text) from None
 
-    def close(self) -> None:
-        """Close at once; waiting requests fail with NetworkException."""
-        self._lose(NetworkException(f"the connection to {self.address} was closed"))
+    def close(self, why: str = "") -> None:
+        """Close at once; waiting requests fail with NetworkException, which says ``why``."""
+        text = f"the connection to {self.address} was closed"
+        self._lose(NetworkException(f"{text}: {why}" if why else text))
 
     # --- asyncio.Protocol -------------------------------------------------------------------------
 

@@ -46,6 +46,13 @@ class NodeLink:
         """A connection is open now."""
         return self._connection is not None and not self._connection.closed
 
+    @property
+    def waits(self) -> bool:
+        """An answer is awaited, or the connection."""
+        return self._opening is not None or (
+            self._connection is not None and not self._connection.idle
+        )
+
     async def connection(self) -> Connection:
         """The open connection; a new one when there is none.
 
