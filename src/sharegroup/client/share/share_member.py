@@ -28,6 +28,7 @@ from sharegroup.client.share.heartbeats import Heartbeats
 from sharegroup.client.share.metrics import ShareConsumerMetrics
 from sharegroup.client.share.node_session import WITHOUT_RECORDS_FEATURE, NodeSession
 from sharegroup.client.share.node_sessions import NodeSessions, within
+from sharegroup.client.share.node_turns import NodeTurns
 from sharegroup.model import errors
 from sharegroup.model.ids import TopicIdPartition
 
@@ -102,7 +103,7 @@ class ShareMember:
             (self.reasons, self.pauses),
         )
         self._checking: asyncio.Task[None] | None = None
-        self._strict_node = -1
+        self._turns = NodeTurns()
         self._pauses = PausesByKey[int](cluster.pauses)
         self._rounds: dict[int, asyncio.Task[list[FetchedPartition]]] = {}
 
@@ -302,6 +303,7 @@ class ShareMember:
             )
             await self._start_rounds(limits, remaining)
             fetched = await self._harvest(remaining)
+            self._turns.brought(bool(fetched))
             if fetched or loop.time() >= deadline:
                 return fetched
 
@@ -316,25 +318,18 @@ class ShareMember:
 
     async def _start_rounds(self, limits: FetchLimits, remaining: float) -> None:
         wanted = await self._sessions.by_node(self.assignment, wait_s=remaining)
-        if limits.strict:
-            wanted = self._one_node(wanted)
+        if limits.strict and wanted:
+            if self._rounds:
+                wanted = {}
+            else:
+                node_id, limits = self._turns.next(wanted, limits)
+                wanted = {node_id: wanted[node_id]}
         for node_id in wanted.keys() | self._acknowledger.nodes():
             if node_id not in self._rounds:
                 partitions = wanted.get(node_id, [])
                 self._rounds[node_id] = asyncio.create_task(
                     self._round(node_id, partitions, limits), name=f"share-fetch-{node_id}"
                 )
-
-    def _one_node(
-        self, wanted: dict[int, list[TopicIdPartition]]
-    ) -> dict[int, list[TopicIdPartition]]:
-        """Choose one node to fetch from, each in turn, because a strict limit holds for a single
-        request only."""
-        if not wanted or self._rounds:
-            return {}
-        nodes = sorted(wanted)
-        self._strict_node = next((n for n in nodes if n > self._strict_node), nodes[0])
-        return {self._strict_node: wanted[self._strict_node]}
 
     async def _harvest(self, remaining: float) -> list[FetchedPartition]:
         if not self._rounds:
