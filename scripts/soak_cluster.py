@@ -25,7 +25,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TextIO
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -45,15 +45,16 @@ from tests.servers.sharegroup_server import SharegroupServer  # noqa: E402
 
 PLAN: Final = replace(
     Plan.drawn(0),
-    partitions=12, producers=1, members=4, groups=1, records=10_000_000, keys=0, ordered=0,
+    partitions=12, producers=1, members=6, groups=1, records=10_000_000, keys=1_000, ordered=0,
     letters=0, transactional=0, turns=0, priorities=0, locks=0, limit=10, lock_ms=5_000,
     backoff_ms=0, release=0, reject=0, slow=0, renew=0, latency_ms=0, readers=0, in_turns=0,
     workers=0, compacted=0, faults=(),
 )  # fmt: skip
 NODES: Final = 3
 SHORT_LOCKS: Final = f"group.share.min.record.lock.duration.ms={PLAN.lock_ms}"
-PAUSES_S: Final = (0.1,)
-"""Between writes of some dozen records."""
+PAUSES_S: Final = (0.5,)
+"""Between writes of some dozen records: fewer than the members can take, or each record would wait
+for the ones before it."""
 KILL: Final = "kill -9 of a broker of ours"
 STOP: Final = "SIGSTOP of a broker of ours for 15 s"
 RESTART: Final = "SIGTERM and start of a broker of ours"
@@ -73,9 +74,10 @@ class Happened(NamedTuple):
 class Soak:
     """One run, in a folder of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, out: TextIO | None) -> None:
         self.lines: list[str] = []
-        self.history = Recorder(time.monotonic, self.lines.append)
+        self._out = out
+        self.history = Recorder(time.monotonic, self._write)
         self.faults: list[Happened] = []
         self._cluster = ThreeBrokers(folder)
         self._nodes: list[SharegroupServer] = []
@@ -85,6 +87,11 @@ class Soak:
             upstream = ["--upstream", self._cluster.bootstrap]
             self._nodes.append(SharegroupServer(own, SHORT_LOCKS, arguments=upstream))
         self._chance = Random(0)
+
+    def _write(self, line: str) -> None:
+        self.lines.append(line)
+        if self._out is not None:
+            self._out.write(f"{line}\n")
 
     async def run(self, kinds: Sequence[str]) -> None:
         """Let these faults happen, one after the other."""
@@ -127,7 +134,7 @@ class Soak:
     async def _let_happen(self, kind: str) -> None:
         began_ms = self.history.now_ms()
         node = self._chance.choice(self._nodes)
-        self.history.tell("kill")
+        self.history.tell("kill", kind=kind)
         if kind == CLUSTER_KILL:
             broker = self._chance.choice(self._cluster.brokers)
             await asyncio.to_thread(broker.kill)
@@ -162,8 +169,9 @@ def waits(lines: Iterable[str], faults: Sequence[Happened]) -> dict[str, list[fl
         if event["op"] == "produced" and "offset" in event:
             written[event["partition"], event["offset"]] = event["t"]
         elif event["op"] == "polled":
-            for _, partition, offset, _ in event["acquired"]:
-                first.setdefault((partition, offset), event["t"])
+            for _, partition, start, end, _ in event["acquired"]:
+                for offset in range(start, end + 1):
+                    first.setdefault((partition, offset), event["t"])
     found: dict[str, list[float]] = {}
     for kind, at_ms, until_ms in faults:
         longest = [
@@ -187,12 +195,11 @@ def main(words: Sequence[str] | None = None) -> int:
     kinds += [RESTART] * given.restarts + [CLUSTER_KILL] * given.cluster_kills
     Random(0).shuffle(kinds)
     family.begin()
-    with tempfile.TemporaryDirectory() as folder:
-        soak = Soak(Path(folder))
+    with contextlib.ExitStack() as stack:
+        out = stack.enter_context(open(given.out, "w", buffering=1)) if given.out else None
+        soak = Soak(Path(stack.enter_context(tempfile.TemporaryDirectory())), out)
         asyncio.run(soak.run(kinds))
         broken = soak.tracebacks()
-    if given.out:
-        Path(given.out).write_text("".join(f"{line}\n" for line in soak.lines))
     print("the longest that a record waited, by fault, in seconds:")
     print(f"{'':40} {'faults':>7} {'median':>7} {'95 %':>7} {'most':>7}")
     for kind, each in waits(soak.lines, soak.faults).items():
