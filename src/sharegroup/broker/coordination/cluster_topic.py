@@ -122,6 +122,8 @@ class ClusterTopic:
                 f"{self.partition_count}: another setting or an earlier version, whose state "
                 "this one does not read, has made it"
             )
+        if (few := too_few_replicas(topic, len(self._cluster.metadata.nodes))) is not None:
+            logger.warning("%s: %s", self.name, few)
 
     async def _create(self) -> None:
         replicas = min(REPLICAS, len(self._cluster.metadata.nodes))
@@ -260,4 +262,18 @@ async def _no_turn(where: TopicPartition) -> NoReturn:
 def _no_transactions() -> NoReturn:
     raise errors.UnsupportedVersion(
         "acknowledgements in a transaction are not served in front of a cluster"
+    )
+
+
+def too_few_replicas(topic: TopicMetadata, brokers: int) -> str | None:
+    """What to do if the cluster has more brokers than when the topic was made, and could keep more
+    replicas; None: nothing."""
+    replicas = min(len(partition.replicas) for partition in topic.partitions)
+    wanted = min(REPLICAS, brokers)
+    if replicas >= wanted:
+        return None
+    return (
+        f"{replicas} of the cluster's {brokers} brokers keep it, and what it has is lost with "
+        f"them: give it {wanted} replicas (kafka-reassign-partitions) and "
+        f"min.insync.replicas={max(1, wanted - 1)}"
     )
