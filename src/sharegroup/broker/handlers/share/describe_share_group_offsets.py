@@ -12,11 +12,14 @@ as the start offset. The number of records in flight is our addition too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.delivery.next_record import NextRecords
-from sharegroup.broker.handlers.share.offsets_of_nodes import Asked, add_from_nodes, split
+from sharegroup.broker.handlers.share.offsets_of_nodes import (
+    Asked,
+    add_from_nodes,
+    refused,
+    split,
+)
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.topics import Topic
@@ -83,7 +86,7 @@ async def _group(
     topics = []
     for name, partitions in asked:
         if not access.admits_topic(Operation.DESCRIBE, name):
-            topics.append(_denied(name, partitions))
+            topics.append(refused(name, partitions, TopicAuthorizationFailed()))
             continue
         topic = parts.topics.find(name)
         topics.append(
@@ -151,22 +154,6 @@ async def _add_states(
             described.end_offset = records.end_offset
             described.archived = [ArchivedOffsets(*each) for each in records.archived]
             described.dead = [DeadOffsets(*each) for each in records.dead]
-
-
-def _denied(name: str, partitions: Sequence[int]) -> DescribeShareGroupOffsetsResponseTopic:
-    error = TopicAuthorizationFailed()
-    return DescribeShareGroupOffsetsResponseTopic(
-        topic_name=name,
-        partitions=[
-            DescribeShareGroupOffsetsResponsePartition(
-                partition_index=partition,
-                start_offset=UNKNOWN_OFFSET,
-                error_code=error.code,
-                error_message=error.message,
-            )
-            for partition in partitions
-        ],
-    )
 
 
 async def _partition(

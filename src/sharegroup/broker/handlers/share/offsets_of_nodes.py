@@ -90,7 +90,7 @@ async def _ask(
         api = apis.DESCRIBE_SHARE_GROUP_OFFSETS
         [answer] = (await others.ask(node_id, api, VERSION, request)).groups
     except KafkaError as error:
-        return [_unknown(name, partitions, error) for name, partitions in topics.items()]
+        return [refused(name, partitions, error) for name, partitions in topics.items()]
     found: Sequence[DescribeShareGroupOffsetsResponseTopic] = answer.topics
     return found
 
@@ -117,9 +117,10 @@ async def held_at(others: OtherNodes, node_id: int, group_id: str) -> Sequence[T
     ]
 
 
-def _unknown(
+def refused(
     name: str, partitions: Sequence[int], error: KafkaError
 ) -> DescribeShareGroupOffsetsResponseTopic:
+    """The same error for all partitions of a topic."""
     return DescribeShareGroupOffsetsResponseTopic(
         topic_name=name,
         partitions=[
