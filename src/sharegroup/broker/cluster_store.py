@@ -51,6 +51,8 @@ class ClusterStore:
         node_id: int,
         wall_ms: Callable[[], int],
         changed: Callable[[], None],
+        *,
+        refuse_unsafe: bool,
     ) -> None:
         self._local = local
         self._node = str(node_id)
@@ -60,7 +62,7 @@ class ClusterStore:
         self._configs = ClusterSettings(cluster, where, wall_ms, self._set_by_another)
         self._cluster = cluster
         self._admin = Admin(cluster=cluster)
-        self._topics = ClusterTopics(cluster, _is_ours)
+        self._topics = ClusterTopics(cluster, _is_ours, refuse=refuse_unsafe)
         self._changed: Callable[[str], None] = lambda _name: None
         self.topics: Mapping[str, TopicFacts] = {}
         """See ``TopicStore``."""
@@ -226,17 +228,21 @@ async def in_front_of(
     node_id: int,
     environment: Environment,
     changed: Callable[[], None],
+    *,
+    refuse_unsafe: bool,
 ) -> tuple[Store, Passing]:
     """The store of a broker in front of ``cluster``, and what passes requests on to the cluster.
     ``local`` is closed with the store, or at once if this fails.
 
     Args:
         changed: called when another node has changed settings.
+        refuse_unsafe: share groups get no records of topics that can lose them.
 
     Raises:
         ConfigError: no broker of the cluster answers, or the cluster refuses what the store needs.
     """
-    store = ClusterStore(local, cluster, node_id, environment.clock.wall_ms, changed)
+    wall_ms = environment.clock.wall_ms
+    store = ClusterStore(local, cluster, node_id, wall_ms, changed, refuse_unsafe=refuse_unsafe)
     passing = Passing(cluster, WAYS, store.seen)
     try:
         await store.open()

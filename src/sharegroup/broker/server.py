@@ -156,6 +156,7 @@ class Broker:
                 config.node_id,
                 environment,
                 lambda: broker.parts.configs.changed_elsewhere() if opened else None,
+                refuse_unsafe=config.text("upstream.unsafe.topics") == "refuse",
             )
             fleet = Nodes(cluster, config.node_id, incarnation, parts, environment.clock)
             passing.may_deliver = lambda: fleet.may_deliver

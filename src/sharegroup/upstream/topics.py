@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 from uuid import UUID, uuid5
 
@@ -14,6 +15,7 @@ from sharegroup.model.ids import NULL_TOPIC_ID, TopicPartition
 from sharegroup.model.store import TopicFacts
 from sharegroup.upstream.following import Following
 from sharegroup.upstream.partition_log import ClusterLog
+from sharegroup.upstream.refused_topics import RefusedTopics
 from sharegroup.upstream.unsafe_topics import say_unsafe
 from sharegroup.wire.apis import METADATA
 from sharegroup.wire.messages.metadata import (
@@ -37,15 +39,20 @@ class ClusterTopics:
 
     Args:
         hidden: names of topics that are none of the broker's users'.
+        refuse: share groups get no records of topics that can lose them; else such topics are named
+            at the start.
     """
 
-    def __init__(self, cluster: Cluster, hidden: Callable[[str], bool]) -> None:
+    def __init__(
+        self, cluster: Cluster, hidden: Callable[[str], bool], *, refuse: bool = False
+    ) -> None:
         self.facts: dict[str, TopicFacts] = {}
         self.changed: Callable[[str], None] = lambda _name: None
         self.cluster_id = ""
         self._cluster = cluster
         self._hidden = hidden
         self._following = Following(cluster)
+        self._refused = RefusedTopics(cluster) if refuse else None
         self._logs: dict[str, list[ClusterLog]] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -56,8 +63,9 @@ class ClusterTopics:
             KafkaError: the cluster cannot be asked.
         """
         await self.look()
-        known = self._cluster.metadata.topics.values()
-        await say_unsafe(self._cluster, [one for one in known if not self._hidden(one.name)])
+        if self._refused is None:
+            known = self._cluster.metadata.topics.values()
+            await say_unsafe(self._cluster, [one for one in known if not self._hidden(one.name)])
         self._following.start()
         self._task = asyncio.create_task(self._look_again(), name="topics of the cluster")
 
@@ -89,12 +97,8 @@ class ClusterTopics:
         if not response.brokers:
             raise errors.LeaderNotAvailable("the broker of the cluster knows no broker yet")
         self.cluster_id = response.cluster_id or self.cluster_id
-        seen: Mapping[str, TopicFacts] = {
-            topic.name: self._facts_of(topic)
-            for topic in response.topics
-            if topic.name and not topic.error_code and not self._hidden(topic.name)
-        }
         self._cluster.metadata.apply(response)
+        seen = await self._seen(response)
         doubted = {
             name for name, known in self.facts.items() if _other(seen.get(name), known.topic_id)
         }
@@ -105,6 +109,23 @@ class ClusterTopics:
         for name, facts in seen.items():
             if name not in doubted - gone and self.facts.get(name) != facts:
                 self._take_in(name, facts)
+
+    async def _seen(self, response: MetadataResponse) -> Mapping[str, TopicFacts]:
+        seen = {
+            topic.name: self._facts_of(topic)
+            for topic in response.topics
+            if topic.name and not topic.error_code and not self._hidden(topic.name)
+        }
+        if self._refused is None:
+            return seen
+        known = self._cluster.metadata.topics
+        why = await self._refused.look(
+            {facts.topic_id: known[name] for name, facts in seen.items() if name in known}
+        )
+        return {
+            name: replace(facts, refused=why[name]) if name in why else facts
+            for name, facts in seen.items()
+        }
 
     async def _look_again(self) -> None:
         while True:
