@@ -100,19 +100,27 @@ class ClusterStore:
         self._local.on_topic_changed = self._topics.changed = self._merge
 
     def _merge(self, name: str) -> None:
-        own = self._configs.topics
-        theirs = self._topics.facts
-        for topic_id in own.keys() - {str(facts.topic_id) for facts in theirs.values()}:
-            if name:  # one is deleted; at a start the cluster may not have told of all
-                self._configs.put(TOPIC, topic_id, {})
-        self.topics = {
-            **{
-                name: replace(facts, configs=own.get(str(facts.topic_id), {}))
-                for name, facts in theirs.items()
-            },
-            **self._local.topics,
-        }
+        if name:
+            self._merge_one(name)
+        else:
+            named = {*self._topics.facts, *self._local.topics}
+            self.topics = {one: facts for one in named if (facts := self._find(one))}
         self._changed(name)
+
+    def _merge_one(self, name: str) -> None:
+        before, now = self.topics.get(name), self._find(name)
+        if before is not None and (now is None or now.topic_id != before.topic_id):
+            topic_id = str(before.topic_id)
+            if topic_id in self._configs.topics:
+                self._configs.put(TOPIC, topic_id, {})
+        others = {one: facts for one, facts in self.topics.items() if one != name}
+        self.topics = others if now is None else {**others, name: now}
+
+    def _find(self, name: str) -> TopicFacts | None:
+        theirs = self._topics.facts.get(name)
+        if theirs is None or name in self._local.topics:
+            return self._local.topics.get(name)
+        return replace(theirs, configs=self._configs.topics.get(str(theirs.topic_id), {}))
 
     @property
     def facts(self) -> StoreFacts:

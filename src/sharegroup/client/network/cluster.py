@@ -17,6 +17,7 @@ from uuid import UUID
 from sharegroup.client.closing import closed_meanwhile, result_of
 from sharegroup.client.conditions import Conditions
 from sharegroup.client.core.access_errors import error_on
+from sharegroup.client.core.known_answer import KnownAnswer
 from sharegroup.client.core.retry import Pauses, RetryPolicy
 from sharegroup.client.errors import BootstrapError
 from sharegroup.client.network.addresses import Address, parse_addresses
@@ -237,10 +238,13 @@ class Cluster:
             version_max=version_max,
         )
 
-    async def send_to_any(self, api: Api, request: Message) -> Any:
-        """As :meth:`send`, to any broker that can be reached, connected ones first."""
+    async def send_to_any(
+        self, api: Api, request: Message, known: KnownAnswer | None = None
+    ) -> Any:
+        """As :meth:`send`, to any broker that can be reached, connected ones first. None: the
+        answer is ``known``."""
         return await self._through_any(
-            lambda link: self._send_through(link, api, request, self.request_timeout_ms)
+            lambda link: self._send_through(link, api, request, self.request_timeout_ms, known)
         )
 
     async def send_to_coordinator(
@@ -307,6 +311,7 @@ class Cluster:
         """
         known = self.metadata.topics.get(name)
         if known is not None:
+            self._topics_asked.add(name)  # where somebody else has applied an answer with it
             self.refresh_when_old()
             return known
         self._topics_asked.add(name)
@@ -422,7 +427,7 @@ class Cluster:
             allow_auto_topic_creation=self._allow_auto_create_topics,
         )
         response: MetadataResponse = await self._send_through(
-            link, METADATA, request, self.request_timeout_ms
+            link, METADATA, request, self.request_timeout_ms, None
         )
         if response.error_code:
             raise errors.error_from_code(response.error_code)
@@ -464,11 +469,11 @@ class Cluster:
         return link
 
     async def _send_through(
-        self, link: NodeLink, api: Api, request: Message, timeout_ms: int
+        self, link: NodeLink, api: Api, request: Message, timeout_ms: int, known: KnownAnswer | None
     ) -> Any:
         connection = await link.connection()
         self.features = connection.features
-        return await connection.send(api, request, timeout_ms=timeout_ms)
+        return await connection.send(api, request, timeout_ms=timeout_ms, known=known)
 
     async def _through_any(self, attempt: Any) -> Any:
         """The result of the first link that succeeds: connected ones first, bootstrap addresses
