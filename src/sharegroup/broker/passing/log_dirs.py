@@ -26,6 +26,7 @@ async def describe_log_dirs(
     Raises:
         ClusterAuthorizationFailed: our broker may not ask that.
     """
+    await passing.seen([])  # or those of a topic that was just made elsewhere would be missing
     nodes = [*passing.cluster.metadata.nodes]
     answers = await passing.to_nodes(nodes, api, request, asked)
     found: list[DescribeLogDirsResult] = []
