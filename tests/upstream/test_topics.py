@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from sharegroup.client.core.known_answer import KnownAnswer
 from sharegroup.client.network.metadata import MetadataImage
 from sharegroup.model import errors
 from sharegroup.upstream.topics import ClusterTopics
@@ -31,7 +32,9 @@ class Brokers:
         self.know: list[dict[str, UUID] | None] = [{"jobs": FIRST} for _ in range(3)]
         self.asked_first = 0
 
-    async def send_to_any(self, _api: object, request: MetadataRequest) -> MetadataResponse:
+    async def send_to_any(
+        self, _api: object, request: MetadataRequest, _known: KnownAnswer
+    ) -> MetadataResponse:
         return await self.send(self.asked_first, _api, request)
 
     async def send(

@@ -51,6 +51,8 @@ class ClusterStore:
         node_id: int,
         wall_ms: Callable[[], int],
         changed: Callable[[], None],
+        *,
+        refuse_unsafe: bool,
     ) -> None:
         self._local = local
         self._node = str(node_id)
@@ -60,7 +62,7 @@ class ClusterStore:
         self._configs = ClusterSettings(cluster, where, wall_ms, self._set_by_another)
         self._cluster = cluster
         self._admin = Admin(cluster=cluster)
-        self._topics = ClusterTopics(cluster, _is_ours)
+        self._topics = ClusterTopics(cluster, _is_ours, refuse=refuse_unsafe)
         self._changed: Callable[[str], None] = lambda _name: None
         self.topics: Mapping[str, TopicFacts] = {}
         """See ``TopicStore``."""
@@ -98,19 +100,27 @@ class ClusterStore:
         self._local.on_topic_changed = self._topics.changed = self._merge
 
     def _merge(self, name: str) -> None:
-        own = self._configs.topics
-        theirs = self._topics.facts
-        for topic_id in own.keys() - {str(facts.topic_id) for facts in theirs.values()}:
-            if name:  # one is deleted; at a start the cluster may not have told of all
-                self._configs.put(TOPIC, topic_id, {})
-        self.topics = {
-            **{
-                name: replace(facts, configs=own.get(str(facts.topic_id), {}))
-                for name, facts in theirs.items()
-            },
-            **self._local.topics,
-        }
+        if name:
+            self._merge_one(name)
+        else:
+            named = {*self._topics.facts, *self._local.topics}
+            self.topics = {one: facts for one in named if (facts := self._find(one))}
         self._changed(name)
+
+    def _merge_one(self, name: str) -> None:
+        before, now = self.topics.get(name), self._find(name)
+        if before is not None and (now is None or now.topic_id != before.topic_id):
+            topic_id = str(before.topic_id)
+            if topic_id in self._configs.topics:
+                self._configs.put(TOPIC, topic_id, {})
+        others = {one: facts for one, facts in self.topics.items() if one != name}
+        self.topics = others if now is None else {**others, name: now}
+
+    def _find(self, name: str) -> TopicFacts | None:
+        theirs = self._topics.facts.get(name)
+        if theirs is None or name in self._local.topics:
+            return self._local.topics.get(name)
+        return replace(theirs, configs=self._configs.topics.get(str(theirs.topic_id), {}))
 
     @property
     def facts(self) -> StoreFacts:
@@ -226,17 +236,21 @@ async def in_front_of(
     node_id: int,
     environment: Environment,
     changed: Callable[[], None],
+    *,
+    refuse_unsafe: bool,
 ) -> tuple[Store, Passing]:
     """The store of a broker in front of ``cluster``, and what passes requests on to the cluster.
     ``local`` is closed with the store, or at once if this fails.
 
     Args:
         changed: called when another node has changed settings.
+        refuse_unsafe: share groups get no records of topics that can lose them.
 
     Raises:
         ConfigError: no broker of the cluster answers, or the cluster refuses what the store needs.
     """
-    store = ClusterStore(local, cluster, node_id, environment.clock.wall_ms, changed)
+    wall_ms = environment.clock.wall_ms
+    store = ClusterStore(local, cluster, node_id, wall_ms, changed, refuse_unsafe=refuse_unsafe)
     passing = Passing(cluster, WAYS, store.seen)
     try:
         await store.open()

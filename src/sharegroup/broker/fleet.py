@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
+from uuid import UUID
 
 from sharegroup.broker.coordination.cluster_topic import PASSING, ClusterTopic
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
@@ -91,6 +92,10 @@ class Fleet:
     def is_first(self) -> bool:
         """Whether this is the node for what one of them is to do."""
         return self._node_id == min(self.leadership.map.nodes, default=self._node_id)
+
+    def leads(self, topic_id: UUID, partition: int) -> bool:
+        """Whether this node leads a partition of a topic."""
+        return self.leadership.leader(topic_id, partition).node_id == self._node_id
 
     def topic(self, name: str, partitions: int) -> ClusterTopic:
         """A topic of coordinators, in the cluster.

@@ -156,10 +156,15 @@ class Broker:
                 config.node_id,
                 environment,
                 lambda: broker.parts.configs.changed_elsewhere() if opened else None,
+                refuse_unsafe=config.text("upstream.unsafe.topics") == "refuse",
             )
             fleet = Nodes(cluster, config.node_id, incarnation, parts, environment.clock)
             passing.may_deliver = lambda: fleet.may_deliver
             passing.lists_groups = lambda: fleet.is_first
+            passing.leads = lambda where: (
+                (facts := store.topics.get(where.topic)) is not None
+                and fleet.leads(facts.topic_id, where.partition)
+            )
         facts = store.facts
         altered = with_stored(config, facts.broker_configs, facts.cluster_configs)
         broker = cls(altered, environment, store, descriptors, rules, passing, fleet)

@@ -53,6 +53,8 @@ class Topics:
         self._partitions_default = partitions_default
         self._check_more = check_more
         self._names: dict[UUID, str] = {}
+        self.refused: dict[UUID, str] = {}
+        """Topics of which share groups get no records, by id; and why, in a sentence."""
         self._infos: dict[str, KnownTopic] = {}
         self._image = TopicsImage({})
         self.internal_partitions: dict[str, int] = {}
@@ -259,11 +261,15 @@ class Topics:
         of logs. Wakes fetches that wait for a deleted topic.
         """
         old = self._infos.pop(name, None)
+        refused = None
         if old is not None:
             del self._names[old.topic_id]
+            refused = self.refused.pop(old.topic_id, None)
         if name in self._store.topics:
             self._take_in(name)
-        elif old is not None:
+        if old is not None and (
+            old.topic_id not in self._names or refused != self.refused.get(old.topic_id)
+        ):
             for partition in range(old.partition_count):
                 self._waiters.wake(TopicIdPartition(old.topic_id, partition))
         self._image = TopicsImage(dict(self._infos))
@@ -274,6 +280,8 @@ class Topics:
         facts = self._store.topics[name]
         self._names[facts.topic_id] = name
         self._infos[name] = KnownTopic(facts.topic_id, facts.partitions)
+        if facts.refused:
+            self.refused[facts.topic_id] = facts.refused
         for log in self._store.logs_of(name):
             log.on_advance = self._advanced
 

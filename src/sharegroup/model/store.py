@@ -31,6 +31,8 @@ class TopicFacts:
     topic_id: UUID
     partitions: int
     configs: Configs = field(default_factory=dict)
+    refused: str = ""
+    """Why share groups get no records of it, in a sentence; not durable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

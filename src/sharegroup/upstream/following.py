@@ -42,6 +42,11 @@ class Following:
             self._logs[log] = None
             self._changed.set()
 
+    @property
+    def topics(self) -> set[str]:
+        """The topics of these partitions."""
+        return {log.topic_partition.topic for log in self._logs}
+
     def start(self) -> None:
         """Begin."""
         self._task = asyncio.create_task(self._run(), name="follow the cluster")

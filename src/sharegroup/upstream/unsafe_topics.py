@@ -33,20 +33,21 @@ NAMED: Final = 5
 async def say_unsafe(cluster: Cluster, topics: Collection[TopicMetadata]) -> None:
     """Warn of the topics that lie on one broker alone, and of those where a broker that lacks
     records may become the leader. Of a topic whose settings may not be seen nothing is said."""
-    alone = sorted(topic.name for topic in topics if _is_alone(topic))
+    alone = sorted(topic.name for topic in topics if is_alone(topic))
     if alone:
         logger.warning(
             "%d of %d topics of the cluster have partitions on one broker alone, and are lost with "
             "it: %s",
             len(alone),
             len(topics),
-            _named(alone),
+            some_of(alone),
         )
     try:
-        unclean = await _unclean(cluster, sorted(topic.name for topic in topics))
+        may_be = await may_be_unclean(cluster, sorted(topic.name for topic in topics))
     except errors.KafkaError as error:
         logger.info("whether topics of the cluster have %s is not known: %s", UNCLEAN, error)
         return
+    unclean = [name for name, is_so in may_be.items() if is_so]
     if unclean:
         logger.warning(
             "%d of %d topics of the cluster have %s=true: what is confirmed may be lost when their "
@@ -54,20 +55,28 @@ async def say_unsafe(cluster: Cluster, topics: Collection[TopicMetadata]) -> Non
             len(unclean),
             len(topics),
             UNCLEAN,
-            _named(unclean),
+            some_of(unclean),
         )
 
 
-def _is_alone(topic: TopicMetadata) -> bool:
+def is_alone(topic: TopicMetadata) -> bool:
+    """Whether some of its partitions lie on one broker alone."""
     return any(len(partition.replicas) < REPLICAS_MIN for partition in topic.partitions)
 
 
-def _named(topics: Sequence[str]) -> str:
+def some_of(topics: Sequence[str]) -> str:
+    """The first names, for a warning."""
     return ", ".join(topics[:NAMED]) + (", …" if len(topics) > NAMED else "")
 
 
-async def _unclean(cluster: Cluster, names: Sequence[str]) -> list[str]:
-    found: list[str] = []
+async def may_be_unclean(cluster: Cluster, names: Sequence[str]) -> dict[str, bool | None]:
+    """Whether a broker that lacks records may become the leader; None: the settings of the topic
+    may not be seen.
+
+    Raises:
+        KafkaError: the cluster cannot be asked.
+    """
+    found: dict[str, bool | None] = {}
     for at in range(0, len(names), AT_ONCE):
         request = DescribeConfigsRequest(
             resources=[
@@ -75,9 +84,11 @@ async def _unclean(cluster: Cluster, names: Sequence[str]) -> list[str]:
             ]
         )
         answer: DescribeConfigsResponse = await cluster.send_to_any(apis.DESCRIBE_CONFIGS, request)
-        found += [one.resource_name for one in answer.results if _is_unclean(one)]
+        found |= {one.resource_name: _is_unclean(one) for one in answer.results}
     return found
 
 
-def _is_unclean(result: DescribeConfigsResult) -> bool:
+def _is_unclean(result: DescribeConfigsResult) -> bool | None:
+    if result.error_code:
+        return None
     return any(one.name == UNCLEAN and one.value == "true" for one in result.configs)

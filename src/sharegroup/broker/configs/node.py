@@ -32,6 +32,15 @@ NODE_CONFIGS: Final = (
         "others. The last one that is not drained keeps everything.",
         dynamic=True,
     ),
+    choice(
+        "upstream.unsafe.topics",
+        "warn",
+        ("warn", "refuse"),
+        "Topics of the cluster behind this broker that can lose records which it has confirmed: "
+        "with partitions on one broker alone, or with unclean.leader.election.enable=true. warn: "
+        "they are named at the start. refuse: share groups get no records of them, and members an "
+        "error. Not a Kafka setting.",
+    ),
     names(
         "listeners",
         ("PLAINTEXT://127.0.0.1:9092",),

@@ -22,7 +22,6 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from sharegroup.broker.authorization.access import Access
-from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.delivery.class_loading import load_classes
 from sharegroup.broker.delivery.expiring import archive_expired
 from sharegroup.broker.delivery.found_batches import (
@@ -37,12 +36,12 @@ from sharegroup.broker.delivery.looking_ahead import look_ahead
 from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.record_looks import Read
 from sharegroup.broker.delivery.scheduling import let_rest
+from sharegroup.broker.delivery.withheld import withheld
 from sharegroup.model.errors import (
     CorruptMessage,
     KafkaError,
     OffsetNotAvailable,
     OffsetOutOfRange,
-    TopicAuthorizationFailed,
 )
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.share.ranges import AcquiredRange
@@ -273,25 +272,15 @@ class ShareFetching:
         find = self._parts.share_partitions.find
         keys = [SharePartitionKey(wish.group_id, *key) for key in wish.partitions]
         found: list[LedSharePartition | KafkaError | None] = list(map(find, keys))
-        if wish.access.restricted:
-            found = list(map(partial(self._unless_denied, wish.access), wish.partitions, found))
+        no = withheld(self._parts.topics, wish.access, wish.session, wish.partitions)
+        if no:
+            found = [no.get(key, led) for key, led in zip(wish.partitions, found, strict=True)]
         missing = [at for at, led in enumerate(found) if led is None]
         if missing:
             loads = await asyncio.gather(*(self._load(keys[at]) for at in missing))
             for at, led in zip(missing, loads, strict=True):
                 found[at] = led
         return [led for led in found if led is not None]
-
-    def _unless_denied(
-        self,
-        access: Access,
-        key: TopicIdPartition,
-        found: LedSharePartition | KafkaError | None,
-    ) -> LedSharePartition | KafkaError | None:
-        name = self._parts.topics.name_of(key.topic_id)
-        if name is None or access.admits_topic(Operation.READ, name):
-            return found
-        return TopicAuthorizationFailed()
 
     async def _load(self, key: SharePartitionKey) -> LedSharePartition | KafkaError:
         try:

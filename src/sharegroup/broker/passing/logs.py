@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from sharegroup.broker.passing.passing import Asked, Passing
@@ -35,6 +36,15 @@ from sharegroup.wire.messages.produce import (
     ProduceResponse,
     TopicProduceData,
     TopicProduceResponse,
+)
+from sharegroup.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopic,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
 )
 
 P = TypeVar("P")
@@ -158,6 +168,52 @@ async def describe_producers(
 
 def _no_producers(index: int, error: errors.KafkaError) -> PartitionResponse:
     return PartitionResponse(index, error.code, error.message)
+
+
+async def write_markers(
+    passing: Passing, api: Api, request: WriteTxnMarkersRequest, asked: Asked
+) -> WriteTxnMarkersResponse:
+    """End transactions in the cluster's partitions by hand."""
+    results = await asyncio.gather(
+        *(_write_marker(passing, api, one, asked) for one in request.markers)
+    )
+    return WriteTxnMarkersResponse(markers=results)
+
+
+async def _write_marker(
+    passing: Passing, api: Api, marker: WritableTxnMarker, asked: Asked
+) -> WritableTxnMarkerResult:
+    wanted = [
+        (TopicPartition(topic.name, index), index)
+        for topic in marker.topics
+        for index in topic.partition_indexes
+    ]
+
+    def part(topics: dict[str, list[int]]) -> WriteTxnMarkersRequest:
+        own = [WritableTxnMarkerTopic(name, indexes) for name, indexes in topics.items()]
+        return WriteTxnMarkersRequest(markers=[replace(marker, topics=own)])
+
+    def parts_of(
+        response: WriteTxnMarkersResponse,
+    ) -> Iterable[tuple[str, int, WritableTxnMarkerPartitionResult]]:
+        topics = [topic for one in response.markers for topic in one.topics]
+        return ((topic.name, p.partition_index, p) for topic in topics for p in topic.partitions)
+
+    answers = await _from_leaders(passing, api, asked, wanted, part, parts_of, _no_marker)
+    return WritableTxnMarkerResult(
+        marker.producer_id,
+        [
+            WritableTxnMarkerTopicResult(
+                topic.name,
+                [answers[TopicPartition(topic.name, index)] for index in topic.partition_indexes],
+            )
+            for topic in marker.topics
+        ],
+    )
+
+
+def _no_marker(index: int, error: errors.KafkaError) -> WritableTxnMarkerPartitionResult:
+    return WritableTxnMarkerPartitionResult(index, error.code)
 
 
 async def _from_leaders(

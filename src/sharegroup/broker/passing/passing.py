@@ -18,6 +18,7 @@ from sharegroup.broker.passing.rights import check
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.connection import Connection
 from sharegroup.model import errors
+from sharegroup.model.ids import TopicPartition
 from sharegroup.wire import apis
 from sharegroup.wire.apis import APIS, Api
 from sharegroup.wire.messages.api_versions import ApiVersion
@@ -105,6 +106,7 @@ class Passing:
         may_deliver: whether no other broker can have what this one has.
         lists_groups: whether this broker lists the cluster's groups. Clients ask all brokers, and
             some show what several have said several times.
+        leads: whether this broker leads a partition of the cluster.
     """
 
     def __init__(
@@ -117,6 +119,7 @@ class Passing:
         self.seen = seen
         self.may_deliver: Callable[[], bool] = lambda: False
         self.lists_groups: Callable[[], bool] = lambda: True
+        self.leads: Callable[[TopicPartition], bool] = lambda _where: True
         self._ways = ways
         self._last: dict[int, int] = {}
         self._levels: dict[str, int] = dict.fromkeys(IN_CLUSTER, 0)
@@ -224,7 +227,12 @@ class Passing:
         Raises:
             KafkaError: one of them does not answer: what it knows would be missing.
         """
-        nodes = self.cluster.metadata.nodes
+        return await self.to_nodes(self.cluster.metadata.nodes, api, request, asked)
+
+    async def to_nodes(
+        self, nodes: Iterable[int], api: Api, request: Any, asked: Asked
+    ) -> list[Any]:
+        """Ask these brokers of the cluster; raises as :meth:`to_all`."""
         return await asyncio.gather(*(self.to_node(node, api, request, asked) for node in nodes))
 
 

@@ -162,6 +162,17 @@ def _alter_configs(request: Any) -> Iterator[Need]:
             yield Operation.ALTER_CONFIGS, topic(one.resource_name)
 
 
+def _describe_log_dirs(_request: Any) -> Iterator[Need]:
+    yield Operation.DESCRIBE, CLUSTER
+
+
+def _write_markers(request: Any) -> Iterator[Need]:
+    yield Operation.ALTER, CLUSTER
+    for marker in request.markers:
+        for one in marker.topics:
+            yield Operation.WRITE, topic(one.name)
+
+
 def _checked_on_the_way(_request: Any) -> Iterator[Need]:
     """Each group or resource on its own, as the way of the request says."""
     return iter(())
@@ -196,6 +207,9 @@ NEEDS: Final[dict[int, Needs]] = {
     apis.DESCRIBE_PRODUCERS.key: _describe_producers,
     apis.DESCRIBE_TRANSACTIONS.key: _describe_transactions,
     apis.INCREMENTAL_ALTER_CONFIGS.key: _alter_configs,
+    apis.ALTER_CONFIGS.key: _alter_configs,
+    apis.DESCRIBE_LOG_DIRS.key: _describe_log_dirs,
+    apis.WRITE_TXN_MARKERS.key: _write_markers,
     apis.LIST_GROUPS.key: _checked_on_the_way,
     apis.LIST_TRANSACTIONS.key: _checked_on_the_way,
     apis.DELETE_GROUPS.key: _checked_on_the_way,

@@ -11,6 +11,7 @@ from typing import Any, Final
 from sharegroup.broker.configs.topic import DEAD_LETTERS_ENABLE
 from sharegroup.broker.passing.passing import Asked, Created, Passing
 from sharegroup.wire.apis import Api
+from sharegroup.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from sharegroup.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from sharegroup.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -19,8 +20,6 @@ from sharegroup.wire.messages.describe_configs import (
     DescribeConfigsResult,
 )
 from sharegroup.wire.messages.incremental_alter_configs import (
-    AlterConfigsResource,
-    AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
@@ -81,33 +80,50 @@ async def describe_configs(
     return DescribeConfigsResponse(results=results)
 
 
-async def alter_configs(
+async def change_configs(
     passing: Passing, api: Api, request: IncrementalAlterConfigsRequest, asked: Asked
 ) -> IncrementalAlterConfigsResponse:
     """Settings of topics at the cluster, but those that are kept here; all others here."""
+    answers = await _alter_each(passing, api, request, asked, replaces=False)
+    return IncrementalAlterConfigsResponse(responses=answers)
 
-    async def alter(one: AlterConfigsResource) -> AlterConfigsResourceResponse:
-        mine, theirs = one, None
-        if one.resource_type == TOPIC:
-            mine = replace(one, configs=[each for each in one.configs if each.name in OWN])
-            theirs = replace(one, configs=[each for each in one.configs if each.name not in OWN])
-        result = AlterConfigsResourceResponse(
-            error_message=None, resource_type=one.resource_type, resource_name=one.resource_name
-        )
-        if theirs is not None and theirs.configs:
-            answer = await passing.to_controller(api, replace(request, resources=[theirs]), asked)
-            result = _only(answer.responses)
-        if not result.error_code and (theirs is None or mine.configs):
-            answer = await asked.here(replace(request, resources=[mine]))
-            result = _only(answer.responses)
+
+async def replace_configs(
+    passing: Passing, api: Api, request: AlterConfigsRequest, asked: Asked
+) -> AlterConfigsResponse:
+    """As :func:`change_configs`; settings that are not named go back to their defaults."""
+    answers = await _alter_each(passing, api, request, asked, replaces=True)
+    return AlterConfigsResponse(responses=answers)
+
+
+async def _alter_each(
+    passing: Passing, api: Api, request: Any, asked: Asked, *, replaces: bool
+) -> Sequence[Any]:
+    async def here(one: Any, *, validate_only: bool = request.validate_only) -> Any:
+        wanted = replace(request, resources=[one], validate_only=validate_only)
+        return _only((await asked.here(wanted)).responses)
+
+    async def alter(one: Any) -> Any:
+        if one.resource_type != TOPIC:
+            return await here(one)
+        mine = replace(one, configs=[each for each in one.configs if each.name in OWN])
+        theirs = replace(one, configs=[each for each in one.configs if each.name not in OWN])
+        is_mine, is_theirs = replaces or bool(mine.configs), replaces or bool(theirs.configs)
+        result: Any = None
+        if is_mine or not is_theirs:
+            result = await here(mine, validate_only=is_theirs or request.validate_only)
+        if is_theirs and not (result and result.error_code):
+            wanted = replace(request, resources=[theirs])
+            result = _only((await passing.to_controller(api, wanted, asked)).responses)
+            if is_mine and not result.error_code:
+                result = await here(mine)
         return result
 
     named = [(one.resource_type, one.resource_name) for one in request.resources]
     if len({*named}) < len(named):  # which is refused
-        refused: IncrementalAlterConfigsResponse = await asked.here(request)
+        refused: Sequence[Any] = (await asked.here(request)).responses
         return refused
-    results = await asyncio.gather(*map(alter, request.resources))
-    return IncrementalAlterConfigsResponse(responses=results)
+    return await asyncio.gather(*map(alter, request.resources))
 
 
 def _only(results: Sequence[Any]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sharegroup.broker.passing import groups, logs, topics
+from sharegroup.broker.passing import groups, log_dirs, logs, topics
 from sharegroup.broker.passing.passing import Way
 from sharegroup.wire import apis
 
@@ -36,6 +36,9 @@ WAYS: Final[dict[int, Way]] = {
     apis.DELETE_TOPICS.key: topics.change,
     apis.CREATE_PARTITIONS.key: topics.change,
     apis.DESCRIBE_CONFIGS.key: topics.describe_configs,
-    apis.INCREMENTAL_ALTER_CONFIGS.key: topics.alter_configs,
+    apis.INCREMENTAL_ALTER_CONFIGS.key: topics.change_configs,
+    apis.ALTER_CONFIGS.key: topics.replace_configs,
+    apis.DESCRIBE_LOG_DIRS.key: log_dirs.describe_log_dirs,
+    apis.WRITE_TXN_MARKERS.key: logs.write_markers,
 }
 """By API key."""

@@ -29,6 +29,7 @@ from sharegroup.client.core.handshake import (
     handshake,
     log_in,
 )
+from sharegroup.client.core.known_answer import KnownAnswer
 from sharegroup.model import errors
 from sharegroup.model.limits import HANDSHAKE_BYTES_MAX, RESPONSE_BYTES_MAX
 from sharegroup.sasl.client import Login
@@ -65,7 +66,8 @@ class ResponseArrived(NamedTuple, Generic[T]):
     """The response to a request; ``caller`` is the one that came with the request."""
 
     caller: T
-    response: Message
+    response: Message | None
+    """None: the one that the caller knows."""
 
 
 Event = Send | Ready | ResponseArrived[T]
@@ -78,6 +80,7 @@ class _Waiting(NamedTuple):
     api: Api
     version: int
     caller: Any
+    known: KnownAnswer | None = None
 
 
 class _Handshake:
@@ -198,13 +201,19 @@ class ClientProtocol(Generic[T]):
         return self._step(next(self._handshake)).chunks
 
     def send(
-        self, api: Api, request: Message, caller: T, version_max: int | None = None
+        self,
+        api: Api,
+        request: Message,
+        caller: T,
+        version_max: int | None = None,
+        known: KnownAnswer | None = None,
     ) -> list[bytes]:
         """The bytes of a request; its :class:`ResponseArrived` will name ``caller``. No bytes while
         a login anew goes on: the next :class:`Ready` has them.
 
         Args:
             version_max: use no later version; None: the newest that both sides have.
+            known: if this answer comes again, the response is None.
 
         Raises:
             NetworkException: the connection has ended, or its handshake is not over.
@@ -217,6 +226,7 @@ class ClientProtocol(Generic[T]):
         if version_max is not None:
             version = min(version, version_max)
         waiting, chunks = self._frame(api, version, request, caller)
+        waiting = waiting._replace(known=known)
         if self._handshake is not None:
             self._held.append((waiting, chunks))
             return []
@@ -285,6 +295,7 @@ class ClientProtocol(Generic[T]):
             self._served_once = True
             return ResponseArrived(caller, response)
         assert self._handshake is not None
+        assert response is not None, "known to nobody"
         try:
             return self._step(self._handshake.send(response))
         except StopIteration as finished:
@@ -302,11 +313,11 @@ class ClientProtocol(Generic[T]):
         self._held.clear()
         return tuple(released)
 
-    def _answered(self, frame: bytes) -> tuple[Message, Any]:
-        """The response in ``frame``, and who asked for it."""
+    def _answered(self, frame: bytes) -> tuple[Message | None, Any]:
+        """The response in ``frame``, None if it is known, and who asked for it."""
         if not self._waiting:
             raise errors.MalformedMessage("a response without a request")
-        expected, api, version, caller = self._waiting[0]
+        expected, api, version, caller, known = self._waiting[0]
         correlation_id, position = response_body(api, version, frame)
         if correlation_id != expected:
             raise errors.MalformedMessage(
@@ -314,7 +325,8 @@ class ClientProtocol(Generic[T]):
             )
         if api is API_VERSIONS and frame[position : position + 2] == _REFUSED_VERSION:
             version = 0  # KIP-511: an ApiVersions refusal is always in version 0
-        response = decode(api.response, version, frame, position)
+        same = known is not None and known.came(frame[position:])
+        response = None if same else decode(api.response, version, frame, position)
         self._waiting.popleft()
         return response, caller
 

@@ -17,6 +17,7 @@ from uuid import UUID
 from sharegroup.client.closing import closed_meanwhile, result_of
 from sharegroup.client.conditions import Conditions
 from sharegroup.client.core.access_errors import error_on
+from sharegroup.client.core.known_answer import KnownAnswer
 from sharegroup.client.core.retry import Pauses, RetryPolicy
 from sharegroup.client.errors import BootstrapError
 from sharegroup.client.network.addresses import Address, parse_addresses
@@ -241,12 +242,21 @@ class Cluster:
                 api, request, timeout_ms=timeout_ms, version_max=version_max
             )
 
-    async def send_to_any(self, api: Api, request: Message) -> Any:
-        """As :meth:`send`, to any broker that can be reached, connected ones first."""
-        return await self._through_any(
-            lambda link: self._send_through(link, api, request),
-            PATIENCE_S if api in LOOK_UPS else None,
-        )
+    async def send_to_any(
+        self, api: Api, request: Message, known: KnownAnswer | None = None
+    ) -> Any:
+        """As :meth:`send`, to any broker that can be reached, connected ones first. None: the
+        answer is ``known``."""
+
+        async def attempt(link: NodeLink) -> tuple[Any, KnownAnswer | None]:
+            own = None if known is None else known.attempt()
+            return await self._send_through(link, api, request, own), own
+
+        patience_s = PATIENCE_S if api in LOOK_UPS else None
+        answer, own = await self._through_any(attempt, patience_s)
+        if known is not None:
+            known.answered(own)
+        return answer
 
     async def send_to_coordinator(
         self,
@@ -312,6 +322,7 @@ class Cluster:
         """
         known = self.metadata.topics.get(name)
         if known is not None:
+            self._topics_asked.add(name)  # where somebody else has applied an answer with it
             self.refresh_when_old()
             return known
         self._topics_asked.add(name)
@@ -468,10 +479,12 @@ class Cluster:
             )
         return link
 
-    async def _send_through(self, link: NodeLink, api: Api, request: Message) -> Any:
+    async def _send_through(
+        self, link: NodeLink, api: Api, request: Message, known: KnownAnswer | None = None
+    ) -> Any:
         connection = await link.connection()
         self.features = connection.features
-        return await connection.send(api, request, timeout_ms=self.request_timeout_ms)
+        return await connection.send(api, request, timeout_ms=self.request_timeout_ms, known=known)
 
     async def _through_any(
         self, attempt: Callable[[NodeLink], Awaitable[Any]], patience_s: float | None = None

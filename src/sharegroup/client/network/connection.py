@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from sharegroup.client.core.handshake import Versions
+from sharegroup.client.core.known_answer import KnownAnswer
 from sharegroup.client.core.protocol import ClientProtocol, ResponseArrived, Send
 from sharegroup.client.network.addresses import Address
 from sharegroup.client.network.versions import CLIENT_VERSIONS
@@ -131,23 +132,34 @@ class Connection(asyncio.Protocol):
         return self._protocol.version_of(api)
 
     def post(
-        self, api: Api, request: Message, version_max: int | None = None
+        self,
+        api: Api,
+        request: Message,
+        version_max: int | None = None,
+        known: KnownAnswer | None = None,
     ) -> asyncio.Future[Any]:
         """Send now. The future's result is the response message, or NetworkException.
 
         Args:
             version_max: use no later version of the API.
+            known: the result is None if this answer comes again.
 
         Raises:
             NetworkException: the connection has ended.
             UnsupportedVersion: see :meth:`version_of`.
         """
         answer = self._loop.create_future()
-        self._write(self._protocol.send(api, request, answer, version_max))
+        self._write(self._protocol.send(api, request, answer, version_max, known))
         return answer
 
     async def send(
-        self, api: Api, request: Message, *, timeout_ms: int, version_max: int | None = None
+        self,
+        api: Api,
+        request: Message,
+        *,
+        timeout_ms: int,
+        version_max: int | None = None,
+        known: KnownAnswer | None = None,
     ) -> Any:
         """Send and await the response. A time-out closes the connection: responses come in order,
         so no later request could be answered either.
@@ -156,7 +168,7 @@ class Connection(asyncio.Protocol):
             NetworkException, UnsupportedVersion: as :meth:`post`.
             RequestTimedOut: no response within ``timeout_ms``.
         """
-        answer = self.post(api, request, version_max)
+        answer = self.post(api, request, version_max, known)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 return await answer

@@ -45,6 +45,8 @@ CLIENT_VERSIONS: Final[dict[Api, tuple[int, int]]] = {
     apis.CREATE_PARTITIONS: (0, 3),
     apis.DELETE_GROUPS: (0, 3),
     apis.OFFSET_DELETE: (0, 0),
+    apis.ALTER_CONFIGS: (0, 2),
+    apis.DESCRIBE_LOG_DIRS: (1, 5),
     apis.INCREMENTAL_ALTER_CONFIGS: (0, 1),
     apis.DESCRIBE_CLIENT_QUOTAS: (0, 1),
     apis.ALTER_CLIENT_QUOTAS: (0, 1),

@@ -170,6 +170,7 @@ def _part(
     return PartitionData(
         partition_index=key.partition,
         error_code=part.error.code if part.error else 0,
+        error_message=part.error.message if part.error else None,
         acknowledge_error_code=refused.code if refused else 0,
         acknowledge_error_message=refused.message if refused else None,
         current_leader=LeaderIdAndEpoch(*leader) if moved else LeaderIdAndEpoch(),
