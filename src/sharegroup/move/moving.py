@@ -1,0 +1,200 @@
+"""A whole move, step by step. Nothing is changed before all is checked that can be, and each step
+may be done again: what is interrupted goes on with the same call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from sharegroup.client.admin.descriptions import OffsetSpec
+from sharegroup.model.ids import TopicPartition
+from sharegroup.move.groups import (
+    MovedGroup,
+    check_empty,
+    left_at,
+    missing,
+    moved_groups,
+    read,
+    translate,
+    write,
+)
+from sharegroup.move.partition_copy import Bounds, PartitionCopy, Told, bounds_of
+from sharegroup.move.side import MoveRefused, Sides
+from sharegroup.move.side_by_side import side_by_side
+from sharegroup.move.topics import MovedTopic, finish, moved_topics, prepare
+
+
+def _nobody(_number: int) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to move. No topics: all; no groups: all that have progress in the topics.
+
+    Attributes:
+        told: called with the number of records that were compared or copied since the last call.
+        begun: called once with the number of offsets of all partitions at the source.
+    """
+
+    topics: Sequence[str] = ()
+    groups: Sequence[str] = ()
+    dry_run: bool = False
+    told: Told = _nobody
+    begun: Told = _nobody
+
+
+@dataclass(slots=True)
+class Copied:
+    """What became of a topic.
+
+    Attributes:
+        copied: records that this run has copied, or would copy.
+        there: records that the target had already.
+        moved: whether records have other offsets in the copy.
+    """
+
+    topic: MovedTopic
+    copied: int = 0
+    there: int = 0
+    moved: bool = False
+
+
+@dataclass(slots=True)
+class Moved:
+    """What became of a group.
+
+    Attributes:
+        before: how many records it had not finished at the source; None: it has begun nowhere.
+        after: the same, as the target tells it; with a dry run, as it would be.
+    """
+
+    group: MovedGroup
+    before: int | None
+    after: int | None
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing is missing and nothing comes again."""
+        return self.before == self.after
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What was moved."""
+
+    topics: list[Copied] = field(default_factory=list)
+    groups: list[Moved] = field(default_factory=list)
+
+
+async def move(sides: Sides, wanted: Wanted) -> Outcome:
+    """Move topics and groups.
+
+    Raises:
+        MoveRefused: something cannot be moved as it is; the message says what to do.
+        KafkaError: a broker cannot be asked, or refuses.
+    """
+    topics = await moved_topics(sides, wanted.topics)
+    names = {one.name for one in topics}
+    groups = await moved_groups(sides, wanted.groups, names, idle=not wanted.topics)
+    copies = await _copies(sides, topics, wanted)
+    wanted.begun(sum(one.source.end - one.source.start for one in copies))
+    await side_by_side(one.compare for one in copies)
+    await _check_used(sides, groups, copies)
+    if wanted.dry_run:
+        await side_by_side(one.look for one in copies)
+        return _planned(topics, groups, copies)
+    await _copy(sides, topics, copies)
+    await _check_quiet(sides, groups, copies)
+    places = {one.where: one.places for one in copies}
+    moved = []
+    for group in groups:
+        await read(sides.source, group, names)
+        moved.append(translate(group, places))
+        await write(sides, moved[-1])
+    for topic in topics:
+        await finish(sides.target, topic)
+    outcome = Outcome(_copied(topics, copies))
+    for group in moved:
+        after = await left_at(sides.target, group)
+        outcome.groups.append(Moved(group, _sum(group.left.values()), _sum(after.values())))
+    await check_empty(sides, groups)
+    return outcome
+
+
+async def _copies(
+    sides: Sides, topics: Sequence[MovedTopic], wanted: Wanted
+) -> list[PartitionCopy]:
+    async def one(where: TopicPartition, *, exists: bool) -> PartitionCopy:
+        source = await bounds_of(sides.source, where)
+        target = await bounds_of(sides.target, where) if exists else Bounds(0, 0)
+        return PartitionCopy(sides, where, source, target, wanted.told)
+
+    return await side_by_side(
+        partial(one, TopicPartition(topic.name, index), exists=topic.exists)
+        for topic in topics
+        for index in range(topic.partitions)
+    )
+
+
+async def _check_used(
+    sides: Sides, groups: Sequence[MovedGroup], copies: Sequence[PartitionCopy]
+) -> None:
+    """Raises MoveRefused: a group has other progress at the target, in a topic that is there."""
+    places = {one.where: one.places for one in copies if one.there}
+    for group in groups:
+        known = MovedGroup(group.name, group.shares, group.settings)
+        known.progress = {at: one for at, one in group.progress.items() if at in places}
+        known.committed = {at: one for at, one in group.committed.items() if at in places}
+        await missing(sides.target, translate(known, places))
+
+
+async def _copy(
+    sides: Sides, topics: Sequence[MovedTopic], copies: Sequence[PartitionCopy]
+) -> None:
+    largest = {one.name: await prepare(sides.target, one) for one in topics}
+    await side_by_side(partial(one.copy, largest[one.where.topic]) for one in copies)
+
+
+async def _check_quiet(
+    sides: Sides, groups: Sequence[MovedGroup], copies: Sequence[PartitionCopy]
+) -> None:
+    """Raises MoveRefused: somebody writes to the source, or a group has got members."""
+    ends = await sides.source.admin.list_offsets([one.where for one in copies], OffsetSpec.LATEST)
+    grown = [str(one.where) for one in copies if ends[one.where].offset != one.source.end]
+    if grown:
+        raise MoveRefused(
+            f"records came to {', '.join(grown)} at {sides.source.servers} meanwhile: stop the "
+            "producers, and run this again"
+        )
+    await check_empty(sides, groups)
+
+
+def _copied(topics: Sequence[MovedTopic], copies: Sequence[PartitionCopy]) -> list[Copied]:
+    found = {one.name: Copied(one) for one in topics}
+    for one in copies:
+        row = found[one.where.topic]
+        row.copied += one.copied
+        row.there += one.there
+        row.moved = row.moved or one.places.moved
+    return [*found.values()]
+
+
+def _planned(
+    topics: Sequence[MovedTopic], groups: Sequence[MovedGroup], copies: Sequence[PartitionCopy]
+) -> Outcome:
+    """What would become of all, if no records came meanwhile."""
+    places = {one.where: one.places for one in copies}
+    outcome = Outcome(_copied(topics, copies))
+    for group in groups:
+        left = _sum(translate(group, places).left.values())
+        outcome.groups.append(Moved(group, left, left))
+    return outcome
+
+
+def _sum(left: Iterable[int | None]) -> int | None:
+    """Over all partitions where it is known."""
+    known = [one for one in left if one is not None]
+    return sum(known) if known else None
