@@ -109,7 +109,9 @@ async def finish(target: Side, topic: MovedTopic) -> None:
     topic.left_out += await set_all(target, "topic", topic.name, settings)
 
 
-async def set_all(target: Side, kind: Literal["topic", "group"], name: str, settings: Mapping[str, str]) -> list[str]:
+async def set_all(
+    target: Side, kind: Literal["topic", "group"], name: str, settings: Mapping[str, str]
+) -> list[str]:
     """Set these settings of a topic or a group; those that are refused are returned."""
     if not settings:
         return []
