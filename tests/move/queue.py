@@ -17,12 +17,12 @@ FINISHED = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
 
 
 class Seen(NamedTuple):
-    """A committed record of a log; times are milliseconds since 1970."""
+    """A committed record of a log; the time is in milliseconds since 1970."""
 
-    value: bytes
+    value: bytes | None
     key: bytes | None
     time_ms: int
-    headers: tuple[tuple[str, bytes], ...]
+    headers: object
 
 
 class Done(NamedTuple):
@@ -44,20 +44,19 @@ def records(bootstrap: str, topic: str, partitions: int) -> dict[int, dict[int, 
         consumer.assign([TopicPartition(topic, index, 0)])
         own = found[index] = {}
         while (message := consumer.poll(READ_SECONDS)) is not None and message.error() is None:
-            own[message.offset()] = Seen(
-                message.value(),
-                message.key(),
-                message.timestamp()[1],
-                tuple(message.headers() or ()),
-            )
+            offset = message.offset()
+            assert offset is not None
+            _, time_ms = message.timestamp()
+            own[offset] = Seen(message.value(), message.key(), time_ms, message.headers())
         assert message is not None, f"{topic}-{index} does not end"
         consumer.close()
     return found
 
 
-def states(bootstrap: str, group: str, topic: str, partitions: int) -> dict[bytes, Done]:
+def states(bootstrap: str, group: str, topic: str, partitions: int) -> dict[bytes | None, Done]:
     """What became of each record."""
-    found: dict[bytes, Done] = {}
+    found: dict[bytes | None, Done] = {}
+    log = records(bootstrap, topic, partitions)
     with sync.Admin(bootstrap) as admin:
         told = admin.describe_record_states(group)
     for (name, index), one in told.items():
@@ -70,13 +69,15 @@ def states(bootstrap: str, group: str, topic: str, partitions: int) -> dict[byte
             rests = each.state is RecordState.DELAYED
             count = 0 if done else each.delivery_count
             of |= dict.fromkeys(range(each.first, each.last + 1), Done(done, count, rests))
-        for offset, seen in records(bootstrap, topic, partitions)[index].items():
+        for offset, seen in log[index].items():
             finished = start is not None and offset < start
             found[seen.value] = of.get(offset, Done(finished, 0, False))
     return found
 
 
-def work(bootstrap: str, group: str, topic: str, answers: dict[bytes, list[AckType]]) -> None:
+def work(
+    bootstrap: str, group: str, topic: str, answers: dict[bytes | None, list[AckType]]
+) -> None:
     """Answer these values, as often as said; what else comes is given back."""
     with sync.ShareConsumer(
         topic, group_id=group, bootstrap_servers=bootstrap, acknowledgement_mode="explicit"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from sharegroup.client import AckType
 from tests.cli.command import Commands, Finished
-from tests.move.queue import records, states, work
+from tests.move.queue import Done, Seen, records, states, work
 from tests.servers import admin
 from tests.servers.sharegroup_server import SharegroupServer
 from tests.upstream.conftest import clusters
@@ -80,10 +80,11 @@ def test_there_and_back(nodes: list[SharegroupServer], tmp_path: Path) -> None:
         settings = admin.Admin(source.bootstrap)
         settings.start_group_at_earliest("workers")
         settings.set_group("workers", share_isolation_level="read_committed")
-        work(source.bootstrap, "workers", "jobs", {b"first %d" % n: [ACCEPT] for n in range(40)})
+        answers: dict[bytes | None, list[AckType]] = {b"first %d" % n: [ACCEPT] for n in range(40)}
+        work(source.bootstrap, "workers", "jobs", answers)
         settings.set_group("workers", **RESTS)
-        last = {b"committed 3": [RELEASE], b"committed 7": [REJECT], b"committed 11": [ACCEPT]}
-        work(source.bootstrap, "workers", "jobs", last)
+        answers = {b"committed 3": [RELEASE], b"committed 7": [REJECT], b"committed 11": [ACCEPT]}
+        work(source.bootstrap, "workers", "jobs", answers)
         read(source.bootstrap, "readers", "jobs", 100, begin="earliest")
     with source:  # as somebody does who has only the folder
         before = states(source.bootstrap, "workers", "jobs", 3)
@@ -118,7 +119,7 @@ def test_there_and_back(nodes: list[SharegroupServer], tmp_path: Path) -> None:
 
 
 def check(
-    at: SharegroupServer, done: dict[bytes, object], log: dict[int, dict[int, object]]
+    at: SharegroupServer, done: Mapping[bytes | None, Done], log: Mapping[int, Mapping[int, Seen]]
 ) -> None:
     """The same records are in the same order, and the same became of them."""
     copy = records(at.bootstrap, "jobs", 3)
@@ -134,14 +135,17 @@ def read(bootstrap: str, group: str, topic: str, count: int, *, begin: str = "er
     settings |= {"isolation.level": "read_committed", **admin.SILENT}
     consumer = Consumer({"bootstrap.servers": bootstrap, **settings})
     consumer.subscribe([topic])
-    values: list[bytes] = []
+    values: list[bytes | None] = []
     ends: dict[int, int] = {}
     while len(values) < count:
         message = consumer.poll(1)
         if message is not None:
             assert message.error() is None, message.error()
+            index, offset = message.partition(), message.offset()
+            assert index is not None
+            assert offset is not None
             values.append(message.value())
-            ends[message.partition()] = message.offset() + 1
+            ends[index] = offset + 1
     offsets = [TopicPartition(topic, index, end) for index, end in ends.items()]
     consumer.commit(offsets=offsets, asynchronous=False)
     consumer.close()

@@ -15,6 +15,7 @@ from sharegroup.cooperative.intervals import holds
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log import AbortedTransaction
+from sharegroup.move.letters import Change
 from sharegroup.records.batches import bounds_of
 from sharegroup.records.pure_codec import Fields
 from sharegroup.records.record_codec import records_in
@@ -39,11 +40,13 @@ class CommittedBatch:
 
     Attributes:
         first: records of the batch before this offset are not meant.
+        change: what the copy has in place of a record; None: the record.
     """
 
     header: BatchHeader
     data: memoryview
     first: int
+    change: Change | None = None
 
     @property
     def whole(self) -> bool:
@@ -51,25 +54,34 @@ class CommittedBatch:
         timestamps are its records' own."""
         header = self.header
         return (
-            self.first <= header.base_offset
+            self.change is None
+            and self.first <= header.base_offset
             and header.record_count == header.last_offset_delta + 1
             and not header.attributes & (LOG_APPEND_TIME | DELETE_HORIZON)
         )
 
     def records(self) -> list[Fields]:
-        """Its records.
+        """Its records, as the copy has them.
 
         Raises:
             KafkaError: the batch is damaged.
         """
-        return [one for one in records_in(self.header, self.data) if one[0] >= self.first]
+        found = [one for one in records_in(self.header, self.data) if one[0] >= self.first]
+        return found if self.change is None else list(map(self.change, found))
 
 
 class CommittedLog:
-    """Reads one partition; errors that pass are waited for."""
+    """Reads one partition; errors that pass are waited for.
 
-    def __init__(self, cluster: Cluster, where: TopicPartition) -> None:
+    Args:
+        change: what a copy has in place of a record; None: the record.
+    """
+
+    def __init__(
+        self, cluster: Cluster, where: TopicPartition, change: Change | None = None
+    ) -> None:
         self.where = where
+        self._change = change
         self._cluster = cluster
         self._log = RawLog(cluster, where, f"{LANE} {where}")
 
@@ -117,7 +129,7 @@ class CommittedLog:
             after = last + 1
             is_data = header.record_count and not header.attributes & CONTROL
             if is_data and last >= at and not holds(aborts, first):
-                found.append(CommittedBatch(header, batch, at))
+                found.append(CommittedBatch(header, batch, at, self._change))
         if after <= at:
             raise CorruptMessage(f"{self.where} cannot be read at offset {at}")
         return found, after

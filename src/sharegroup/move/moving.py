@@ -4,12 +4,14 @@ may be done again: what is interrupted goes on with the same call.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 from sharegroup.client.admin.descriptions import OffsetSpec
 from sharegroup.model.ids import TopicPartition
+from sharegroup.move.done_letters import move_done_letters
 from sharegroup.move.groups import (
     MovedGroup,
     check_empty,
@@ -20,6 +22,7 @@ from sharegroup.move.groups import (
     translate,
     write,
 )
+from sharegroup.move.letters import Change, of_copies
 from sharegroup.move.partition_copy import Bounds, PartitionCopy, Told, bounds_of
 from sharegroup.move.side import MoveRefused, Sides
 from sharegroup.move.side_by_side import side_by_side
@@ -100,23 +103,25 @@ async def move(sides: Sides, wanted: Wanted) -> Outcome:
     names = {one.name for one in topics}
     groups = await moved_groups(sides, wanted.groups, names, idle=not wanted.topics)
     copies = await _copies(sides, topics, wanted)
-    wanted.begun(sum(one.source.end - one.source.start for one in copies))
-    await side_by_side(one.compare for one in copies)
-    await _check_used(sides, groups, copies)
+    wanted.begun(sum(one.source.end - one.source.start for one in copies.all))
+    await copies.each(lambda one: one.compare())
+    await _check_used(sides, groups, copies.all)
     if wanted.dry_run:
-        await side_by_side(one.look for one in copies)
-        return _planned(topics, groups, copies)
-    await _copy(sides, topics, copies)
-    await _check_quiet(sides, groups, copies)
-    places = {one.where: one.places for one in copies}
+        await copies.each(lambda one: one.look())
+        return _planned(topics, groups, copies.all)
+    largest = {one.name: await prepare(sides.target, one) for one in topics}
+    await copies.each(lambda one: one.copy(largest[one.where.topic]))
+    await _check_quiet(sides, groups, copies.all)
+    places = {one.where: one.places for one in copies.all}
     moved = []
     for group in groups:
         await read(sides.source, group, names)
         moved.append(translate(group, places))
         await write(sides, moved[-1])
+    await move_done_letters(sides, places)
     for topic in topics:
         await finish(sides.target, topic)
-    outcome = Outcome(_copied(topics, copies))
+    outcome = Outcome(_copied(topics, copies.all))
     for group in moved:
         after = await left_at(sides.target, group)
         outcome.groups.append(Moved(group, _sum(group.left.values()), _sum(after.values())))
@@ -124,19 +129,42 @@ async def move(sides: Sides, wanted: Wanted) -> Outcome:
     return outcome
 
 
-async def _copies(
-    sides: Sides, topics: Sequence[MovedTopic], wanted: Wanted
-) -> list[PartitionCopy]:
-    async def one(where: TopicPartition, *, exists: bool) -> PartitionCopy:
-        source = await bounds_of(sides.source, where)
-        target = await bounds_of(sides.target, where) if exists else Bounds(0, 0)
-        return PartitionCopy(sides, where, source, target, wanted.told)
+class _Copies(NamedTuple):
+    """The copies of all partitions. Dead letters come last: they name offsets of the others."""
 
-    return await side_by_side(
-        partial(one, TopicPartition(topic.name, index), exists=topic.exists)
+    first: Sequence[PartitionCopy]
+    letters: Sequence[PartitionCopy]
+
+    @property
+    def all(self) -> list[PartitionCopy]:
+        return [*self.first, *self.letters]
+
+    async def each(self, work: Callable[[PartitionCopy], Awaitable[None]]) -> None:
+        for some in self:
+            await side_by_side(partial(work, one) for one in some)
+
+
+async def _copies(sides: Sides, topics: Sequence[MovedTopic], wanted: Wanted) -> _Copies:
+    async def one(topic: MovedTopic, index: int, change: Change | None = None) -> PartitionCopy:
+        where = TopicPartition(topic.name, index)
+        source = await bounds_of(sides.source, where)
+        target = await bounds_of(sides.target, where) if topic.exists else Bounds(0, 0)
+        return PartitionCopy(sides, where, source, target, wanted.told, change)
+
+    first = await side_by_side(
+        partial(one, topic, index)
         for topic in topics
+        if not topic.has_letters
         for index in range(topic.partitions)
     )
+    change = of_copies({each.where: each.places for each in first})
+    letters = await side_by_side(
+        partial(one, topic, index, change)
+        for topic in topics
+        if topic.has_letters
+        for index in range(topic.partitions)
+    )
+    return _Copies(first, letters)
 
 
 async def _check_used(
@@ -149,13 +177,6 @@ async def _check_used(
         known.progress = {at: one for at, one in group.progress.items() if at in places}
         known.committed = {at: one for at, one in group.committed.items() if at in places}
         await missing(sides.target, translate(known, places))
-
-
-async def _copy(
-    sides: Sides, topics: Sequence[MovedTopic], copies: Sequence[PartitionCopy]
-) -> None:
-    largest = {one.name: await prepare(sides.target, one) for one in topics}
-    await side_by_side(partial(one.copy, largest[one.where.topic]) for one in copies)
 
 
 async def _check_quiet(

@@ -10,6 +10,7 @@ from sharegroup.model.ids import TopicPartition
 from sharegroup.move.appending import Appending
 from sharegroup.move.batch_packing import BatchPacking
 from sharegroup.move.committed_log import CommittedLog
+from sharegroup.move.letters import Change
 from sharegroup.move.offset_map import OffsetMap
 from sharegroup.move.side import MoveRefused, Side, Sides
 from sharegroup.records.pure_codec import Fields
@@ -50,7 +51,13 @@ class PartitionCopy:
     """
 
     def __init__(
-        self, sides: Sides, where: TopicPartition, source: Bounds, target: Bounds, told: Told
+        self,
+        sides: Sides,
+        where: TopicPartition,
+        source: Bounds,
+        target: Bounds,
+        told: Told,
+        change: Change | None = None,
     ) -> None:
         self.where = where
         self.places = OffsetMap(target.start)
@@ -59,7 +66,7 @@ class PartitionCopy:
         self.there = 0
         self._sides = sides
         self._target = target
-        self._log = CommittedLog(sides.source.cluster, where)
+        self._log = CommittedLog(sides.source.cluster, where, change)
         self._next = source.start
         self._told = told
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from sharegroup.client.admin.descriptions import ConfigSetting
+from sharegroup.client.core.done_letters import DONE_TOPIC
 from sharegroup.client.network.retrying import retrying
 from sharegroup.model import errors
 from sharegroup.move.side import MoveRefused, Side, Sides
@@ -16,6 +17,7 @@ from sharegroup.move.side import MoveRefused, Side, Sides
 OWN: Final = 1
 """The source of a setting that the topic itself has, as DescribeConfigs numbers it."""
 LARGEST: Final = "max.message.bytes"
+LETTERS: Final = "errors.deadletterqueue.group.enable"
 WHILE_COPYING: Final = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
 """These are set at the end even if the source's topic has them from its broker: the broker of the
 target may have others, which delete earlier."""
@@ -28,6 +30,7 @@ class MovedTopic:
     Attributes:
         settings: its own, and those of WHILE_COPYING.
         exists: whether the target has it.
+        has_letters: whether groups may write their dead letters to it.
         left_out: settings that the target does not take.
     """
 
@@ -35,6 +38,7 @@ class MovedTopic:
     partitions: int
     settings: Mapping[str, str]
     exists: bool
+    has_letters: bool = False
     left_out: list[str] = field(default_factory=list)
 
 
@@ -45,6 +49,7 @@ async def moved_topics(sides: Sides, wanted: Sequence[str]) -> list[MovedTopic]:
         MoveRefused: one is not there, or is at the target with another number of partitions.
     """
     here = {one.name: one for one in await sides.source.admin.list_topics()}
+    here.pop(DONE_TOPIC, None)
     there = {one.name: one for one in await sides.target.admin.list_topics(include_internal=True)}
     unknown = [name for name in wanted if name not in here]
     if unknown:
@@ -58,7 +63,8 @@ async def moved_topics(sides: Sides, wanted: Sequence[str]) -> list[MovedTopic]:
                 f"{sides.target.servers}: delete it there, or leave it out"
             )
         settings = await _settings(sides.source, name)
-        found.append(MovedTopic(name, number, settings, name in there))
+        letters = settings.get(LETTERS) == "true"
+        found.append(MovedTopic(name, number, settings, name in there, letters))
     return found
 
 
