@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 
 from sharegroup import TopicPartition, sync
 from sharegroup.client import AckType
+from tests.broker.authorization.clients import write_acls
 from tests.cli.command import Commands, Finished, finish
 from tests.foreign.share_reader import receive_accepting, share_consumer
 from tests.move.queue import Done, states, work
@@ -162,9 +163,21 @@ def test_settings_come_along(source: SharegroupServer, target: SharegroupServer)
         assert client.describe_configs("group", "set")["share.delivery.count.limit"].value == "9"
 
 
-def test_an_interrupted_copy_goes_on(
-    source: SharegroupServer, target: SharegroupServer, tmp_path: Path
+def test_a_missing_right_is_named_before_anything_is_copied(
+    source: SharegroupServer, tmp_path: Path
 ) -> None:
+    worked_on(source, "guarded")
+    acls = write_acls(tmp_path / "acls.csv", ["ALLOW,User:ANONYMOUS,*,ALL,GROUP,*,LITERAL"])
+    with SharegroupServer(tmp_path, f"authorizer.acl.file={acls}") as guarded:
+        refused = move(source, guarded, "-t", "guarded")
+    assert refused.status == 1
+    assert refused.stderr == (
+        "sharegroup: progress of share groups is written by whoever has the right CLUSTER_ACTION "
+        f"on the cluster at {guarded.bootstrap}; without it, name consumer groups by --group\n"
+    )
+
+
+def test_an_interrupted_copy_goes_on(source: SharegroupServer, target: SharegroupServer) -> None:
     admin.Admin(source.bootstrap).create_topic("long")
     count = 60_000
     admin.produce(source.bootstrap, "long", [b"%01000d" % n for n in range(count)])

@@ -112,8 +112,9 @@ def test_there_and_back(nodes: list[SharegroupServer], tmp_path: Path) -> None:
     assert all(after[value].finished for value in taken)
 
     with machine(tmp_path, "another") as target:
-        back = moved(nodes[1], target, "--topic", "jobs")
+        back = moved(nodes[1], target)
         assert back.status == 0, back
+        assert [one["topic"] for one in back.json["topics"]] == ["jobs"]
         check(target, after, records(nodes[0].bootstrap, "jobs", 3))
         assert read(target.bootstrap, "readers", "jobs", 10) == 10
 

@@ -196,6 +196,7 @@ def _report(outcome: Outcome, *, dry_run: bool, as_json: bool) -> ExitCode:
     for each in wrong:
         complain(
             f"group {each.group.name} had {each.before} records left, and has {each.after} now"
+            + "".join(f"; {where} has other progress" for where in each.changed)
         )
     return ExitCode.REFUSED if wrong else ExitCode.DONE
 

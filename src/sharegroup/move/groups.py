@@ -12,6 +12,7 @@ from sharegroup.model.ids import TopicPartition
 from sharegroup.move import consumer_groups, share_groups
 from sharegroup.move.consumer_groups import Committed
 from sharegroup.move.share_groups import Progresses
+from sharegroup.move.share_state_requests import check_right
 from sharegroup.move.side import MoveRefused, Places, Side, Sides
 from sharegroup.move.topics import set_all
 
@@ -70,6 +71,18 @@ async def moved_groups(
             found.append(group)
     await check_empty(sides, found)
     return found
+
+
+async def check_rights(target: Side, groups: Sequence[MovedGroup]) -> None:
+    """Raises MoveRefused: the progress of share groups could not be written."""
+    if any(one.shares for one in groups):
+        try:
+            await check_right(target.cluster)
+        except errors.ClusterAuthorizationFailed:
+            raise MoveRefused(
+                f"progress of share groups is written by whoever has the right CLUSTER_ACTION on "
+                f"the cluster at {target.servers}; without it, name consumer groups by --group"
+            ) from None
 
 
 async def _moved(source: Side, name: str, topics: Collection[str], *, shares: bool) -> MovedGroup:
@@ -160,3 +173,11 @@ async def left_at(target: Side, group: MovedGroup) -> dict[TopicPartition, int |
         }
     found = await target.admin.list_share_group_offsets(group.name, group.progress)
     return {at: found[at].lag if at in found else None for at in group.progress}
+
+
+async def changed_at(target: Side, group: MovedGroup) -> list[TopicPartition]:
+    """Where the target does not have a moved group's progress as it was meant."""
+    there = await share_groups.progress_at(target, group.name, group.progress)
+    return [
+        at for at, one in group.progress.items() if at not in there or not one.same_as(there[at])
+    ]

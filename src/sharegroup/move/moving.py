@@ -14,7 +14,9 @@ from sharegroup.model.ids import TopicPartition
 from sharegroup.move.done_letters import move_done_letters
 from sharegroup.move.groups import (
     MovedGroup,
+    changed_at,
     check_empty,
+    check_rights,
     left_at,
     missing,
     moved_groups,
@@ -72,16 +74,18 @@ class Moved:
     Attributes:
         before: how many records it had not finished at the source; None: it has begun nowhere.
         after: the same, as the target tells it; with a dry run, as it would be.
+        changed: partitions where the target does not have the progress that it was to have.
     """
 
     group: MovedGroup
     before: int | None
     after: int | None
+    changed: Sequence[TopicPartition] = ()
 
     @property
     def same(self) -> bool:
         """Whether nothing is missing and nothing comes again."""
-        return self.before == self.after
+        return self.before == self.after and not self.changed
 
 
 @dataclass(slots=True)
@@ -102,6 +106,7 @@ async def move(sides: Sides, wanted: Wanted) -> Outcome:
     topics = await moved_topics(sides, wanted.topics)
     names = {one.name for one in topics}
     groups = await moved_groups(sides, wanted.groups, names, idle=not wanted.topics)
+    await check_rights(sides.target, groups)
     copies = await _copies(sides, topics, wanted)
     wanted.begun(sum(one.source.end - one.source.start for one in copies.all))
     await copies.each(lambda one: one.compare())
@@ -124,7 +129,9 @@ async def move(sides: Sides, wanted: Wanted) -> Outcome:
     outcome = Outcome(_copied(topics, copies.all))
     for group in moved:
         after = await left_at(sides.target, group)
-        outcome.groups.append(Moved(group, _sum(group.left.values()), _sum(after.values())))
+        changed = await changed_at(sides.target, group) if group.shares else ()
+        before = _sum(group.left.values())
+        outcome.groups.append(Moved(group, before, _sum(after.values()), changed))
     await check_empty(sides, groups)
     return outcome
 

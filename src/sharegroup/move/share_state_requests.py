@@ -4,12 +4,14 @@ right CLUSTER_ACTION where there is an authorizer."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from sharegroup.client.admin.record_requests import share_coordinators
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
-from sharegroup.model.errors import error_from_code
+from sharegroup.model.errors import UnknownTopicOrPartition, error_from_code
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.move.progress import Progress, Row
 from sharegroup.wire import apis
@@ -35,18 +37,34 @@ async def epochs_of(
 ) -> dict[SharePartitionKey, Epochs]:
     """The epochs of share partitions; (0, 0) of one without a state."""
 
-    async def attempt() -> dict[SharePartitionKey, Epochs]:
-        found = {}
-        for key, node in (await share_coordinators(cluster, [*keys])).items():
-            data = summary.ReadStateSummaryData(
-                key.topic_id, [summary.PartitionData(key.partition, 0)]
-            )
-            request = summary.ReadShareGroupStateSummaryRequest(key.group_id, [data])
-            one = await _ask(cluster, node, apis.READ_SHARE_GROUP_STATE_SUMMARY, request)
-            found[key] = Epochs(one.state_epoch, one.leader_epoch)
-        return found
+    return await retrying(cluster, lambda: _epochs(cluster, keys), cluster.request_timeout_ms)
 
-    return await retrying(cluster, attempt, cluster.request_timeout_ms)
+
+async def _epochs(
+    cluster: Cluster, keys: Collection[SharePartitionKey]
+) -> dict[SharePartitionKey, Epochs]:
+    found = {}
+    for key, node in (await share_coordinators(cluster, [*keys])).items():
+        data = summary.ReadStateSummaryData(key.topic_id, [summary.PartitionData(key.partition, 0)])
+        request = summary.ReadShareGroupStateSummaryRequest(key.group_id, [data])
+        one = await _ask(cluster, node, apis.READ_SHARE_GROUP_STATE_SUMMARY, request)
+        found[key] = Epochs(one.state_epoch, one.leader_epoch)
+    return found
+
+
+async def check_right(cluster: Cluster) -> None:
+    """Ask for the state of a topic that there is not.
+
+    Raises:
+        ClusterAuthorizationFailed: we may not ask for any.
+    """
+    nowhere = SharePartitionKey("sharegroup-move", UUID(int=1), 0)
+
+    async def attempt() -> None:
+        with suppress(UnknownTopicOrPartition):
+            await _epochs(cluster, [nowhere])
+
+    await retrying(cluster, attempt, cluster.request_timeout_ms)
 
 
 async def write_progress(
