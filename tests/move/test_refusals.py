@@ -1,59 +1,21 @@
-"""What a move refuses, before it has changed anything; and what is interrupted goes on."""
+"""What a move refuses, before it has changed anything."""
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
 from sharegroup import TopicPartition, sync
-from sharegroup.client import AckType
 from tests.broker.authorization.clients import write_acls
-from tests.cli.command import Commands, Finished, finish
 from tests.foreign.share_reader import receive_accepting, share_consumer
+from tests.move.machines import ACCEPT, end, move, worked_on
 from tests.move.queue import Done, states, work
 from tests.servers import admin
 from tests.servers.sharegroup_server import SharegroupServer
 
 pytestmark = pytest.mark.process
-ACCEPT = AckType.ACCEPT
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharegroupServer]:
-    with SharegroupServer(tmp_path_factory.mktemp("source")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharegroupServer]:
-    with SharegroupServer(tmp_path_factory.mktemp("target")) as running:
-        yield running
-
-
-def move(source: SharegroupServer, target: SharegroupServer, *words: str) -> Finished:
-    sides = ("--from", source.bootstrap, "--to", target.bootstrap)
-    return Commands(source.bootstrap).run("move", *sides, *words)
-
-
-def end(bootstrap: str, topic: str) -> int:
-    """Where the first partition ends; 0 without a topic."""
-    where = TopicPartition(topic, 0)
-    with sync.Admin(bootstrap) as client:
-        if topic not in {one.name for one in client.list_topics()}:
-            return 0
-        return client.list_offsets([where])[where].offset
-
-
-def worked_on(source: SharegroupServer, topic: str, **configs: str) -> None:
-    """A topic with ten records, of which a group of its name has accepted three."""
-    admin.Admin(source.bootstrap).create_topic(topic, 1, **configs)
-    admin.produce(source.bootstrap, topic, [b"%d" % n for n in range(10)])
-    admin.Admin(source.bootstrap).start_group_at_earliest(topic)
-    work(source.bootstrap, topic, topic, {b"0": [ACCEPT], b"2": [ACCEPT], b"5": [ACCEPT]})
 
 
 def test_groups_with_members_are_named(source: SharegroupServer, target: SharegroupServer) -> None:
@@ -147,22 +109,6 @@ def test_progress_made_at_the_target_is_not_lost(
     assert states(target.bootstrap, "gone", "gone", 1)[b"1"].finished
 
 
-def test_settings_come_along(source: SharegroupServer, target: SharegroupServer) -> None:
-    settings = {"deduplication_window_ms": "60000", "message_timestamp_type": "LogAppendTime"}
-    worked_on(source, "set", **settings)
-    admin.Admin(source.bootstrap).set_group("set", share_delivery_count_limit="9")
-    with sync.Admin(source.bootstrap) as client:  # into a compacted topic they would not come
-        client.alter_configs("topic", "set", {"cleanup.policy": "delete,compact"})
-    assert move(source, target, "-t", "set").status == 0
-    with sync.Admin(target.bootstrap) as client:
-        topic = client.describe_configs("topic", "set")
-        assert topic["deduplication.window.ms"].value == "60000"
-        assert topic["message.timestamp.type"].value == "LogAppendTime"
-        assert topic["cleanup.policy"].value == "delete,compact"
-        assert topic["retention.ms"].value == "604800000"
-        assert client.describe_configs("group", "set")["share.delivery.count.limit"].value == "9"
-
-
 def test_a_missing_right_is_named_before_anything_is_copied(
     source: SharegroupServer, tmp_path: Path
 ) -> None:
@@ -175,24 +121,3 @@ def test_a_missing_right_is_named_before_anything_is_copied(
         "sharegroup: progress of share groups is written by whoever has the right CLUSTER_ACTION "
         f"on the cluster at {guarded.bootstrap}; without it, name consumer groups by --group\n"
     )
-
-
-def test_an_interrupted_copy_goes_on(source: SharegroupServer, target: SharegroupServer) -> None:
-    admin.Admin(source.bootstrap).create_topic("long")
-    count = 60_000
-    admin.produce(source.bootstrap, "long", [b"%01000d" % n for n in range(count)])
-    sides = ("--from", source.bootstrap, "--to", target.bootstrap, "-t", "long", "--json")
-    process = Commands(source.bootstrap).start("move", *sides)
-    while process.poll() is None and not end(target.bootstrap, "long"):
-        pass
-    process.send_signal(signal.SIGINT)
-    stopped = finish(process)
-    assert stopped.status == 130, stopped
-    assert stopped.stderr == "sharegroup: not all is moved: the same command goes on\n"
-    assert 0 < end(target.bootstrap, "long") < count
-    done = move(source, target, "-t", "long", "--json")
-    assert done.status == 0, done
-    [topic] = done.json["topics"]
-    assert topic["there_before"] > 0
-    assert topic["copied"] + topic["there_before"] == count
-    assert end(target.bootstrap, "long") == count

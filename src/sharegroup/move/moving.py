@@ -110,7 +110,7 @@ async def move(sides: Sides, wanted: Wanted) -> Outcome:
     copies = await _copies(sides, topics, wanted)
     wanted.begun(sum(one.source.end - one.source.start for one in copies.all))
     await copies.each(lambda one: one.compare())
-    await _check_used(sides, groups, copies.all)
+    await _check_used(sides, groups, topics, copies.all)
     if wanted.dry_run:
         await copies.each(lambda one: one.look())
         return _planned(topics, groups, copies.all)
@@ -175,10 +175,14 @@ async def _copies(sides: Sides, topics: Sequence[MovedTopic], wanted: Wanted) ->
 
 
 async def _check_used(
-    sides: Sides, groups: Sequence[MovedGroup], copies: Sequence[PartitionCopy]
+    sides: Sides,
+    groups: Sequence[MovedGroup],
+    topics: Sequence[MovedTopic],
+    copies: Sequence[PartitionCopy],
 ) -> None:
     """Raises MoveRefused: a group has other progress at the target, in a topic that is there."""
-    places = {one.where: one.places for one in copies if one.there}
+    there = {one.name for one in topics if one.exists}
+    places = {one.where: one.places for one in copies if one.where.topic in there}
     for group in groups:
         known = MovedGroup(group.name, group.shares, group.settings)
         known.progress = {at: one for at, one in group.progress.items() if at in places}

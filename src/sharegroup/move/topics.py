@@ -12,6 +12,7 @@ from sharegroup.client.admin.descriptions import ConfigSetting
 from sharegroup.client.core.done_letters import DONE_TOPIC
 from sharegroup.client.network.retrying import retrying
 from sharegroup.model import errors
+from sharegroup.model.config import LONG_MAX
 from sharegroup.move.side import MoveRefused, Side, Sides
 
 OWN: Final = 1
@@ -21,6 +22,14 @@ LETTERS: Final = "errors.deadletterqueue.group.enable"
 WHILE_COPYING: Final = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
 """These are set at the end even if the source's topic has them from its broker: the broker of the
 target may have others, which delete earlier."""
+AS_THEY_ARE: Final = {
+    "deduplication.window.ms": "0",
+    "message.timestamp.type": "CreateTime",
+    "message.timestamp.before.max.ms": str(LONG_MAX),
+    "message.timestamp.after.max.ms": str(LONG_MAX),
+}
+"""While records are copied, none is changed, refused or passed over; where the target knows these.
+"""
 
 
 @dataclass(slots=True)
@@ -78,7 +87,8 @@ async def _settings(source: Side, topic: str) -> dict[str, str]:
 
 
 def _is_moved(one: ConfigSetting) -> bool:
-    return not one.read_only and (one.source == OWN or one.name in WHILE_COPYING)
+    always = one.name in WHILE_COPYING or (one.name == LARGEST and not one.is_default)
+    return not one.read_only and (one.source == OWN or always)
 
 
 async def prepare(target: Side, topic: MovedTopic) -> int:
@@ -93,6 +103,8 @@ async def prepare(target: Side, topic: MovedTopic) -> int:
         await target.admin.create_topics(topic.name, partitions=topic.partitions, configs=early)
         await _known(target, topic.name)
     described = await target.admin.describe_configs("topic", topic.name)
+    plain = {name: value for name, value in AS_THEY_ARE.items() if name in described}
+    await target.admin.alter_configs("topic", topic.name, plain)
     largest = described.get(LARGEST)
     return int(largest.value or 0) if largest is not None else 0
 
@@ -110,15 +122,17 @@ async def _known(target: Side, topic: str) -> None:
 async def finish(target: Side, topic: MovedTopic) -> None:
     """Give the topic the settings of the source's."""
     known = await target.admin.describe_configs("topic", topic.name)
-    settings = {name: value for name, value in topic.settings.items() if name in known}
+    wanted = {**dict.fromkeys(AS_THEY_ARE), **topic.settings}
+    settings = {name: value for name, value in wanted.items() if name in known}
     topic.left_out = [name for name in topic.settings if name not in known]
     topic.left_out += await set_all(target, "topic", topic.name, settings)
 
 
 async def set_all(
-    target: Side, kind: Literal["topic", "group"], name: str, settings: Mapping[str, str]
+    target: Side, kind: Literal["topic", "group"], name: str, settings: Mapping[str, str | None]
 ) -> list[str]:
-    """Set these settings of a topic or a group; those that are refused are returned."""
+    """Set these settings of a topic or a group, or take them away (None); those that are refused
+    are returned."""
     if not settings:
         return []
     refused = (errors.InvalidConfig, errors.InvalidRequest)

@@ -1,0 +1,116 @@
+"""Moves between two machines."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from sharegroup import TopicPartition, sync
+from tests.cli.command import Commands, finish
+from tests.move.machines import end, move, worked_on
+from tests.move.queue import records, states
+from tests.servers import admin
+from tests.servers.sharegroup_server import SharegroupServer
+
+pytestmark = pytest.mark.process
+
+
+def test_settings_come_along(source: SharegroupServer, target: SharegroupServer) -> None:
+    settings = {"deduplication_window_ms": "60000", "message_timestamp_type": "LogAppendTime"}
+    worked_on(source, "set", **settings)
+    admin.Admin(source.bootstrap).set_group("set", share_delivery_count_limit="9")
+    with sync.Admin(source.bootstrap) as client:  # into a compacted topic they would not come
+        client.alter_configs("topic", "set", {"cleanup.policy": "delete,compact"})
+    assert move(source, target, "-t", "set").status == 0
+    with sync.Admin(target.bootstrap) as client:
+        topic = client.describe_configs("topic", "set")
+        assert topic["deduplication.window.ms"].value == "60000"
+        assert topic["message.timestamp.type"].value == "LogAppendTime"
+        assert topic["cleanup.policy"].value == "delete,compact"
+        assert topic["retention.ms"].value == "604800000"
+        assert client.describe_configs("group", "set")["share.delivery.count.limit"].value == "9"
+
+
+def test_settings_of_the_target_change_no_record(
+    source: SharegroupServer, target: SharegroupServer
+) -> None:
+    ids = [("sharegroup.message.id", b"the same")]
+    admin.Admin(source.bootstrap).create_topic("twice")
+    admin.Admin(target.bootstrap).create_topic(
+        "twice",
+        1,
+        deduplication_window_ms="600000",
+        message_timestamp_type="LogAppendTime",
+        message_timestamp_before_max_ms="1000",
+        compression_type="zstd",
+    )
+    with sync.Producer(source.bootstrap) as producer:
+        for number in range(3):
+            producer.send("twice", b"%d" % number, headers=ids, timestamp_ms=1_000_000 + number)
+    assert move(source, target, "-t", "twice").status == 0
+    assert records(target.bootstrap, "twice", 1) == records(source.bootstrap, "twice", 1)
+    with sync.Admin(target.bootstrap) as client:
+        topic = client.describe_configs("topic", "twice")
+        assert topic["message.timestamp.type"].is_default
+        assert topic["deduplication.window.ms"].value == "0"
+
+
+def test_what_came_later_is_copied_behind_the_rest(
+    source: SharegroupServer, target: SharegroupServer
+) -> None:
+    worked_on(source, "grows")
+    where = TopicPartition("grows", 0)
+    with sync.Admin(source.bootstrap) as client:
+        client.delete_records({where: 4})
+    first = move(source, target, "-t", "grows", "--json")
+    assert (first.status, first.json["topics"][0]["offsets"]) == (0, "others"), first
+    left = first.json["groups"][0]
+    assert (left["left_before"], left["left_after"]) == (5, 5)
+    admin.produce(source.bootstrap, "grows", [b"later", b"last"])
+    second = move(source, target, "-t", "grows", "--json")
+    assert second.status == 0, second
+    assert (second.json["topics"][0]["there_before"], second.json["topics"][0]["copied"]) == (6, 2)
+    assert second.json["groups"][0]["left_after"] == 7
+    assert states(target.bootstrap, "grows", "grows", 1) == states(
+        source.bootstrap, "grows", "grows", 1
+    )
+
+
+def test_a_move_on_a_terminal_and_with_settings_of_the_connection(
+    source: SharegroupServer, target: SharegroupServer, tmp_path: Path
+) -> None:
+    worked_on(source, "shown")
+    properties = tmp_path / "client.properties"
+    properties.write_text("client.id=mover\nrequest.timeout.ms=20000\n")
+    sides = ("--from", source.bootstrap, "--to", target.bootstrap, "-t", "shown")
+    config = ("--from-config", str(properties), "--to-config", str(properties))
+    status, shown = Commands(source.bootstrap).answering("", "move", *sides, *config)
+    assert status == 0
+    assert "shown   share" in shown
+    properties.write_text("linger.ms=5\n")
+    wrong = move(source, target, "--to-config", str(properties))
+    assert wrong.status == 2
+    assert "linger.ms in" in wrong.stderr
+
+
+def test_an_interrupted_copy_goes_on(source: SharegroupServer, target: SharegroupServer) -> None:
+    admin.Admin(source.bootstrap).create_topic("long")
+    count = 60_000
+    admin.produce(source.bootstrap, "long", [b"%01000d" % n for n in range(count)])
+    sides = ("--from", source.bootstrap, "--to", target.bootstrap, "-t", "long", "--json")
+    process = Commands(source.bootstrap).start("move", *sides)
+    while process.poll() is None and not end(target.bootstrap, "long"):
+        pass
+    process.send_signal(signal.SIGINT)
+    stopped = finish(process)
+    assert stopped.status == 130, stopped
+    assert stopped.stderr == "sharegroup: not all is moved: the same command goes on\n"
+    assert 0 < end(target.bootstrap, "long") < count
+    done = move(source, target, "-t", "long", "--json")
+    assert done.status == 0, done
+    [topic] = done.json["topics"]
+    assert topic["there_before"] > 0
+    assert topic["copied"] + topic["there_before"] == count
+    assert end(target.bootstrap, "long") == count
