@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from sharegroup import sync
 from sharegroup.client import AckType
 from tests.cli.command import Commands, Finished
 from tests.move.queue import Done, Seen, records, states, work
@@ -18,6 +19,7 @@ from tests.upstream.conftest import clusters
 
 pytestmark = pytest.mark.process
 ACCEPT, RELEASE, REJECT = AckType.ACCEPT, AckType.RELEASE, AckType.REJECT
+SETTINGS = {"retention_ms": "864000000", "deduplication_window_ms": "1"}
 RESTS = {"share_release_backoff_ms": "600000", "share_release_backoff_max_ms": "600000"}
 
 
@@ -50,7 +52,7 @@ def moved(source: SharegroupServer, target: SharegroupServer, *words: str) -> Fi
 
 def fill(bootstrap: str, topic: str) -> None:
     """Records of all kinds, and between them what an aborted transaction wrote."""
-    admin.Admin(bootstrap).create_topic(topic, partitions=3, retention_ms="864000000")
+    admin.Admin(bootstrap).create_topic(topic, partitions=3, **SETTINGS)
     admin.produce(bootstrap, topic, [b"first %d" % n for n in range(60)])
     transactional = {"transactional.id": topic, "compression.type": "lz4"}
     producer = Producer({"bootstrap.servers": bootstrap, **transactional, **admin.SILENT})
@@ -91,12 +93,18 @@ def test_there_and_back(nodes: list[SharegroupServer], tmp_path: Path) -> None:
         log = records(source.bootstrap, "jobs", 3)
         done = moved(source, nodes[0])
     assert done.status == 0, done
+    with sync.Admin(nodes[1].bootstrap) as client:
+        known = "deduplication.window.ms" in client.describe_configs("topic", "jobs")
+    left_out = [] if known else ["deduplication.window.ms"]  # Apache Kafka does not know it
+    says = "sharegroup: topic jobs: the target does not take deduplication.window.ms\n"
+    assert done.stderr == ("" if known else says)
     assert done.json["topics"][0] == {
         "topic": "jobs",
         "partitions": 3,
         "copied": 110,
         "there_before": 0,
         "offsets": "others",
+        "settings_left_out": left_out,
     }
     left = {one["group"]: (one["left_before"], one["left_after"]) for one in done.json["groups"]}
     unfinished = [value for value, one in before.items() if not one.finished]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -12,9 +12,9 @@ import typer
 from sharegroup.cli.broker_check import reach
 from sharegroup.cli.connecting import broker_of
 from sharegroup.cli.options import AsJson
-from sharegroup.cli.outcome import ExitCode, UsageError, complain, run
+from sharegroup.cli.outcome import ExitCode, complain, run
 from sharegroup.cli.stopping import Stopping
-from sharegroup.cli.tables import count, print_json, print_line, print_table
+from sharegroup.cli.tables import print_json, print_line, print_rows
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -51,6 +51,10 @@ sharegroup move --from queues-1:9092 --to 127.0.0.1:9092 --topic jobs --group wo
 
 Exit status: as for all commands; 1 also if a group has another number of records left than before.
 """
+
+
+TOPIC_COLUMNS: Final = ("topic", "partitions", "copied", "there_before", "offsets")
+GROUP_COLUMNS: Final = ("group", "kind", "partitions", "left_before", "left_after")
 
 
 def add_to(application: typer.Typer) -> None:
@@ -101,8 +105,6 @@ def move(
         from sharegroup.move.moving import move as move_all
         from sharegroup.move.side import Sides
 
-        if source == target:
-            raise UsageError("--from and --to are the same broker")
         progress = _Progress()
 
         async def work() -> Outcome:
@@ -179,10 +181,10 @@ def _report(outcome: Outcome, *, dry_run: bool, as_json: bool) -> ExitCode:
     if as_json:
         print_json({"dry_run": dry_run, "topics": topics, "groups": groups})
     else:
-        _print(topics, "topic")
+        print_rows(topics, TOPIC_COLUMNS)
         if groups:
             print_line("")
-            _print(groups, "group")
+            print_rows(groups, GROUP_COLUMNS)
         if dry_run:
             print_line("")
             print_line("nothing was written: this was a dry run")
@@ -208,6 +210,7 @@ def _topic_row(one: Copied) -> dict[str, Any]:
         "copied": one.copied,
         "there_before": one.there,
         "offsets": "others" if one.moved else "the same",
+        "settings_left_out": one.topic.left_out,
     }
 
 
@@ -218,11 +221,5 @@ def _group_row(one: Moved) -> dict[str, Any]:
         "partitions": len(one.group.partitions),
         "left_before": one.before,
         "left_after": one.after,
+        "settings_left_out": one.group.left_out,
     }
-
-
-def _print(rows: Sequence[dict[str, Any]], noun: str) -> None:
-    if not rows:
-        print_line(count(0, noun))
-        return
-    print_table([name.replace("_", " ") for name in rows[0]], [list(one.values()) for one in rows])

@@ -9,12 +9,12 @@ from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
 from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
+from sharegroup.move.side import lane_of
 from sharegroup.upstream.raw_log import RawLog
 from sharegroup.wire import apis
 from sharegroup.wire.batch import HEADER_BYTES, parse_header, with_records
 from sharegroup.wire.messages.init_producer_id import InitProducerIdRequest
 
-LANE: Final = "move"
 SEQUENCES: Final = 2**31
 
 
@@ -29,7 +29,7 @@ class Appending:
         self.end = end
         self._cluster = cluster
         self._where = where
-        self._log = RawLog(cluster, where, f"{LANE} {where}")
+        self._log = RawLog(cluster, where, lane_of(where))
         self._producer: tuple[int, int] | None = None
         self._sequence = 0
 

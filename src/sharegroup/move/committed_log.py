@@ -16,6 +16,7 @@ from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log import AbortedTransaction
 from sharegroup.move.letters import Change
+from sharegroup.move.side import lane_of
 from sharegroup.records.batches import bounds_of
 from sharegroup.records.pure_codec import Fields
 from sharegroup.records.record_codec import records_in
@@ -31,7 +32,6 @@ from sharegroup.wire.batch import (
 
 FETCH_BYTES: Final = 4 * 1024 * 1024
 WAIT_MS: Final = 500
-LANE: Final = "move"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class CommittedLog:
         self.where = where
         self._change = change
         self._cluster = cluster
-        self._log = RawLog(cluster, where, f"{LANE} {where}")
+        self._log = RawLog(cluster, where, lane_of(where))
 
     async def bounds(self) -> tuple[int, int, int]:
         """Where the log begins, where its committed part ends, and where it ends."""

@@ -103,6 +103,7 @@ async def move(sides: Sides, wanted: Wanted) -> Outcome:
         MoveRefused: something cannot be moved as it is; the message says what to do.
         KafkaError: a broker cannot be asked, or refuses.
     """
+    await _check_two(sides)
     topics = await moved_topics(sides, wanted.topics)
     names = {one.name for one in topics}
     groups = await moved_groups(sides, wanted.groups, names, idle=not wanted.topics)
@@ -134,6 +135,16 @@ async def move(sides: Sides, wanted: Wanted) -> Outcome:
         outcome.groups.append(Moved(group, before, _sum(after.values()), changed))
     await check_empty(sides, groups)
     return outcome
+
+
+async def _check_two(sides: Sides) -> None:
+    """Raises MoveRefused: both sides have the same topics."""
+    here, there = [(await side.admin.describe_cluster()).cluster_id for side in sides]
+    if here == there:
+        raise MoveRefused(
+            f"{sides.source.servers} and {sides.target.servers} have the same topics: both are of "
+            f"the cluster {here}"
+        )
 
 
 class _Copies(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.network.cluster import Cluster
@@ -12,6 +12,7 @@ from sharegroup.model.errors import SharegroupError
 from sharegroup.model.ids import TopicPartition
 from sharegroup.move.offset_map import OffsetMap
 
+LANES: Final = 8
 Places = Mapping[TopicPartition, OffsetMap]
 """For each partition that is copied, where its records are in the copy."""
 
@@ -23,6 +24,11 @@ class Side:
     servers: str
     cluster: Cluster
     admin: Admin
+
+
+def lane_of(where: TopicPartition) -> str:
+    """The connection for a partition's records: few for all, since each is a socket."""
+    return f"move {where.partition % LANES}"
 
 
 class Sides(NamedTuple):
