@@ -26,9 +26,9 @@ def end(bootstrap: str, topic: str) -> int:
         return client.list_offsets([where])[where].offset
 
 
-def worked_on(source: SharegroupServer, topic: str, **configs: str) -> None:
+def worked_on(bootstrap: str, topic: str, **configs: str) -> None:
     """A topic with ten records, of which a group of its name has accepted three."""
-    admin.Admin(source.bootstrap).create_topic(topic, 1, **configs)
-    admin.produce(source.bootstrap, topic, [b"%d" % n for n in range(10)])
-    admin.Admin(source.bootstrap).start_group_at_earliest(topic)
-    work(source.bootstrap, topic, topic, {b"0": [ACCEPT], b"2": [ACCEPT], b"5": [ACCEPT]})
+    admin.Admin(bootstrap).create_topic(topic, 1, **configs)
+    admin.produce(bootstrap, topic, [b"%d" % n for n in range(10)])
+    admin.Admin(bootstrap).start_group_at_earliest(topic)
+    work(bootstrap, topic, topic, {b"0": [ACCEPT], b"2": [ACCEPT], b"5": [ACCEPT]})

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.process
 
 def test_settings_come_along(source: SharegroupServer, target: SharegroupServer) -> None:
     settings = {"deduplication_window_ms": "60000", "message_timestamp_type": "LogAppendTime"}
-    worked_on(source, "set", **settings)
+    worked_on(source.bootstrap, "set", **settings)
     admin.Admin(source.bootstrap).set_group("set", share_delivery_count_limit="9")
     with sync.Admin(source.bootstrap) as client:  # into a compacted topic they would not come
         client.alter_configs("topic", "set", {"cleanup.policy": "delete,compact"})
@@ -60,7 +60,7 @@ def test_settings_of_the_target_change_no_record(
 def test_what_came_later_is_copied_behind_the_rest(
     source: SharegroupServer, target: SharegroupServer
 ) -> None:
-    worked_on(source, "grows")
+    worked_on(source.bootstrap, "grows")
     where = TopicPartition("grows", 0)
     with sync.Admin(source.bootstrap) as client:
         client.delete_records({where: 4})
@@ -81,7 +81,7 @@ def test_what_came_later_is_copied_behind_the_rest(
 def test_a_move_on_a_terminal_and_with_settings_of_the_connection(
     source: SharegroupServer, target: SharegroupServer, tmp_path: Path
 ) -> None:
-    worked_on(source, "shown")
+    worked_on(source.bootstrap, "shown")
     properties = tmp_path / "client.properties"
     properties.write_text("client.id=mover\nrequest.timeout.ms=20000\n")
     sides = ("--from", source.bootstrap, "--to", target.bootstrap, "-t", "shown")

@@ -8,18 +8,19 @@ import pytest
 from confluent_kafka import Producer
 
 from sharegroup import TopicPartition, sync
-from tests.broker.authorization.clients import write_acls
+from tests.broker.authorization.clients import ADMIN, write_acls
 from tests.foreign.share_reader import receive_accepting, share_consumer
 from tests.move.machines import ACCEPT, end, move, worked_on
 from tests.move.queue import Done, states, work
 from tests.servers import admin
+from tests.servers.process import HOST, free_port
 from tests.servers.sharegroup_server import SharegroupServer
 
 pytestmark = pytest.mark.process
 
 
 def test_groups_with_members_are_named(source: SharegroupServer, target: SharegroupServer) -> None:
-    worked_on(source, "busy")
+    worked_on(source.bootstrap, "busy")
     with share_consumer(source.bootstrap, "busy", "busy", explicit=False) as consumer:
         receive_accepting(consumer, 7)
         refused = move(source, target, "-t", "busy")
@@ -34,7 +35,7 @@ def test_groups_with_members_are_named(source: SharegroupServer, target: Sharegr
 def test_a_topic_with_other_records_is_refused(
     source: SharegroupServer, target: SharegroupServer
 ) -> None:
-    worked_on(source, "other")
+    worked_on(source.bootstrap, "other")
     admin.Admin(target.bootstrap).create_topic("other", retention_ms="5000000")
     admin.produce(target.bootstrap, "other", [b"0", b"1", b"none of these"])
     refused = move(source, target, "-t", "other")
@@ -48,7 +49,7 @@ def test_a_topic_with_other_records_is_refused(
 def test_a_topic_with_more_partitions_is_refused(
     source: SharegroupServer, target: SharegroupServer
 ) -> None:
-    worked_on(source, "wide")
+    worked_on(source.bootstrap, "wide")
     admin.Admin(target.bootstrap).create_topic("wide", partitions=2)
     refused = move(source, target, "-t", "wide")
     assert refused.status == 1
@@ -85,7 +86,7 @@ def test_what_is_not_there_and_what_is_the_same(
 def test_progress_made_at_the_target_is_not_lost(
     source: SharegroupServer, target: SharegroupServer
 ) -> None:
-    worked_on(source, "gone")
+    worked_on(source.bootstrap, "gone")
     dry = move(source, target, "-t", "gone", "--dry-run")
     assert dry.status == 0
     assert dry.stdout.endswith("nothing was written: this was a dry run\n")
@@ -109,15 +110,55 @@ def test_progress_made_at_the_target_is_not_lost(
     assert states(target.bootstrap, "gone", "gone", 1)[b"1"].finished
 
 
+RIGHTS_AT_TARGET = [
+    *(("TOPIC", one) for one in ("CREATE", "READ", "WRITE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")),
+    *(("GROUP", one) for one in ("READ", "ALTER_CONFIGS")),
+]
+RIGHTS_AT_SOURCE = [
+    *(("TOPIC", one) for one in ("READ", "DESCRIBE_CONFIGS")),
+    *(("GROUP", one) for one in ("DESCRIBE", "DESCRIBE_CONFIGS")),
+]
+
+
+class Guarded:
+    """A broker where anybody has these rights alone, and where ``admin`` reaches a super user."""
+
+    def __init__(self, folder: Path, rights: list[tuple[str, str]], *more: str) -> None:
+        folder.mkdir()
+        acls = [f"ALLOW,User:ANONYMOUS,*,{one},{kind},*,LITERAL" for kind, one in rights]
+        self.admin = f"{HOST}:{free_port()}"
+        self.server = SharegroupServer(
+            folder,
+            f"listeners=PLAINTEXT://{HOST}:0,ADMIN://{self.admin}",
+            "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,ADMIN:PLAINTEXT",
+            f"listener.principal.map=ADMIN:{ADMIN}",
+            f"super.users={ADMIN}",
+            f"authorizer.acl.file={write_acls(folder / 'acls.csv', [*acls, *more])}",
+        )
+
+
+def test_the_rights_that_the_page_names_are_enough(tmp_path: Path) -> None:
+    cluster_action = "ALLOW,User:ANONYMOUS,*,CLUSTER_ACTION,CLUSTER,kafka-cluster,LITERAL"
+    source = Guarded(tmp_path / "source", RIGHTS_AT_SOURCE)
+    target = Guarded(tmp_path / "target", RIGHTS_AT_TARGET, cluster_action)
+    with source.server, target.server:
+        worked_on(source.admin, "guarded")
+        done = move(source.server, target.server)
+        assert done.status == 0, done
+        assert states(target.admin, "guarded", "guarded", 1)[b"2"].finished
+
+
 def test_a_missing_right_is_named_before_anything_is_copied(
     source: SharegroupServer, tmp_path: Path
 ) -> None:
-    worked_on(source, "guarded")
-    acls = write_acls(tmp_path / "acls.csv", ["ALLOW,User:ANONYMOUS,*,ALL,GROUP,*,LITERAL"])
-    with SharegroupServer(tmp_path, f"authorizer.acl.file={acls}") as guarded:
-        refused = move(source, guarded, "-t", "guarded")
+    worked_on(source.bootstrap, "guarded")
+    target = Guarded(tmp_path / "target", RIGHTS_AT_TARGET)
+    with target.server:
+        refused = move(source, target.server, "-t", "guarded")
+        assert end(target.admin, "guarded") == 0
     assert refused.status == 1
     assert refused.stderr == (
         "sharegroup: progress of share groups is written by whoever has the right CLUSTER_ACTION "
-        f"on the cluster at {guarded.bootstrap}; without it, name consumer groups by --group\n"
+        f"on the cluster at {target.server.bootstrap}; without it, name consumer groups by "
+        "--group\n"
     )
