@@ -30,7 +30,14 @@ def test_settings_come_along(source: SharegroupServer, target: SharegroupServer)
         assert topic["message.timestamp.type"].value == "LogAppendTime"
         assert topic["cleanup.policy"].value == "delete,compact"
         assert topic["retention.ms"].value == "604800000"
-        assert client.describe_configs("group", "set")["share.delivery.count.limit"].value == "9"
+        group = client.describe_configs("group", "set")
+        assert group["share.delivery.count.limit"].value == "9"
+        assert group["share.paused"].is_default
+    with sync.Admin(source.bootstrap) as client:
+        client.pause_group("set")
+    assert move(source, target, "-t", "set").status == 0
+    with sync.Admin(target.bootstrap) as client:
+        assert client.describe_configs("group", "set")["share.paused"].value == "true"
 
 
 def test_settings_of_the_target_change_no_record(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sharegroup.client.admin.descriptions import ConsumerGroupDescription, ShareGroupDescription
+from sharegroup.client.admin.hand_requests import PAUSED
 from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
 from sharegroup.move import consumer_groups, share_groups
@@ -155,11 +156,26 @@ async def missing(target: Side, group: MovedGroup) -> MovedGroup:
 
 
 async def write(sides: Sides, group: MovedGroup) -> None:
-    """Write settings and progress of a translated group at the target."""
-    group.left_out = await set_all(sides.target, "group", group.name, group.settings)
-    lacking = await missing(sides.target, group)
+    """Write settings and progress of a translated group at the target. A share group is paused
+    there until :func:`resume`, so that nobody gets a record before all is written.
+
+    Raises:
+        MoveRefused: it has other progress there; nothing was written.
+        KafkaError: not all was written.
+    """
+    target, settings = sides.target, dict(group.settings)
+    lacking = await missing(target, group)
+    if group.shares:
+        settings[PAUSED] = "true"
+    group.left_out = await set_all(target, "group", group.name, settings)
     await share_groups.write(sides, group.name, lacking.progress)
-    await consumer_groups.write(sides.target, group.name, lacking.committed)
+    await consumer_groups.write(target, group.name, lacking.committed)
+
+
+async def resume(target: Side, group: MovedGroup) -> None:
+    """End the pause, unless the group is paused at the source."""
+    if group.shares:
+        await set_all(target, "group", group.name, {PAUSED: group.settings.get(PAUSED)})
 
 
 async def left_at(target: Side, group: MovedGroup) -> dict[TopicPartition, int | None]:
@@ -176,7 +192,9 @@ async def left_at(target: Side, group: MovedGroup) -> dict[TopicPartition, int |
 
 
 async def changed_at(target: Side, group: MovedGroup) -> list[TopicPartition]:
-    """Where the target does not have a moved group's progress as it was meant."""
+    """Where the target does not have a moved share group's progress as it was meant."""
+    if not group.shares:
+        return []
     there = await share_groups.progress_at(target, group.name, group.progress)
     return [
         at for at, one in group.progress.items() if at not in there or not one.same_as(there[at])

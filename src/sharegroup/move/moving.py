@@ -21,6 +21,7 @@ from sharegroup.move.groups import (
     missing,
     moved_groups,
     read,
+    resume,
     translate,
     write,
 )
@@ -119,22 +120,23 @@ async def move(sides: Sides, wanted: Wanted) -> Outcome:
     await copies.each(lambda one: one.copy(largest[one.where.topic]))
     await _check_quiet(sides, groups, copies.all)
     places = {one.where: one.places for one in copies.all}
-    moved = []
+    outcome = Outcome(_copied(topics, copies.all))
     for group in groups:
         await read(sides.source, group, names)
-        moved.append(translate(group, places))
-        await write(sides, moved[-1])
+        outcome.groups.append(await _hand_over(sides, translate(group, places)))
     await move_done_letters(sides, places)
     for topic in topics:
         await finish(sides.target, topic)
-    outcome = Outcome(_copied(topics, copies.all))
-    for group in moved:
-        after = await left_at(sides.target, group)
-        changed = await changed_at(sides.target, group) if group.shares else ()
-        before = _sum(group.left.values())
-        outcome.groups.append(Moved(group, before, _sum(after.values()), changed))
-    await check_empty(sides, groups)
     return outcome
+
+
+async def _hand_over(sides: Sides, group: MovedGroup) -> Moved:
+    """Write a translated group at the target, look what it has there, and let it begin."""
+    await write(sides, group)
+    after = await left_at(sides.target, group)
+    changed = await changed_at(sides.target, group)
+    await resume(sides.target, group)
+    return Moved(group, _sum(group.left.values()), _sum(after.values()), changed)
 
 
 async def _check_two(sides: Sides) -> None:
