@@ -102,22 +102,43 @@ def test_a_move_on_a_terminal_and_with_settings_of_the_connection(
     assert "linger.ms in" in wrong.stderr
 
 
-def test_an_interrupted_copy_goes_on(source: SharegroupServer, target: SharegroupServer) -> None:
-    admin.Admin(source.bootstrap).create_topic("long")
-    count = 60_000
-    admin.produce(source.bootstrap, "long", [b"%01000d" % n for n in range(count)])
-    sides = ("--from", source.bootstrap, "--to", target.bootstrap, "-t", "long", "--json")
+@pytest.mark.parametrize(
+    ("number", "status", "says"),
+    [
+        (signal.SIGINT, 130, "sharegroup: not all is moved: the same command goes on\n"),
+        (signal.SIGKILL, -signal.SIGKILL, ""),
+    ],
+    ids=["ctrl-c", "kill"],
+)
+def test_an_interrupted_copy_goes_on(
+    source: SharegroupServer,
+    target: SharegroupServer,
+    number: signal.Signals,
+    status: int,
+    says: str,
+) -> None:
+    topic = f"long-{number.name}"
+    admin.Admin(source.bootstrap).create_topic(topic)
+    count = 40_000
+    admin.produce(source.bootstrap, topic, [b"%01000d" % n for n in range(count)])
+    sides = ("--from", source.bootstrap, "--to", target.bootstrap, "-t", topic, "--json")
+    slowly = ("producer_byte_rate=5000000", "--client-id", "sharegroup-move")
+    Commands(target.bootstrap).given("quotas", "set", *slowly)
     process = Commands(source.bootstrap).start("move", *sides)
-    while process.poll() is None and not end(target.bootstrap, "long"):
+    while process.poll() is None and not end(target.bootstrap, topic):
         pass
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     stopped = finish(process)
-    assert stopped.status == 130, stopped
-    assert stopped.stderr == "sharegroup: not all is moved: the same command goes on\n"
-    assert 0 < end(target.bootstrap, "long") < count
-    done = move(source, target, "-t", "long", "--json")
+    assert (stopped.status, stopped.stderr) == (status, says)
+    assert 0 < end(target.bootstrap, topic) < count
+    with sync.Admin(target.bootstrap) as client:
+        assert client.describe_configs("topic", topic)["retention.ms"].value == "-1"
+    Commands(target.bootstrap).given("quotas", "remove", "producer_byte_rate", *slowly[1:])
+    done = move(source, target, "-t", topic, "--json")
     assert done.status == 0, done
-    [topic] = done.json["topics"]
-    assert topic["there_before"] > 0
-    assert topic["copied"] + topic["there_before"] == count
-    assert end(target.bootstrap, "long") == count
+    [row] = done.json["topics"]
+    assert row["there_before"] > 0
+    assert row["copied"] + row["there_before"] == count
+    assert records(target.bootstrap, topic, 1) == records(source.bootstrap, topic, 1)
+    with sync.Admin(target.bootstrap) as client:
+        assert client.describe_configs("topic", topic)["retention.ms"].value == "604800000"

@@ -53,6 +53,8 @@ Exit status: as for all commands; 1 also if a group has another number of record
 """
 
 
+CLIENT_ID: Final = "sharegroup-move"
+"""By which a quota knows the command."""
 TOPIC_COLUMNS: Final = ("topic", "partitions", "copied", "there_before", "offsets")
 GROUP_COLUMNS: Final = ("group", "kind", "partitions", "left_before", "left_after")
 
@@ -135,9 +137,10 @@ async def _side(servers: str, config: str | None) -> AsyncIterator[Side]:
     from sharegroup.move.side import Side
 
     broker = broker_of(servers, config)
+    arguments = {"client_id": CLIENT_ID, **broker.arguments}
     await reach(broker)
     async with (
-        Cluster(broker.servers, allow_auto_create_topics=False, **broker.arguments) as cluster,
+        Cluster(broker.servers, allow_auto_create_topics=False, **arguments) as cluster,
         Admin(cluster=cluster) as admin,
     ):
         yield Side(servers, cluster, admin)

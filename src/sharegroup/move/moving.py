@@ -127,15 +127,16 @@ async def move(sides: Sides, wanted: Wanted) -> Outcome:
     await move_done_letters(sides, places)
     for topic in topics:
         await finish(sides.target, topic)
+    for one in outcome.groups:
+        await resume(sides.target, one.group)
     return outcome
 
 
 async def _hand_over(sides: Sides, group: MovedGroup) -> Moved:
-    """Write a translated group at the target, look what it has there, and let it begin."""
+    """Write a translated group at the target, and look what it has there."""
     await write(sides, group)
     after = await left_at(sides.target, group)
     changed = await changed_at(sides.target, group)
-    await resume(sides.target, group)
     return Moved(group, _sum(group.left.values()), _sum(after.values()), changed)
 
 
