@@ -97,6 +97,16 @@ def test_a_large_batch_is_copied_as_it_is() -> None:
     assert list(packing.rest()) == []
 
 
+def test_a_batch_that_the_target_does_not_take_is_cut() -> None:
+    half = AS_IT_IS_BYTES // 2
+    places = OffsetMap()
+    packing = BatchPacking(places, half + 1_000)
+    large = batch_of([(5, None, b"x" * half, []), (6, None, b"y" * half, [])], 0, 0, 0)
+    made = [*packing.take(large), *packing.rest()]
+    assert [len(unpacked([one])) for one in made] == [1, 1]
+    assert places.end == 2
+
+
 @pytest.mark.parametrize("codec", [0, LZ4])
 def test_append_times_become_the_records_own(codec: int) -> None:
     records: list[Any] = [(5, None, b"x" * AS_IT_IS_BYTES, []), (7, None, b"y", [])]

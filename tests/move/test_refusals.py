@@ -71,6 +71,20 @@ def test_an_open_transaction_is_refused(source: SharegroupServer, target: Shareg
     producer.abort_transaction(60)
 
 
+def test_a_record_that_is_too_large_is_said(
+    source: SharegroupServer, target: SharegroupServer
+) -> None:
+    admin.Admin(source.bootstrap).create_topic("large")
+    admin.produce(source.bootstrap, "large", [b"x" * 5_000])
+    admin.Admin(target.bootstrap).create_topic("large", max_message_bytes="4000")
+    refused = move(source, target, "-t", "large")
+    assert refused.status == 1
+    assert refused.stderr.startswith("sharegroup: a record of large-0 takes a batch of 50")
+    with sync.Admin(target.bootstrap) as client:
+        client.alter_configs("topic", "large", {"max.message.bytes": "6000"})
+    assert move(source, target, "-t", "large").status == 0
+
+
 def test_what_is_not_there_and_what_is_the_same(
     source: SharegroupServer, target: SharegroupServer
 ) -> None:

@@ -9,7 +9,7 @@ from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
 from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
-from sharegroup.move.side import lane_of
+from sharegroup.move.side import MoveRefused, lane_of
 from sharegroup.upstream.raw_log import RawLog
 from sharegroup.wire import apis
 from sharegroup.wire.batch import HEADER_BYTES, parse_header, with_records
@@ -38,7 +38,7 @@ class Appending:
 
         Raises:
             KafkaError: it may be there all the same.
-            InvalidRequest: somebody else writes to the partition.
+            MoveRefused: somebody else writes to the partition, or the batch is too large.
         """
         if self._producer is None:
             self._producer = await self._identify()
@@ -57,8 +57,14 @@ class Appending:
             at = await retrying(self._cluster, attempt, timeout_ms)
         except errors.DuplicateSequenceNumber:
             at = self.end  # written by an earlier attempt, so long ago that its offset is forgotten
+        except errors.MessageTooLarge:
+            raise MoveRefused(
+                f"a record of {self._where} takes a batch of {len(ours)} bytes, which is more than "
+                "max.message.bytes of the topic, or message.max.bytes of the broker, at the target "
+                "allows: raise it, and run this again"
+            ) from None
         if at != self.end:
-            raise errors.InvalidRequest(
+            raise MoveRefused(
                 f"somebody else writes to {self._where}: its end was {self.end}, and is {at}"
             )
         self.end += header.record_count

@@ -24,11 +24,12 @@ class BatchPacking:
 
     Args:
         places: gets to know every record.
-        bytes_max: of a packed batch, unless one record is larger.
+        bytes_max: the largest batch that the target takes, unless one record is larger.
     """
 
     def __init__(self, places: OffsetMap, bytes_max: int) -> None:
         self._places = places
+        self._as_it_is_max = bytes_max
         self._bytes_max = min(bytes_max, PACKED_BYTES_MAX)
         self._codec = 0
         self._open: BatchBuilder | None = None
@@ -40,7 +41,7 @@ class BatchPacking:
             KafkaError: the batch is damaged.
         """
         header = batch.header
-        if batch.whole and header.length >= AS_IT_IS_BYTES:
+        if batch.whole and AS_IT_IS_BYTES <= header.length <= self._as_it_is_max:
             yield from self.rest()
             self._places.add(header.base_offset, header.record_count)
             yield as_it_is(batch)

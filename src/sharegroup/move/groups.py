@@ -65,7 +65,9 @@ async def moved_groups(
         raise MoveRefused(f"{sides.source.servers} has no group {', '.join(unknown)}")
     found = []
     for name in wanted or sorted(kinds):
-        if kinds[name] != SHARE and kinds[name] not in CONSUMER:
+        if kinds[name] not in (SHARE, *CONSUMER):
+            if wanted:
+                raise MoveRefused(f"group {name} is of type {kinds[name]}, which is not moved")
             continue
         group = await _moved(sides.source, name, topics, shares=kinds[name] == SHARE)
         if group.partitions or idle or wanted:
@@ -155,7 +157,7 @@ async def missing(target: Side, group: MovedGroup) -> MovedGroup:
     )
 
 
-async def write(sides: Sides, group: MovedGroup) -> None:
+async def write(target: Side, group: MovedGroup) -> None:
     """Write settings and progress of a translated group at the target. A share group is paused
     there until :func:`resume`, so that nobody gets a record before all is written.
 
@@ -163,12 +165,12 @@ async def write(sides: Sides, group: MovedGroup) -> None:
         MoveRefused: it has other progress there; nothing was written.
         KafkaError: not all was written.
     """
-    target, settings = sides.target, dict(group.settings)
+    settings = dict(group.settings)
     lacking = await missing(target, group)
     if group.shares:
         settings[PAUSED] = "true"
     group.left_out = await set_all(target, "group", group.name, settings)
-    await share_groups.write(sides, group.name, lacking.progress)
+    await share_groups.write(target, group.name, lacking.progress)
     await consumer_groups.write(target, group.name, lacking.committed)
 
 

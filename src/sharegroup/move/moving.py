@@ -27,7 +27,7 @@ from sharegroup.move.groups import (
 )
 from sharegroup.move.letters import Change, of_copies
 from sharegroup.move.partition_copy import Bounds, PartitionCopy, Told, bounds_of
-from sharegroup.move.side import MoveRefused, Sides
+from sharegroup.move.side import MoveRefused, Side, Sides
 from sharegroup.move.side_by_side import side_by_side
 from sharegroup.move.topics import MovedTopic, finish, moved_topics, prepare
 
@@ -123,7 +123,7 @@ async def move(sides: Sides, wanted: Wanted) -> Outcome:
     outcome = Outcome(_copied(topics, copies.all))
     for group in groups:
         await read(sides.source, group, names)
-        outcome.groups.append(await _hand_over(sides, translate(group, places)))
+        outcome.groups.append(await _hand_over(sides.target, translate(group, places)))
     await move_done_letters(sides, places)
     for topic in topics:
         await finish(sides.target, topic)
@@ -132,11 +132,11 @@ async def move(sides: Sides, wanted: Wanted) -> Outcome:
     return outcome
 
 
-async def _hand_over(sides: Sides, group: MovedGroup) -> Moved:
+async def _hand_over(target: Side, group: MovedGroup) -> Moved:
     """Write a translated group at the target, and look what it has there."""
-    await write(sides, group)
-    after = await left_at(sides.target, group)
-    changed = await changed_at(sides.target, group)
+    await write(target, group)
+    after = await left_at(target, group)
+    changed = await changed_at(target, group)
     return Moved(group, _sum(group.left.values()), _sum(after.values()), changed)
 
 

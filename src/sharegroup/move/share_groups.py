@@ -11,7 +11,7 @@ from sharegroup.model import errors
 from sharegroup.model.ids import SharePartitionKey, TopicPartition
 from sharegroup.move.progress import Progress, progress_of, translated
 from sharegroup.move.share_state_requests import epochs_of, write_progress
-from sharegroup.move.side import MoveRefused, Places, Side, Sides
+from sharegroup.move.side import MoveRefused, Places, Side
 from sharegroup.share.record_state import RecordState
 
 Progresses = Mapping[TopicPartition, Progress]
@@ -84,13 +84,12 @@ async def progress_at(side: Side, group: str, wanted: Collection[TopicPartition]
     return {at: progress_of(one, now_ms) for at, one in found.items() if at in wanted}
 
 
-async def write(sides: Sides, group: str, progress: Progresses) -> None:
+async def write(target: Side, group: str, progress: Progresses) -> None:
     """Let the group begin at the target with this progress. It must have no members there.
 
     Raises:
         KafkaError: not all was written; a second call begins anew.
     """
-    target = sides.target
     starts = {where: one.start for where, one in progress.items()}
     if not starts:
         return
