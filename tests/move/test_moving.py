@@ -40,6 +40,21 @@ def test_settings_come_along(source: SharegroupServer, target: SharegroupServer)
         assert client.describe_configs("group", "set")["share.paused"].value == "true"
 
 
+def test_settings_of_a_group_that_nobody_has_used_come_along(
+    source: SharegroupServer, target: SharegroupServer
+) -> None:
+    admin.Admin(source.bootstrap).start_group_at_earliest("planned")
+    admin.Admin(source.bootstrap).create_topic("plans")
+    done = move(source, target, "-t", "plans", "-g", "planned", "--json")
+    assert done.status == 0, done
+    [row] = done.json["groups"]
+    assert (row["group"], row["partitions"], row["left_after"]) == ("planned", 0, None)
+    with sync.Admin(target.bootstrap) as client:
+        settings = client.describe_configs("group", "planned")
+        assert settings["share.auto.offset.reset"].value == "earliest"
+        assert settings["share.paused"].is_default
+
+
 def test_settings_of_the_target_change_no_record(
     source: SharegroupServer, target: SharegroupServer
 ) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from sharegroup.client.core.committed_offsets import OffsetAndMetadata
-from sharegroup.client.network.retrying import retrying
 from sharegroup.model.ids import TopicPartition
-from sharegroup.move.side import MoveRefused, Places, Side
+from sharegroup.move.side import MoveRefused, Places, Side, settled
 
 Committed = Mapping[TopicPartition, OffsetAndMetadata]
 
@@ -71,4 +70,4 @@ async def write(target: Side, group: str, committed: Committed) -> None:
             if error is not None:
                 raise error
 
-    await retrying(target.cluster, commit, target.cluster.request_timeout_ms)
+    await settled(target, commit)

@@ -6,7 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from sharegroup.client.admin.descriptions import ConsumerGroupDescription, ShareGroupDescription
+from sharegroup.client.admin.descriptions import (
+    ConsumerGroupDescription,
+    ResourceType,
+    ShareGroupDescription,
+)
 from sharegroup.client.admin.hand_requests import PAUSED
 from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
@@ -14,8 +18,13 @@ from sharegroup.move import consumer_groups, share_groups
 from sharegroup.move.consumer_groups import Committed
 from sharegroup.move.share_groups import Progresses
 from sharegroup.move.share_state_requests import check_right
-from sharegroup.move.side import MoveRefused, Places, Side, Sides
+from sharegroup.move.side import MoveRefused, Places, Side, Sides, settled
 from sharegroup.move.topics import set_all
+from sharegroup.wire import apis
+from sharegroup.wire.messages.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 
 SHARE: Final = "share"
 CONSUMER: Final = ("consumer", "classic")
@@ -60,6 +69,8 @@ async def moved_groups(
         MoveRefused: one is not there, has members, or has state that cannot be moved.
     """
     kinds = {one.group_id: one.type.lower() for one in await sides.source.admin.list_groups()}
+    for name in await _with_settings(sides.source):
+        kinds.setdefault(name, SHARE)  # nobody has used it yet
     unknown = [name for name in wanted if name not in kinds]
     if unknown:
         raise MoveRefused(f"{sides.source.servers} has no group {', '.join(unknown)}")
@@ -74,6 +85,25 @@ async def moved_groups(
             found.append(group)
     await check_empty(sides, found)
     return found
+
+
+async def _with_settings(source: Side) -> list[str]:
+    """The groups that have settings, as far as the source tells us."""
+    request = ListConfigResourcesRequest(resource_types=[int(ResourceType.GROUP)])
+
+    async def attempt() -> ListConfigResourcesResponse:
+        answer: ListConfigResourcesResponse = await source.cluster.send_to_any(
+            apis.LIST_CONFIG_RESOURCES, request
+        )
+        if answer.error_code:
+            raise errors.error_from_code(answer.error_code)
+        return answer
+
+    try:
+        answer = await settled(source, attempt)
+    except (errors.ClusterAuthorizationFailed, errors.UnsupportedVersion):
+        return []
+    return [one.resource_name for one in answer.config_resources]
 
 
 async def check_rights(target: Side, groups: Sequence[MovedGroup]) -> None:
@@ -184,7 +214,7 @@ async def left_at(target: Side, group: MovedGroup) -> dict[TopicPartition, int |
     """How many records a moved group has not finished there, as the target tells it."""
     if not group.shares:
         there = await target.admin.list_consumer_group_offsets(group.name)
-        ends = await target.admin.list_offsets(group.committed)
+        ends = await settled(target, lambda: target.admin.list_offsets(group.committed))
         return {
             at: max(0, ends[at].offset - there[at].offset) if at in there else None
             for at in group.committed

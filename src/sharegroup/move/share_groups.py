@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from sharegroup.client.admin.descriptions import PartitionRecords
 from sharegroup.client.clock import wall_ms
-from sharegroup.client.network.retrying import retrying
 from sharegroup.model import errors
 from sharegroup.model.ids import SharePartitionKey, TopicPartition
 from sharegroup.move.progress import Progress, progress_of, translated
 from sharegroup.move.share_state_requests import epochs_of, write_progress
-from sharegroup.move.side import MoveRefused, Places, Side
+from sharegroup.move.side import MoveRefused, Places, Side, settled
 from sharegroup.share.record_state import RecordState
 
 Progresses = Mapping[TopicPartition, Progress]
@@ -19,7 +19,7 @@ NO_LEADER: Final = -1
 
 
 async def read_progress(source: Side, group: str, topics: Collection[str]) -> Progresses:
-    """The group's progress in these topics.
+    """The group's progress in these topics; none if there is no such group.
 
     Raises:
         MoveRefused: it will change by itself: records wait for a transaction, or for their dead
@@ -28,7 +28,7 @@ async def read_progress(source: Side, group: str, topics: Collection[str]) -> Pr
     """
     found = {}
     now_ms = wall_ms()
-    for where, records in (await source.admin.describe_record_states(group)).items():
+    for where, records in (await _states(source, group)).items():
         if where.topic not in topics:
             continue
         if records.error is not None:
@@ -76,12 +76,16 @@ async def missing(target: Side, group: str, wanted: Progresses) -> Progresses:
 
 async def progress_at(side: Side, group: str, wanted: Collection[TopicPartition]) -> Progresses:
     """The group's progress there in these partitions, as far as it has any."""
+    now_ms = wall_ms()
+    found = await _states(side, group)
+    return {at: progress_of(one, now_ms) for at, one in found.items() if at in wanted}
+
+
+async def _states(side: Side, group: str) -> Mapping[TopicPartition, PartitionRecords]:
     try:
-        found = await side.admin.describe_record_states(group)
+        return await side.admin.describe_record_states(group)
     except errors.GroupIdNotFound:
         return {}
-    now_ms = wall_ms()
-    return {at: progress_of(one, now_ms) for at, one in found.items() if at in wanted}
 
 
 async def write(target: Side, group: str, progress: Progresses) -> None:
@@ -100,8 +104,7 @@ async def write(target: Side, group: str, progress: Progresses) -> None:
             if error is not None:
                 raise error
 
-    # The brokers of a fleet get to know a new topic one after the other.
-    await retrying(target.cluster, begin, target.cluster.request_timeout_ms)
+    await settled(target, begin)
     keys = await _keys(target, group, [at for at, one in progress.items() if one.rows])
     epochs = await epochs_of(target.cluster, keys.values())
     for where, key in keys.items():

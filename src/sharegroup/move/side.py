@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.network.retrying import retrying
 from sharegroup.model.errors import SharegroupError
 from sharegroup.model.ids import TopicPartition
 from sharegroup.move.offset_map import OffsetMap
 
+T = TypeVar("T")
 LANES: Final = 8
 Places = Mapping[TopicPartition, OffsetMap]
 """For each partition that is copied, where its records are in the copy."""
@@ -24,6 +26,12 @@ class Side:
     servers: str
     cluster: Cluster
     admin: Admin
+
+
+async def settled(side: Side, attempt: Callable[[], Awaitable[T]]) -> T:
+    """The result of ``attempt``, which is tried again while a broker does not know a new topic:
+    those of a cluster get to know it one after the other."""
+    return await retrying(side.cluster, attempt, side.cluster.request_timeout_ms)
 
 
 def lane_of(where: TopicPartition) -> str:

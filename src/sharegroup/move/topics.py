@@ -10,10 +10,9 @@ from typing import Final, Literal
 
 from sharegroup.client.admin.descriptions import ConfigSetting
 from sharegroup.client.core.done_letters import DONE_TOPIC
-from sharegroup.client.network.retrying import retrying
 from sharegroup.model import errors
 from sharegroup.model.config import LONG_MAX
-from sharegroup.move.side import MoveRefused, Side, Sides
+from sharegroup.move.side import MoveRefused, Side, Sides, settled
 
 OWN: Final = 1
 """The source of a setting that the topic itself has, as DescribeConfigs numbers it."""
@@ -101,27 +100,23 @@ async def prepare(target: Side, topic: MovedTopic) -> int:
         await target.admin.alter_configs("topic", topic.name, early)
     else:
         await target.admin.create_topics(topic.name, partitions=topic.partitions, configs=early)
-        await _known(target, topic.name)
-    described = await target.admin.describe_configs("topic", topic.name)
+    await settled(target, lambda: _check_led(target, topic.name))
+    described = await settled(target, lambda: target.admin.describe_configs("topic", topic.name))
     plain = {name: value for name, value in AS_THEY_ARE.items() if name in described}
-    await target.admin.alter_configs("topic", topic.name, plain)
+    await settled(target, lambda: target.admin.alter_configs("topic", topic.name, plain))
     largest = described.get(LARGEST)
     return int(largest.value or 0) if largest is not None else 0
 
 
-async def _known(target: Side, topic: str) -> None:
-    """Return when the brokers of the target know a new topic."""
-
-    async def attempt() -> None:
-        if (await target.cluster.topic(topic)).partitions[0].leader < 0:
-            raise errors.LeaderNotAvailable(f"{topic} has no leader yet")
-
-    await retrying(target.cluster, attempt, target.cluster.request_timeout_ms)
+async def _check_led(target: Side, topic: str) -> None:
+    if (await target.cluster.topic(topic)).partitions[0].leader < 0:
+        await target.cluster.refresh()
+        raise errors.LeaderNotAvailable(f"{topic} has no leader yet")
 
 
 async def finish(target: Side, topic: MovedTopic) -> None:
     """Give the topic the settings of the source's."""
-    known = await target.admin.describe_configs("topic", topic.name)
+    known = await settled(target, lambda: target.admin.describe_configs("topic", topic.name))
     wanted = {**dict.fromkeys(AS_THEY_ARE), **topic.settings}
     settings = {name: value for name, value in wanted.items() if name in known}
     topic.left_out = [name for name in topic.settings if name not in known]
@@ -137,7 +132,7 @@ async def set_all(
         return []
     refused = (errors.InvalidConfig, errors.InvalidRequest)
     try:
-        await target.admin.alter_configs(kind, name, settings)
+        await settled(target, lambda: target.admin.alter_configs(kind, name, settings))
     except refused as error:
         if len(settings) == 1:
             return [f"{next(iter(settings))} ({error.message})"]
