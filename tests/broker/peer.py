@@ -62,9 +62,10 @@ class Peer:
         leader: int = 0,
         start: int = -1,
         complete: int = -1,
+        due_ms: int = -1,
         partition: int | None = None,
     ) -> int:
-        own = [write.StateBatch(*batch) for batch in batches]
+        own = [write.StateBatch(*batch, due_ms) for batch in batches]
         asked = write.PartitionData(self._of(partition), epoch, leader, start, complete, own)
         topic = write.WriteStateData(self.topic_id, [asked])
         request = write.WriteShareGroupStateRequest(self.group, [topic])

@@ -11,8 +11,10 @@ from uuid import UUID
 import pytest
 
 from sharegroup.broker.server import Broker
+from sharegroup.client import Admin
 from sharegroup.model import errors
 from sharegroup.model.ids import SharePartitionKey
+from sharegroup.share.record_state import RecordState
 from sharegroup.wire import apis
 from sharegroup.wire.messages import delete_share_group_state as delete
 from sharegroup.wire.messages import initialize_share_group_state as initialize
@@ -259,6 +261,25 @@ def test_a_write_by_wire_is_seen_by_the_leader_here(tmp_path: Path) -> None:
         assert await member.fetch(topic_id) == [(0, 1, 1)], "what the peer finished stays finished"
         assert await member.acknowledge(topic_id, 0, 1, kind=1) == 0
         assert (await peer.summary())[3] == 10
+
+    run(tmp_path, scenario)
+
+
+def test_records_that_a_peer_lets_rest_are_not_delivered(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        topic_id = await topic_with_records(broker, port, 10)
+        member = await Member.join(port, "first")
+        assert await member.fetch(topic_id) == [(0, 9, 1)]
+        peer = Peer(await connect(port), topic_id, GROUP)
+        epoch = (await peer.summary())[1]
+        due_ms = broker.parts.clock.wall_ms() + 3_600_000
+        assert await peer.write((2, 3, 0, 4), epoch=epoch, due_ms=due_ms) == 0
+        async with Admin(f"127.0.0.1:{port}") as admin:
+            (told,) = (await admin.describe_record_states(GROUP)).values()
+        rests = [one for one in told.ranges if one.state is RecordState.DELAYED]
+        assert [(one.first, one.last, one.delivery_count) for one in rests] == [(2, 3, 4)]
+        assert 3_500_000 < (rests[0].lock_ms or 0) <= 3_600_000
+        assert await member.fetch(topic_id) == [(0, 1, 1), (4, 9, 1)]
 
     run(tmp_path, scenario)
 

@@ -33,6 +33,7 @@ COMMANDS: Final = (
     "consume",
     "work",
     "groups",
+    "move",
     "dead",
     "transactions",
     "nodes",

@@ -15,6 +15,7 @@ from sharegroup.broker.coordination.share_state_log import ShareStateLog
 from sharegroup.broker.delivery.led_share_partition import LedSharePartition
 from sharegroup.broker.delivery.next_record import NextRecords
 from sharegroup.broker.delivery.share_partitions import SharePartitions
+from sharegroup.broker.delivery.state_writes import as_loaded
 from sharegroup.broker.hot_path_counters import SharePartitionMeter
 from sharegroup.broker.read_model.topics import TopicPartitionsView, named
 from sharegroup.broker.topics import Topics
@@ -307,6 +308,7 @@ class ShareGroupViews:
                 state_epoch=state.state_epoch,
                 leader_epoch=NO_EPOCH,
                 batches=state.batches,
+                delayed=as_loaded(state.delayed, self._clock),
                 pending=state.pending,
             )
         except ValueError as error:

@@ -221,7 +221,7 @@ async def _stored(
     }
     epochs = {key: max(described[where].partition.leader_epoch, 0) for key, where in keys.items()}
     by_node: dict[int, list[SharePartitionKey]] = {}
-    for key, node_id in (await _share_coordinators(cluster, list(keys))).items():
+    for key, node_id in (await share_coordinators(cluster, list(keys))).items():
         by_node.setdefault(node_id, []).append(key)
     answers = await asyncio.gather(
         *(
@@ -236,9 +236,10 @@ async def _stored(
     }
 
 
-async def _share_coordinators(
+async def share_coordinators(
     cluster: Cluster, keys: list[SharePartitionKey]
 ) -> dict[SharePartitionKey, int]:
+    """The nodes that have the durable state of share partitions."""
     if not keys:
         return {}
     texts = {str(key): key for key in keys}

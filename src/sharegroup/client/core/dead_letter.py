@@ -18,9 +18,10 @@ REDRIVEN: Final = "sharegroup.redriven"
 COPIES_MAX: Final = 20
 """A redrive tells of so many records where they stand now."""
 """The header of a redriven record: how often it was redriven. It shows a record that dies again."""
-_TOPIC: Final = f"{HEADER_PREFIX}topic"
-_PARTITION: Final = f"{HEADER_PREFIX}partition"
-_OFFSET: Final = f"{HEADER_PREFIX}offset"
+TOPIC: Final = f"{HEADER_PREFIX}topic"
+"""This header, PARTITION and OFFSET say which record a letter is about."""
+PARTITION: Final = f"{HEADER_PREFIX}partition"
+OFFSET: Final = f"{HEADER_PREFIX}offset"
 _GROUP: Final = f"{HEADER_PREFIX}group"
 _CAUSE: Final = f"{HEADER_PREFIX}cause"
 _EXCEPTION: Final = f"{HEADER_PREFIX}exception"
@@ -30,7 +31,7 @@ _DELIVERIES: Final = f"{HEADER_PREFIX}delivery.count"
 _FAILED: Final = f"{HEADER_PREFIX}failed.ms"
 _TIMESTAMP: Final = f"{HEADER_PREFIX}timestamp"
 _NAMES: Final = frozenset(
-    {_TOPIC, _PARTITION, _OFFSET, _GROUP, _CAUSE, _EXCEPTION}
+    {TOPIC, PARTITION, OFFSET, _GROUP, _CAUSE, _EXCEPTION}
     | {_MESSAGE, _MEMBER, _DELIVERIES, _FAILED, _TIMESTAMP}
 )
 _DIGITS_MAX: Final = 18
@@ -192,8 +193,8 @@ class LetterReader:
         said = dict(record.headers)
         if said.get(_GROUP) != self._group:
             return None
-        offset = _number(said.get(_OFFSET))
-        named = said.get(_TOPIC), said.get(_PARTITION)
+        offset = _number(said.get(OFFSET))
+        named = said.get(TOPIC), said.get(PARTITION)
         source = self._sources.get(named) or self._source(*named)
         if offset is None or source is None:
             return None

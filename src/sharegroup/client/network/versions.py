@@ -58,6 +58,7 @@ CLIENT_VERSIONS: Final[dict[Api, tuple[int, int]]] = {
     apis.LIST_TRANSACTIONS: (0, 2),
     apis.CONSUMER_GROUP_HEARTBEAT: (1, 1),
     apis.CONSUMER_GROUP_DESCRIBE: (0, 1),
+    apis.LIST_CONFIG_RESOURCES: (1, 1),
     apis.SHARE_GROUP_HEARTBEAT: (1, 1),
     apis.SHARE_GROUP_DESCRIBE: (1, 1),
     apis.SHARE_FETCH: (1, 2),

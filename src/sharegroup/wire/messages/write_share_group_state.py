@@ -18,6 +18,9 @@ class StateBatch(Message):
     last_offset: int = i64()
     delivery_state: int = i8()
     delivery_count: int = i16()
+    due_ms: int = i64(tag=9000, default=-1)
+    """Not in Kafka's protocol: available records that must not be delivered before this time, in
+    milliseconds since 1970; -1: they may."""
 
 
 @message

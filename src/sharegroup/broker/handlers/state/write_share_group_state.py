@@ -13,7 +13,7 @@ from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import SharePartitionKey
-from sharegroup.model.share_state import StateBatch
+from sharegroup.model.share_state import DelayedRow, StateBatch
 from sharegroup.share_state.coordinator import ShareCoordinator
 from sharegroup.share_state.records import KeyedRecord
 from sharegroup.wire.messages.write_share_group_state import (
@@ -35,6 +35,11 @@ async def write_share_group_state(
             StateBatch(b.first_offset, b.last_offset, b.delivery_state, b.delivery_count)
             for b in asked.state_batches
         )
+        delayed = tuple(
+            DelayedRow(b.first_offset, b.last_offset, b.delivery_count, b.due_ms)
+            for b in asked.state_batches
+            if b.due_ms >= 0
+        )
 
         def decide(machine: ShareCoordinator, now_ms: int) -> tuple[None, list[KeyedRecord]]:
             record = machine.write(
@@ -45,6 +50,7 @@ async def write_share_group_state(
                 asked.delivery_complete_count,
                 batches,
                 now_ms,
+                delayed=delayed,
             )
             return None, [record]
 

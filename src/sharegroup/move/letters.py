@@ -1,0 +1,37 @@
+"""Dead letters name the offset of the record that they are about; most have no copy of it. In the
+copy of their topic they name the offset in the copy of the record's topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from sharegroup.client.core.dead_letter import OFFSET, PARTITION, TOPIC
+from sharegroup.model.ids import TopicPartition
+from sharegroup.move.side import Places
+from sharegroup.records.pure_codec import Fields
+
+GONE: Final = 10**18 - 1
+"""The offset of a record that the source had no longer: none in the copy will have it."""
+
+Change = Callable[[Fields], Fields]
+
+
+def of_copies(places: Places) -> Change:
+    """Changes letters; other records, and letters about topics that are not moved, stay."""
+
+    def change(record: Fields) -> Fields:
+        headers = dict(record[4])
+        offset, index = headers.get(OFFSET), headers.get(PARTITION)
+        topic = headers.get(TOPIC)
+        if not (topic and offset and index and offset.isdigit() and index.isdigit()):
+            return record
+        copy = places.get(TopicPartition(topic.decode(errors="replace"), int(index)))
+        if copy is None:
+            return record
+        span = copy.span(int(offset), int(offset))
+        now = str(GONE if span is None else span[0]).encode()
+        changed = [(name, now if name == OFFSET else data) for name, data in record[4]]
+        return (*record[:4], changed)
+
+    return change
