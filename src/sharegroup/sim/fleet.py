@@ -106,11 +106,14 @@ class SimulatedFleet:
         if node.broker is None:
             return
         name = str(node.broker.parts.configs.broker.node_id)
-        async with Admin(self.address, jitter=self._chance) as admin:
-            for drains in ("true", "false"):
-                settings = {"node.drain": drains}
-                await until_done(lambda: admin.alter_configs("broker", name, settings))
-                await asyncio.sleep(seconds)
+
+        async def set_to(drains: str) -> None:
+            async with Admin(self.address, jitter=self._chance) as admin:
+                await admin.alter_configs("broker", name, {"node.drain": drains})
+
+        await until_done(lambda: set_to("true"))
+        await asyncio.sleep(seconds)
+        await until_done(lambda: set_to("false"))
 
     async def _pause(self, seconds: float) -> None:
         await self._any().pause(seconds)

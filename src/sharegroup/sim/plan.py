@@ -147,8 +147,9 @@ class Plan:
             return plan
         chance = random.Random(f"{seed} nodes")
         faults = [one for one in plan.faults if one.kind not in NOT_OF_CLUSTER]
-        for _ in range(chance.randint(0, 5)):
-            kind, at_s = chance.choice([*NODE_KINDS]), round(chance.uniform(0, FAULTS_S), 3)
+        kinds = chance.sample([*NODE_KINDS], chance.randint(1, 4))
+        for _ in range(chance.choice((0, 3, 8, 15))):
+            kind, at_s = chance.choice(kinds), round(chance.uniform(0, FAULTS_S), 3)
             faults.append(Fault(kind, at_s, chance.choice(NODE_KINDS[kind])))
         faults.sort(key=lambda one: one.at_s)
         # Nodes share no partitions of consumer groups among members (KIP-X).

@@ -142,6 +142,7 @@ class Cluster:
         deadline = started + total
         reasons: dict[Address, str] = {}
         refusal: errors.AuthenticationFailed | None = None
+        pauses = self.pauses()
         while True:
             for address in self.bootstrap:
                 left = max(0.0, deadline - loop.time())
@@ -159,11 +160,20 @@ class Cluster:
                 raise refusal
             if loop.time() >= deadline:
                 break
+            await self._pause_at_start(min(pauses.next_ms() / 1000, deadline - loop.time()))
         names = ", ".join(map(str, self.bootstrap))
         why = "; ".join(dict.fromkeys(reasons.values()))
         raise BootstrapError(
             f"no broker could be reached at {names} in {loop.time() - started:.0f} s ({why})"
         )
+
+    async def _pause_at_start(self, seconds: float) -> None:
+        """Wait if a bootstrap server can be reached: it is not one of the cluster yet, and would
+        say so again and again. A link to one that cannot be reached waits by itself."""
+        if any(self._link(address).connected for address in self.bootstrap):
+            await asyncio.sleep(seconds)
+            if self._loop is None:
+                raise closed_meanwhile()
 
     async def close(self) -> None:
         """Close all connections; requests under way fail with NetworkException."""
