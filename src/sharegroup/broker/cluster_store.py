@@ -100,7 +100,8 @@ class ClusterStore:
     def _merge(self, name: str) -> None:
         own = self._configs.topics
         theirs = self._topics.facts
-        for topic_id in own.keys() - {str(facts.topic_id) for facts in theirs.values()}:
+        known = {str(facts.topic_id) for facts in theirs.values()}
+        for topic_id in [one for one in own if one not in known]:
             if name:  # one is deleted; at a start the cluster may not have told of all
                 self._configs.put(TOPIC, topic_id, {})
         self.topics = {

@@ -88,7 +88,7 @@ class ClusterSettings:
             self._unsettled = [one for one in self._unsettled if one not in under_way]
 
     def _follow_log(self) -> None:
-        for kind, name in {*self._of, *self._logged}:
+        for kind, name in [*{**self._of, **self._logged}]:
             if not self._log.is_pending(_key(kind, name)):
                 self._change(kind, name, self._logged.get((kind, name), {}))
 

@@ -100,7 +100,7 @@ class ClusterTopics:
         }
         gone = await self._gone(doubted) if doubted else set()
         self._cluster.metadata.forget_missing(self._cluster.metadata.topics.keys() - gone)
-        for name in gone:
+        for name in sorted(gone):
             self._forget(name)
         for name, facts in seen.items():
             if name not in doubted - gone and self.facts.get(name) != facts:
