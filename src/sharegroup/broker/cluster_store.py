@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 from uuid import UUID
 
 from sharegroup.broker.coordination.cluster_topic import ClusterTopic
@@ -22,6 +22,7 @@ from sharegroup.model.environment import Environment
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log import PartitionLog
 from sharegroup.model.store import Configs, Store, StoreFacts, TopicFacts
+from sharegroup.upstream.epochs import Epochs
 from sharegroup.upstream.settings import BROKER, CLUSTER, GROUP, TOPIC, ClusterSettings
 from sharegroup.upstream.topics import ClusterTopics
 
@@ -41,6 +42,19 @@ def _is_ours(topic: str) -> bool:
     return topic in INTERNAL_TOPICS or topic.startswith(IN_CLUSTER_PREFIX)
 
 
+class InFront(NamedTuple):
+    """What a broker in front of a cluster has of it.
+
+    Attributes:
+        passing: passes requests on to it.
+        epochs: those that parts of the state have had.
+    """
+
+    store: Store
+    passing: Passing
+    epochs: Epochs
+
+
 class ClusterStore:
     """See the module. What is not here is the local store's."""
 
@@ -58,6 +72,7 @@ class ClusterStore:
         self._settings_topic = ClusterTopic.shared(SETTINGS, cluster, wall_ms)
         where = TopicPartition(self._settings_topic.name, 0)
         self._configs = ClusterSettings(cluster, where, wall_ms, self._set_by_another)
+        self.epochs = Epochs(self._configs)
         self._cluster = cluster
         self._admin = Admin(cluster=cluster)
         self._topics = ClusterTopics(cluster, _is_ours)
@@ -227,9 +242,9 @@ async def in_front_of(
     node_id: int,
     environment: Environment,
     changed: Callable[[], None],
-) -> tuple[Store, Passing]:
-    """The store of a broker in front of ``cluster``, and what passes requests on to the cluster.
-    ``local`` is closed with the store, or at once if this fails.
+) -> InFront:
+    """The store of a broker in front of ``cluster``, and what belongs to it. ``local`` is closed
+    with the store, or at once if this fails.
 
     Args:
         changed: called when another node has changed settings.
@@ -248,7 +263,7 @@ async def in_front_of(
     except asyncio.CancelledError:  # told to stop before the cluster has answered
         await store.close()
         raise
-    return cast(Store, store), passing
+    return InFront(cast(Store, store), passing, store.epochs)
 
 
 def defaults_of(cluster_id: str) -> Configs:

@@ -150,14 +150,14 @@ class Broker:
             config = config.with_defaults(defaults_of(store.facts.cluster_id))
             parts = config.integer("share.coordinator.state.topic.num.partitions")
             incarnation = environment.entropy(16)
-            store, passing = await in_front_of(
+            store, passing, epochs = await in_front_of(
                 cluster,
                 store,
                 config.node_id,
                 environment,
                 lambda: broker.parts.configs.changed_elsewhere() if opened else None,
             )
-            fleet = Nodes(cluster, config.node_id, incarnation, parts, environment.clock)
+            fleet = Nodes(cluster, config.node_id, incarnation, parts, environment.clock, epochs)
             passing.may_deliver = lambda: fleet.may_deliver
             passing.lists_groups = lambda: fleet.is_first
         facts = store.facts

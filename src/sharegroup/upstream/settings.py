@@ -61,6 +61,14 @@ class ClusterSettings:
             self._take(record, own=False)
         self._log.follow()
 
+    async def read_to_end(self) -> None:
+        """Return when all is read that was there at the call.
+
+        Raises:
+            KafkaError: the cluster cannot be asked.
+        """
+        await self._log.read_to_end()
+
     def of(self, kind: str, name: str = "") -> Configs:
         """The settings of a broker, by its id, or of all brokers."""
         return self._of.get((kind, name), {})

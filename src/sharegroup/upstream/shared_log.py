@@ -62,6 +62,8 @@ class SharedLog:
         """Offset of the last record → who waits until it is read."""
         self._pending: Counter[bytes] = Counter()
         """How many records of a key were submitted here, and were not read yet."""
+        self._looked = asyncio.Event()
+        """Set for a moment after each look."""
         self._writing: asyncio.Task[None] | None = None
         self._following: asyncio.Task[None] | None = None
 
@@ -103,6 +105,16 @@ class SharedLog:
         if self._following is None:
             self._following = asyncio.create_task(self._follow(), name=f"follows {self.where}")
 
+    async def read_to_end(self) -> None:
+        """Return when all is read that was there at the call; :meth:`follow` reads.
+
+        Raises:
+            KafkaError: the cluster cannot be asked.
+        """
+        end = await self._retried(lambda: self._writes.offset(LATEST))
+        while self._offset < end:
+            await self._looked.wait()
+
     def submit(self, records: Sequence[KeyValue]) -> Submitted:
         """Append records after all that this node has submitted."""
         one = Submitted(records)
@@ -138,6 +150,8 @@ class SharedLog:
         while True:
             try:
                 await self._look()
+                self._looked.set()
+                self._looked.clear()
             except errors.KafkaError as error:
                 logger.debug("%s cannot be read: %s", self.where, error)
                 await asyncio.sleep(PAUSE_S)
