@@ -70,7 +70,7 @@ class Node:
         return self.map
 
     async def close(self) -> None:
-        await self.group.close()
+        await self.group.leave()
         await self.settings.close()
         await self.cluster.close()
 

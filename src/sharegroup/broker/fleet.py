@@ -186,23 +186,38 @@ class Fleet:
             raise errors.ConfigError(f"the cluster cannot be used: {error}") from error
         await asyncio.gather(*self._changes)
 
+    async def hand_over(self) -> None:
+        """Let others have everything, and leave. If there are none, or they cannot take it now,
+        this node has it until :meth:`leave`."""
+        if self._group is None or not self._takers():
+            return
+        self._group.drain()
+        try:
+            async with asyncio.timeout(LEAVE_S):
+                while self._takers() and self._ownership.owned:
+                    await self._map_changed()
+                await asyncio.gather(*self._changes)
+        except TimeoutError:
+            logger.warning("this broker stops before others have all that it has")
+        if not self._ownership.owned:
+            await self.leave()
+
     async def leave(self) -> None:
-        """Hand everything over, if there is somebody, and leave."""
+        """Give up everything, and be no node any more. Where the cluster does not answer, the next
+        owners wait for longer."""
         if self._group is None:
             return
-        if self._takers():
-            self._group.drain()
-            try:
-                async with asyncio.timeout(LEAVE_S):
-                    while self._takers() and self._ownership.owned:
-                        await self._map_changed()
-                    await asyncio.gather(*self._changes)
-            except TimeoutError:
-                logger.warning("this broker stops before others have all that it has")
+        group, self._group = self._group, None
         await self._watch.close()
-        for partition in sorted(self._ownership.owned):
-            await self._give_up(partition)
-        await self._group.close()
+        await group.stop()
+        owned = sorted(self._ownership.owned)
+        self._ownership.told(NO_MAP)  # nothing is claimed again
+        try:
+            async with asyncio.timeout(LEAVE_S):
+                await asyncio.gather(*map(self._give_up, owned))
+                await group.leave()
+        except TimeoutError:
+            logger.warning("this broker stops, and could not tell the cluster")
         await self._watched.close()
         if self._requests is not None:
             await self._requests.close()

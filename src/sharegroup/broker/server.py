@@ -256,7 +256,7 @@ class Broker:
         """
         parts = self.parts
         if self._fleet is not None:
-            await self._fleet.leave()
+            await self._fleet.hand_over()
         for server in self._servers:
             server.close()
         if self._noting is not None:
@@ -272,6 +272,8 @@ class Broker:
         parts.rates.close()
         parts.share_partitions.close()
         await parts.dead_letters.close()
+        if self._fleet is not None:
+            await self._fleet.leave()
         parts.state.close()
         for task in self._tasks:
             task.cancel()
@@ -403,11 +405,15 @@ class Broker:
 
     async def _end_sessions(self) -> None:
         """Release the records that share group members hold; their raised delivery counts are
-        durable on return."""
+        durable on return, unless the cluster does not answer."""
         parts = self.parts
-        for connection in self.connections.all():
-            for session in parts.sessions.close_connection(connection):
-                await parts.share_partitions.end_session(session)
+        try:
+            async with asyncio.timeout(None if self._fleet is None else DRAIN_S):
+                for connection in self.connections.all():
+                    for session in parts.sessions.close_connection(connection):
+                        await parts.share_partitions.end_session(session)
+        except TimeoutError:
+            logger.warning("this broker stops before records that it has given out are released")
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

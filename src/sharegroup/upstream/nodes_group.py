@@ -145,11 +145,15 @@ class NodesGroup:
         self._leaves = True
         self._again.set()
 
-    async def close(self) -> None:
-        """Leave: the others take over at once."""
+    async def stop(self) -> None:
+        """Take no map any more; :attr:`holds` ends with the lease."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+
+    async def leave(self) -> None:
+        """Stop, and leave: the others take over at once."""
+        await self.stop()
         if self._member_id:
             try:
                 await self.remove(self._member_id)
