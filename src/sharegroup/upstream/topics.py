@@ -47,6 +47,7 @@ class ClusterTopics:
         self._hidden = hidden
         self._following = Following(cluster)
         self._logs: dict[str, list[ClusterLog]] = {}
+        self._looking = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -78,11 +79,16 @@ class ClusterTopics:
         return logs[key.partition] if 0 <= key.partition < len(logs) else None
 
     async def look(self) -> None:
-        """Ask for all topics, and take in what is new.
+        """Ask for all topics, and take in what is new. One look at a time: an answer that was
+        overtaken would bring back what is deleted.
 
         Raises:
             KafkaError: the cluster cannot be asked.
         """
+        async with self._looking:
+            await self._look()
+
+    async def _look(self) -> None:
         response: MetadataResponse = await self._cluster.send_to_any(
             METADATA, MetadataRequest(topics=None, allow_auto_topic_creation=False)
         )
