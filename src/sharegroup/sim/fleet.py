@@ -32,6 +32,7 @@ class SimulatedFleet:
         cluster: the broker that they are in front of.
         options: of each node.
         crashed: told what a node must not do.
+        locks_lost: called when members may lose locks though nobody else may deliver than before.
     """
 
     def __init__(
@@ -42,8 +43,10 @@ class SimulatedFleet:
         options: Sequence[str],
         clock: SimulatedClock,
         crashed: Callable[[str], None],
+        locks_lost: Callable[[], None],
     ) -> None:
         self._loop = loop
+        self._locks_lost = locks_lost
         self._cluster = cluster
         self._chance = random.Random(f"{plan.seed} fleet")
         self._nodes = [
@@ -122,6 +125,8 @@ class SimulatedFleet:
         node = self._any()
         peers = ((), (self._cluster.node,), self._others(node))[int(what)]
         self._loop.network.cut(node.node, peers)
+        if not peers:  # sessions of members end with their connections, and locks with these
+            self._locks_lost()
 
     async def _apart(self, seconds: float) -> None:
         node = self._any()

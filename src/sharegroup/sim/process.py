@@ -19,10 +19,12 @@ from sharegroup.sim.environment import SimulatedClock, simulated_environment
 from sharegroup.sim.loop import SimulatedLoop
 
 HOST: Final = "127.0.0.1"
+DATA: Final = "data"
+"""The data folder on its disk."""
 AGAIN_S: Final = 1
 """After a start that has failed."""
 STARTS_S: Final = 300
-STOPS_S: Final = 60
+STOPS_S: Final = 25
 """A start, and a planned stop, take no longer."""
 
 log = logging.getLogger("sharegroup.sim")
@@ -129,7 +131,7 @@ class BrokerProcess:
             cluster = Cluster(
                 how.upstream, allow_auto_create_topics=False, jitter=random.Random(seed)
             )
-        return await Broker.open(load("", how.options), environment, "data", cluster)
+        return await Broker.open(load("", how.options), environment, DATA, cluster)
 
     def _end(self, disk: Callable[[], MemoryDisk]) -> None:
         self._loop.kill(self.node)

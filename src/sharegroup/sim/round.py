@@ -23,11 +23,17 @@ from sharegroup.sim.disk_faults import DiskFaults
 from sharegroup.sim.environment import SimulatedClock
 from sharegroup.sim.fleet import FleetRecorder, SimulatedFleet
 from sharegroup.sim.loop import SimulatedLoop
-from sharegroup.sim.plan import Fault, Plan
-from sharegroup.sim.process import BrokerProcess, Started
+from sharegroup.sim.plan import FAULTS_S, Fault, Plan
+from sharegroup.sim.process import DATA, BrokerProcess, Started
 from sharegroup.sim.readers import RecordingReader
 from sharegroup.sim.recorder import Recorder
-from sharegroup.sim.recording import RecordingMember, RecordingProducer
+from sharegroup.sim.recording import (
+    PAUSES_S,
+    RecordingMember,
+    RecordingProducer,
+    spread_over,
+)
+from sharegroup.sim.state_terms import overlaps
 from sharegroup.sim.topic import TOPIC, JobsTopic
 from sharegroup.sim.topic_faults import expire, make_anew, trim, until_done
 from sharegroup.sim.workers import RecordingWorker
@@ -156,7 +162,15 @@ class Round:
         self._address = self._broker.address
         self.history = Recorder(loop.time, lines.append)
         if plan.nodes > 1:
-            self._fleet = SimulatedFleet(plan, loop, self._broker, OPTIONS, self._clock, crashed)
+            self._fleet = SimulatedFleet(
+                plan,
+                loop,
+                self._broker,
+                OPTIONS,
+                self._clock,
+                crashed,
+                self._tell_kill,
+            )
             self._address = self._fleet.address
             self.history = FleetRecorder(loop.time, lines.append, self._fleet.deliverers)
         self._broken = False
@@ -229,7 +243,8 @@ class Round:
                     self._address,
                     self._clock.wall_ms,
                     self._calm,
-                    topic=self._topic,
+                    PAUSES_S if self._fleet is None else spread_over(FAULTS_S, plan),
+                    self._topic,
                 )
                 for number in range(plan.producers)
             ]
@@ -251,6 +266,9 @@ class Round:
             # A record rests by the wall clock over a restart: longer, if that was set back.
             back_s = sum(max(0, -one.value) for one in plan.faults if one.kind == "clock")
             await workload.end(producers, DRAIN_S + back_s)
+        if self._fleet is not None:
+            for line in overlaps(self._broker.disk, DATA):
+                self._crashed(line)
 
     def _client(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         def ended(task: asyncio.Task[None]) -> None:
@@ -267,7 +285,10 @@ class Round:
         await self._faults[fault.kind](fault.value)
 
     async def _restart(self, seconds: float, disk: Callable[[], MemoryDisk]) -> None:
-        await self._broker.restart(seconds, disk, lambda: self.history.tell("kill"))
+        await self._broker.restart(seconds, disk, self._tell_kill)
+
+    def _tell_kill(self) -> None:
+        self.history.tell("kill")
 
     async def _kill(self, seconds: float) -> None:
         await self._restart(seconds, lambda: self._broker.disk.successor())
@@ -413,7 +434,7 @@ class Round:
     def _damaged(self) -> MemoryDisk:
         disk = self._broker.disk.successor()
         partition = self._chance.randrange(self.plan.partitions)
-        batch = flip(disk, f"data/{TOPIC}-{partition}", self._chance)
+        batch = flip(disk, f"{DATA}/{TOPIC}-{partition}", self._chance)
         if batch is not None:
             where = {"topic": self._topic.name, "partition": partition}
             self.history.tell("gone", **where, first=batch.base_offset, last=batch.last_offset)
