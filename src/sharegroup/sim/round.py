@@ -162,15 +162,8 @@ class Round:
         self._address = self._broker.address
         self.history = Recorder(loop.time, lines.append)
         if plan.nodes > 1:
-            self._fleet = SimulatedFleet(
-                plan,
-                loop,
-                self._broker,
-                OPTIONS,
-                self._clock,
-                crashed,
-                self._tell_kill,
-            )
+            said = OPTIONS, self._clock, crashed, self._tell_kill
+            self._fleet = SimulatedFleet(plan, loop, self._broker, *said)
             self._address = self._fleet.address
             self.history = FleetRecorder(loop.time, lines.append, self._fleet.deliverers)
         self._broken = False

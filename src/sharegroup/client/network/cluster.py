@@ -168,9 +168,7 @@ class Cluster:
         )
 
     async def _pause_at_start(self, seconds: float) -> None:
-        """Wait if a bootstrap server can be reached: it is not one of the cluster yet, and would
-        say so again and again. A link to one that cannot be reached waits by itself."""
-        if any(self._link(address).connected for address in self.bootstrap):
+        if any(self._link(one).connected for one in self.bootstrap):  # to one of no cluster yet
             await asyncio.sleep(seconds)
             if self._loop is None:
                 raise closed_meanwhile()
@@ -181,8 +179,7 @@ class Cluster:
         await asyncio.sleep(0)  # so that the transports are gone when this returns
 
     def cut(self) -> list[asyncio.Task[Any]]:
-        """Close all connections without waiting. Returns the cancelled tasks, which are
-        about to end."""
+        """Close all connections at once. Returns the cancelled tasks, which are about to end."""
         self._loop = None
         ending: list[asyncio.Task[Any]] = [] if self._refreshing is None else [self._refreshing]
         for task in ending:
@@ -197,8 +194,7 @@ class Cluster:
             self._links.pop(key).close()
 
     def forsake(self) -> None:
-        """Close all connections, from any thread, because nobody closed their client. If the event
-        loop is closed, there is nothing left to do."""
+        """Close all connections, from any thread, because nobody closed their client."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self.cut)
 
@@ -485,9 +481,8 @@ class Cluster:
         last.
 
         Raises:
-            AuthenticationFailed: a node does not let us in. A refusal by a bootstrap address that
-                is no node's is raised only if no link failed in another way: otherwise the cluster
-                may be back later.
+            AuthenticationFailed: a node does not let us in; or a bootstrap address that is no
+                node's, if no link failed in another way: the cluster may be back later.
         """
         nodes = dict.fromkeys(node.address for node in self.metadata.nodes.values())
         links = [self._link(address) for address in dict.fromkeys([*nodes, *self.bootstrap])]
