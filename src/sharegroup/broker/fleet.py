@@ -211,6 +211,7 @@ class Fleet:
         await self._watch.close()
         await group.stop()
         owned = sorted(self._ownership.owned)
+        self._newest = NO_MAP
         self._ownership.told(NO_MAP)  # nothing is claimed again
         try:
             async with asyncio.timeout(LEAVE_S):

@@ -108,6 +108,8 @@ class NodesGroup:
         epochs: Epochs,
     ) -> None:
         self.map = NO_MAP
+        self._last: OwnerMap = {}
+        """The last owners that this node knows of."""
         self._cluster = cluster
         self._group_id = group_id
         self._me = me
@@ -286,7 +288,7 @@ class NodesGroup:
 
     async def _join_and_sync(self) -> None:
         self._me = self._me._replace(draining=self._is_draining)
-        metadata = _written({"node": self._me._asdict(), "owners": _owners_json(self.map.owners)})
+        metadata = _written({"node": self._me._asdict(), "owners": _owners_json(self._last)})
         while True:
             request = JoinGroupRequest(
                 self._group_id,
@@ -327,6 +329,7 @@ class NodesGroup:
             self._asked_s = float("-inf")
             raise self._duplicate(mine)
         self.map = found
+        self._last = found.owners
         self._told(self.map)
 
     async def _decided(self, joined: JoinGroupResponse) -> dict[str, Any]:
@@ -345,6 +348,7 @@ class NodesGroup:
             owners = {partition: Owned(one.node_id, epoch) for partition, one in owners.items()}
         if owners != before:
             await self._epochs.keep(epoch)
+        self._last = owners  # also if nobody is told of it, since the next rebalance has begun
         return {"nodes": [*nodes.values()], "owners": _owners_json(owners)}
 
     async def _ask(self, api: Api, request: Message, wait_ms: int = 0, lane: str = LANE) -> Any:
