@@ -29,7 +29,7 @@ from sharegroup.wire.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from sharegroup.wire.messages.metadata import MetadataRequest
+from sharegroup.wire.messages.metadata import MetadataRequest, MetadataResponse
 from sharegroup.wire.messages.share_group_describe import ShareGroupDescribeRequest
 from sharegroup.wire.schema import Message
 from tests.client.scripted_server import ScriptedServer
@@ -153,6 +153,26 @@ def test_one_bootstrap_server_that_answers_is_enough() -> None:
             assert list(cluster.metadata.nodes) == [1]
 
     asyncio.run(scenario())
+
+
+def test_a_broker_that_knows_no_broker_yet_is_asked_after_pauses() -> None:
+    """As one in front of a cluster that is being started: it says so at once."""
+    server = ScriptedServer()
+
+    async def no_brokers(request: Message, version: int) -> Message:
+        return MetadataResponse(cluster_id="c", controller_id=-1)
+
+    async def scenario() -> None:
+        server.handle(METADATA, no_brokers, (1, 12))
+        async with server:
+            cluster = cluster_of(server.address, bootstrap_timeout_ms=500)
+            with pytest.raises(BootstrapError, match="knows no broker yet"):
+                await cluster.start()
+            await cluster.close()
+
+    asyncio.run(scenario())
+    asked = [name for name, _ in server.requests].count("Metadata")
+    assert 2 <= asked <= 5, "pauses of 100, 200 and 400 ms, more or less"
 
 
 def test_a_lost_connection_is_opened_again() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.ids import TopicPartition
+from sharegroup.upstream.epochs import Epochs
 from sharegroup.upstream.settings import BROKER, GROUP, TOPIC, ClusterSettings
 from tests.servers import admin
 from tests.servers.running import RunningServer
@@ -18,9 +19,9 @@ pytestmark = pytest.mark.process
 class Node:
     """One that reads the settings, and what others have changed there."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, topic: str = "settings") -> None:
         self.changes: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
-        where = TopicPartition("settings", 0)
+        where = TopicPartition(topic, 0)
         self.settings = ClusterSettings(
             cluster, where, lambda: 1_000, lambda *what: self.changes.put_nowait(what)
         )
@@ -61,6 +62,25 @@ def test_each_node_sees_what_another_one_has_set(cluster: RunningServer) -> None
                 while node.settings.groups != last:
                     await node.changes.get()
             for node in (one, other, third):
+                await node.settings.close()
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_the_last_epoch_is_known_to_who_comes_later(cluster: RunningServer) -> None:
+    admin.Admin(cluster.bootstrap).create_topic("epochs", cleanup_policy="compact")
+
+    async def scenario() -> None:
+        async with Cluster(cluster.bootstrap) as client:
+            one, other = Node(client, "epochs"), Node(client, "epochs")
+            await one.settings.load()
+            await other.settings.load()
+            assert await Epochs(one.settings).last() == -1
+            for epoch in range(20):
+                await Epochs(one.settings).keep(epoch)
+                # It reads what was written just now.
+                assert await Epochs(other.settings).last() == epoch
+            for node in (one, other):
                 await node.settings.close()
 
     asyncio.run(asyncio.wait_for(scenario(), 60))

@@ -99,3 +99,17 @@ def test_a_broker_that_is_behind_brings_no_deleted_topic_back() -> None:
     anew = [{"jobs": ANEW}] * 3
     behind = [{"jobs": FIRST}, {"jobs": ANEW}, {"jobs": ANEW}]
     assert told(brokers, {"know": anew}, {"know": behind}) == {"jobs": ANEW}
+
+
+def test_two_looks_at_a_time_find_one_topic_gone() -> None:
+    """As where a client deletes a topic while the broker looks by itself."""
+    brokers = Brokers()
+
+    async def scenario() -> None:
+        topics = ClusterTopics(brokers, lambda _name: False)  # type: ignore[arg-type]
+        await topics.look()
+        brokers.know = [{}, {}, {}]
+        await asyncio.gather(topics.look(), topics.look())
+        assert not topics.facts
+
+    asyncio.run(scenario())

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 from uuid import UUID
 
 from sharegroup.broker.coordination.cluster_topic import ClusterTopic
@@ -22,6 +22,7 @@ from sharegroup.model.environment import Environment
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log import PartitionLog
 from sharegroup.model.store import Configs, Store, StoreFacts, TopicFacts
+from sharegroup.upstream.epochs import Epochs
 from sharegroup.upstream.settings import BROKER, CLUSTER, GROUP, TOPIC, ClusterSettings
 from sharegroup.upstream.topics import ClusterTopics
 
@@ -39,6 +40,19 @@ PARTS: Final = 24
 
 def _is_ours(topic: str) -> bool:
     return topic in INTERNAL_TOPICS or topic.startswith(IN_CLUSTER_PREFIX)
+
+
+class InFront(NamedTuple):
+    """What a broker in front of a cluster has of it.
+
+    Attributes:
+        passing: passes requests on to it.
+        epochs: those that parts of the state have had.
+    """
+
+    store: Store
+    passing: Passing
+    epochs: Epochs
 
 
 class ClusterStore:
@@ -60,6 +74,7 @@ class ClusterStore:
         self._settings_topic = ClusterTopic.shared(SETTINGS, cluster, wall_ms)
         where = TopicPartition(self._settings_topic.name, 0)
         self._configs = ClusterSettings(cluster, where, wall_ms, self._set_by_another)
+        self.epochs = Epochs(self._configs)
         self._cluster = cluster
         self._admin = Admin(cluster=cluster)
         self._topics = ClusterTopics(cluster, _is_ours, refuse=refuse_unsafe)
@@ -103,7 +118,7 @@ class ClusterStore:
         if name:
             self._merge_one(name)
         else:
-            named = {*self._topics.facts, *self._local.topics}
+            named = dict.fromkeys([*self._topics.facts, *self._local.topics])
             self.topics = {one: facts for one in named if (facts := self._find(one))}
         self._changed(name)
 
@@ -238,9 +253,9 @@ async def in_front_of(
     changed: Callable[[], None],
     *,
     refuse_unsafe: bool,
-) -> tuple[Store, Passing]:
-    """The store of a broker in front of ``cluster``, and what passes requests on to the cluster.
-    ``local`` is closed with the store, or at once if this fails.
+) -> InFront:
+    """The store of a broker in front of ``cluster``, and what belongs to it. ``local`` is closed
+    with the store, or at once if this fails.
 
     Args:
         changed: called when another node has changed settings.
@@ -261,7 +276,7 @@ async def in_front_of(
     except asyncio.CancelledError:  # told to stop before the cluster has answered
         await store.close()
         raise
-    return cast(Store, store), passing
+    return InFront(cast(Store, store), passing, store.epochs)
 
 
 def defaults_of(cluster_id: str) -> Configs:

@@ -17,13 +17,15 @@ from sharegroup.broker.coordination.shared_topic import SharedTopic
 from sharegroup.broker.fleet_leadership import FleetLeadership
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.client.network.cluster import Cluster
+from sharegroup.fleet.assignment import Owned
 from sharegroup.fleet.placement import state_partition
 from sharegroup.keyed_locks import KeyedLocks
 from sharegroup.model import errors
 from sharegroup.model.environment import Clock
 from sharegroup.model.ids import SharePartitionKey, TopicPartition
+from sharegroup.upstream.epochs import Epochs
 from sharegroup.upstream.node_requests import Answer, NodeRequests
-from sharegroup.upstream.nodes_group import FleetMap, NodeFacts, NodesGroup
+from sharegroup.upstream.nodes_group import NO_MAP, FleetMap, NodeFacts, NodesGroup
 from sharegroup.upstream.ownership import Ownership
 from sharegroup.upstream.peer_watch import PeerWatch, WatchedPort, is_there
 from sharegroup.wire.apis import Api
@@ -44,13 +46,20 @@ class Fleet:
 
     Args:
         partitions: how many state partitions there are: of share groups, and of groups.
+        epochs: those that parts have had.
 
     Attributes:
         leadership: who leads what.
     """
 
     def __init__(
-        self, cluster: Cluster, node_id: int, incarnation: bytes, partitions: int, clock: Clock
+        self,
+        cluster: Cluster,
+        node_id: int,
+        incarnation: bytes,
+        partitions: int,
+        clock: Clock,
+        epochs: Epochs,
     ) -> None:
         self.leadership = FleetLeadership(node_id, partitions)
         self._cluster = cluster
@@ -61,11 +70,14 @@ class Fleet:
         self.placement = _Placement(partitions, self._ownership)
         self._ownership.holds = lambda: self.may_deliver
         self._clock = clock
+        self._epochs = epochs
         self._requests: NodeRequests | None = None
         self._watch = PeerWatch(node_id, self._gone)
         self._watched = WatchedPort()
         self._locks = KeyedLocks()
         self._changes: set[asyncio.Task[None]] = set()
+        self._giving_up: dict[int, asyncio.Task[None]] = {}
+        self._newest = NO_MAP
         self._group: NodesGroup | None = None
         self._next_map: asyncio.Future[None] | None = None
         """Done when there is a new map."""
@@ -169,7 +181,7 @@ class Fleet:
             self._told,
             lambda: self._parts.configs.broker.flag("node.drain"),
             is_there,
-            self._clock.wall_ms,
+            self._epochs,
         )
         try:
             await topic.ensure()
@@ -179,23 +191,39 @@ class Fleet:
             raise errors.ConfigError(f"the cluster cannot be used: {error}") from error
         await asyncio.gather(*self._changes)
 
+    async def hand_over(self) -> None:
+        """Let others have everything, and leave. If there are none, or they cannot take it now,
+        this node has it until :meth:`leave`."""
+        if self._group is None or not self._takers():
+            return
+        self._group.drain()
+        try:
+            async with asyncio.timeout(LEAVE_S):
+                while self._takers() and self._ownership.owned:
+                    await self._map_changed()
+                await asyncio.gather(*self._changes)
+        except TimeoutError:
+            logger.warning("this broker stops before others have all that it has")
+        if not self._ownership.owned:
+            await self.leave()
+
     async def leave(self) -> None:
-        """Hand everything over, if there is somebody, and leave."""
+        """Give up everything, and be no node any more. Where the cluster does not answer, the next
+        owners wait for longer."""
         if self._group is None:
             return
-        if self._takers():
-            self._group.drain()
-            try:
-                async with asyncio.timeout(LEAVE_S):
-                    while self._takers() and self._ownership.owned:
-                        await self._map_changed()
-                    await asyncio.gather(*self._changes)
-            except TimeoutError:
-                logger.warning("this broker stops before others have all that it has")
+        group, self._group = self._group, None
         await self._watch.close()
-        for partition in sorted(self._ownership.owned):
-            await self._give_up(partition)
-        await self._group.close()
+        await group.stop()
+        owned = sorted(self._ownership.owned)
+        self._newest = NO_MAP
+        self._ownership.told(NO_MAP)  # nothing is claimed again
+        try:
+            async with asyncio.timeout(LEAVE_S):
+                await asyncio.gather(*map(self._give_up, owned))
+                await group.leave()
+        except TimeoutError:
+            logger.warning("this broker stops, and could not tell the cluster")
         await self._watched.close()
         if self._requests is not None:
             await self._requests.close()
@@ -225,7 +253,33 @@ class Fleet:
     # --- the map ----------------------------------------------------------------------------------
 
     def _told(self, found: FleetMap) -> None:
-        """There is a new map: give up what is another node's, and take what is ours."""
+        """There is a new map. Where it gives this node what others may have had meanwhile, what
+        is known of that here is an old state: it is given up first, and taken then."""
+        self._newest = found
+        old = {
+            partition
+            for partition, owned in found.owners.items()
+            if owned.node_id == self._node_id
+            and (partition in self._giving_up or self._is_old(partition, owned))
+        }
+        kept = {one: owned for one, owned in found.owners.items() if one not in old}
+        self._follow(found._replace(owners=kept))
+        if old:
+            self._change(self._tell_later(found))
+
+    def _is_old(self, partition: int, owned: Owned) -> bool:
+        """Whether this node has the partition, and another one may have had it since, by a map that
+        this node has missed: each of these raises the epoch."""
+        known = self.leadership.map.owners.get(partition)
+        return known is not None and known.node_id == owned.node_id and known != owned
+
+    async def _tell_later(self, found: FleetMap) -> None:
+        await asyncio.gather(*self._giving_up.values(), return_exceptions=True)
+        if self._newest is found:
+            self._told(found)
+
+    def _follow(self, found: FleetMap) -> None:
+        """Give up what is not this node's any more, and take what is."""
         before = self._ownership.owned
         self._ownership.told(found)
         self.leadership.map = found
@@ -248,20 +302,24 @@ class Fleet:
         if self._next_map is not None and not self._next_map.done():
             self._next_map.set_result(None)
         for partition in sorted(before - now):
-            self._change(self._give_up(partition))
+            self._giving_up[partition] = self._change(self._give_up(partition))
         if now - before:
             self._change(self._take_all(sorted(now - before)))
 
-    def _change(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+    def _change(self, work: Any) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
         self._changes.add(task)
         task.add_done_callback(self._changes.discard)
+        return task
 
     async def _give_up(self, partition: int) -> None:
-        async with self._locks.holding(str(partition)):
-            await asyncio.gather(
-                self._parts.state.give_up(partition), self._groups.all()[partition].give_up()
-            )
+        try:
+            async with self._locks.holding(str(partition)):
+                await asyncio.gather(
+                    self._parts.state.give_up(partition), self._groups.all()[partition].give_up()
+                )
+        finally:
+            self._giving_up.pop(partition, None)
 
     async def _take_all(self, partitions: Sequence[int]) -> None:
         """Load, and go on with what the nodes before have left."""

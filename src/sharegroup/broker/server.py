@@ -150,7 +150,7 @@ class Broker:
             config = config.with_defaults(defaults_of(store.facts.cluster_id))
             parts = config.integer("share.coordinator.state.topic.num.partitions")
             incarnation = environment.entropy(16)
-            store, passing = await in_front_of(
+            store, passing, epochs = await in_front_of(
                 cluster,
                 store,
                 config.node_id,
@@ -158,7 +158,7 @@ class Broker:
                 lambda: broker.parts.configs.changed_elsewhere() if opened else None,
                 refuse_unsafe=config.text("upstream.unsafe.topics") == "refuse",
             )
-            fleet = Nodes(cluster, config.node_id, incarnation, parts, environment.clock)
+            fleet = Nodes(cluster, config.node_id, incarnation, parts, environment.clock, epochs)
             passing.may_deliver = lambda: fleet.may_deliver
             passing.lists_groups = lambda: fleet.is_first
             passing.leads = lambda where: (
@@ -261,7 +261,7 @@ class Broker:
         """
         parts = self.parts
         if self._fleet is not None:
-            await self._fleet.leave()
+            await self._fleet.hand_over()
         for server in self._servers:
             server.close()
         if self._noting is not None:
@@ -277,6 +277,8 @@ class Broker:
         parts.rates.close()
         parts.share_partitions.close()
         await parts.dead_letters.close()
+        if self._fleet is not None:
+            await self._fleet.leave()
         parts.state.close()
         for task in self._tasks:
             task.cancel()
@@ -408,11 +410,15 @@ class Broker:
 
     async def _end_sessions(self) -> None:
         """Release the records that share group members hold; their raised delivery counts are
-        durable on return."""
+        durable on return, unless the cluster does not answer."""
         parts = self.parts
-        for connection in self.connections.all():
-            for session in parts.sessions.close_connection(connection):
-                await parts.share_partitions.end_session(session)
+        try:
+            async with asyncio.timeout(None if self._fleet is None else DRAIN_S):
+                for connection in self.connections.all():
+                    for session in parts.sessions.close_connection(connection):
+                        await parts.share_partitions.end_session(session)
+        except TimeoutError:
+            logger.warning("this broker stops before records that it has given out are released")
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

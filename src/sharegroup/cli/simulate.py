@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from signal import SIG_IGN, SIGINT, signal
@@ -27,6 +27,9 @@ network and a disk in memory. A seed draws how many take part, the settings, and
 power losses, full and broken disks, stalls, lost connections, clock jumps. What the clients saw is
 judged as `sharegroup check` does.
 
+With --nodes clients use several nodes (`sharegroup serve --upstream`) in front of a cluster, which
+is a broker of ours. Nodes are killed, stopped, paused, drained and cut off, and so is the cluster.
+
 One seed prints its plan, and its history on request. With many seeds only those that fail are
 printed, each with the smallest plan that still fails. The exit status is 1 if one failed.
 """
@@ -36,6 +39,7 @@ Examples:
 \b
 sharegroup simulate --seed 7
 sharegroup simulate --seeds 0..1000
+sharegroup simulate --seeds 0..1000 --nodes 3
 sharegroup simulate --plan 'seed=7 members=1 faults=kill@3.5' --history history.jsonl
 """
 SHOWN: Final = 3
@@ -45,6 +49,17 @@ Seed = Annotated[int | None, typer.Option("--seed", metavar="N", help="Play this
 Seeds = Annotated[
     str | None,
     typer.Option("--seeds", metavar="A..B", help="Play the seeds from A on, up to B, without B."),
+]
+Nodes = Annotated[
+    int,
+    typer.Option(
+        "--nodes",
+        min=1,
+        max=9,
+        metavar="N",
+        help="With so many nodes in front of a cluster; 1: one broker, without a cluster. A plan "
+        "names them itself.",
+    ),
 ]
 Text = Annotated[
     str | None,
@@ -92,6 +107,7 @@ def simulate(
     seed: Seed = None,
     seeds: Seeds = None,
     plan: Text = None,
+    nodes: Nodes = 1,
     history: History = None,
     jobs: Jobs = None,
     shrink: Shrink = True,
@@ -100,12 +116,15 @@ def simulate(
     try:
         if [seed, seeds, plan].count(None) != 2:
             raise UsageError("name one of --seed, --seeds and --plan")
+        if plan is not None and nodes > 1:
+            raise UsageError(f"--nodes is for seeds: write nodes={nodes} in the plan")
         if seeds is not None:
             if history is not None:
                 raise UsageError("--history takes the history of one seed: name --seed or --plan")
-            failed = _play_many(_range(seeds), jobs or os.cpu_count() or 1, shrink=shrink)
+            drawn = [Plan.drawn(one, nodes) for one in _range(seeds)]
+            failed = _play_many(drawn, jobs or os.cpu_count() or 1, shrink=shrink)
         else:
-            one = Plan.drawn(seed) if seed is not None else Plan.parsed(plan or "")
+            one = Plan.drawn(seed, nodes) if seed is not None else Plan.parsed(plan or "")
             before = signal(SIGINT, _end_at_once)
             try:
                 failed = _play_one(one, history, shrink=shrink)
@@ -163,10 +182,10 @@ def _play_one(plan: Plan, history: str | None, *, shrink: bool) -> bool:
     return bool(found.rules)
 
 
-def _play_many(seeds: range, jobs: int, *, shrink: bool) -> bool:
+def _play_many(plans: Sequence[Plan], jobs: int, *, shrink: bool) -> bool:
     """Whether one failed."""
     failed, virtual_s, cpu_s = 0, 0.0, 0.0
-    for seed, found in zip(seeds, _shown(_played(seeds, jobs), len(seeds)), strict=True):
+    for plan, found in zip(plans, _shown(_played(plans, jobs), len(plans)), strict=True):
         virtual_s += found.virtual_s
         cpu_s += found.cpu_s
         if found.rules:
@@ -174,19 +193,19 @@ def _play_many(seeds: range, jobs: int, *, shrink: bool) -> bool:
             print(found.plan)
             _tell(found)
             if shrink:
-                _tell_smaller(Plan.drawn(seed), found)
+                _tell_smaller(plan, found)
     hours = f"{virtual_s / 3600:,.1f} h of virtual time in {cpu_s / 60:,.1f} CPU minutes"
-    print(f"{count(len(seeds), 'seed')}, {failed or 'none'} failed: {hours}")
+    print(f"{count(len(plans), 'seed')}, {failed or 'none'} failed: {hours}")
     return failed > 0
 
 
-def _played(seeds: range, jobs: int) -> Iterator[Judged]:
+def _played(plans: Sequence[Plan], jobs: int) -> Iterator[Judged]:
     if jobs == 1:
-        yield from map(_judge_seed, seeds)
+        yield from map(_judge, plans)
         return
     with ProcessPoolExecutor(jobs, initializer=_leave_ctrl_c_to_parent) as pool:
         try:
-            yield from pool.map(_judge_seed, seeds, chunksize=4)
+            yield from pool.map(_judge, plans, chunksize=4)
         except (KeyboardInterrupt, GeneratorExit):
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -199,10 +218,6 @@ def _end_at_once(*_: object) -> NoReturn:
 
 def _leave_ctrl_c_to_parent() -> None:
     signal(SIGINT, SIG_IGN)
-
-
-def _judge_seed(seed: int) -> Judged:
-    return _judge(Plan.drawn(seed))
 
 
 def _tell(found: Judged) -> None:

@@ -2,8 +2,8 @@
 each rebalance, and tells all nodes the whole map.
 
 The map is balanced: the nodes have as many partitions each, or one more. It is sticky: a partition
-changes hands only if its node is gone or drains, or has more than its share. Each change of owner
-raises the partition's *epoch*, which clients see as the leader epoch.
+changes hands only if its node is gone or drains, or has more than its share. What changes hands
+gets a higher *epoch*, which clients see as the leader epoch.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Owned(NamedTuple):
-    """Who owns a partition, and the how many-th owner it is."""
+    """Who owns a partition, and since which epoch."""
 
     node_id: int
     epoch: int
@@ -28,7 +28,7 @@ def assign(
     partitions: int,
     nodes: Collection[int],
     draining: Collection[int] = (),
-    first_epoch: int = 0,
+    epoch: int = 0,
 ) -> dict[int, Owned]:
     """The next map.
 
@@ -36,8 +36,8 @@ def assign(
         before: the map until now; partitions that nobody had are not in it.
         nodes: those that are there, at least one.
         draining: of these, those that want to give everything up. If all of them do, none does.
-        first_epoch: of a partition that nobody remembers the owner of. It must be above all epochs
-            that there may have been, since clients and the durable state remember these.
+        epoch: of partitions that change hands. It must be above all epochs that there were, since
+            clients and the durable state remember these.
     """
     staying = sorted(set(nodes) - set(draining)) or sorted(nodes)
     shares = _shares(before, partitions, staying)
@@ -53,8 +53,7 @@ def assign(
             open_ones.append(partition)
     takers = [node for node in staying for _ in range(left[node])]
     for partition, node in zip(open_ones, takers, strict=True):
-        known = before.get(partition)
-        after[partition] = Owned(node, first_epoch if known is None else known.epoch + 1)
+        after[partition] = Owned(node, epoch)
     return dict(sorted(after.items()))
 
 

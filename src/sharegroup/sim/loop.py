@@ -229,6 +229,8 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         **_: Any,
     ) -> tuple[SimulatedTransport, asyncio.Protocol]:
         """Connect in the simulated network; ConnectionRefusedError if no server listens there."""
+        if (seconds := self.network.opens_in_s(port)) > 0:
+            await asyncio.sleep(seconds)
         return self.network.connect(protocol_factory, host or "127.0.0.1", port)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextvars import Context, copy_context
 from sys import maxsize
 from typing import Any, Final
@@ -174,6 +174,7 @@ class SimulatedNetwork:
         self._listeners: dict[int, tuple[Callable[[], asyncio.Protocol], Context]] = {}
         self._transports: list[SimulatedTransport] = []
         self._silent_until_s: dict[str, float] = {}
+        self._held_until_s: dict[tuple[str, str], float] = {}
         self.latency_s: Callable[[], float] = lambda: LATENCY_S
         """Draws how long a message takes."""
         self._next_port = FIRST_FREE_PORT
@@ -237,10 +238,12 @@ class SimulatedNetwork:
             if side.node == node and not side.is_closing() and side.other is not None:
                 side.other.send(None)
 
-    def cut(self, node: str) -> None:
-        """Reset all connections of a node, for both sides."""
+    def cut(self, node: str, peers: Collection[str] = ()) -> None:
+        """Reset the connections of a node, for both sides: all, or those to some peers."""
         for side in self._transports:
-            if side.node == node and side.other is not None:
+            if side.node != node or side.other is None:
+                continue
+            if not peers or side.other.node in peers:
                 side.reset()
                 side.other.reset()
 
@@ -248,6 +251,21 @@ class SimulatedNetwork:
         """Nothing gets to the node, and nothing from it, for so long: it arrives afterwards, as TCP
         sends it again."""
         self._silent_until_s[node] = self.loop.time() + seconds
+
+    def hold_back(self, sender: str, receiver: str, seconds: float) -> None:
+        """Nothing gets from one node to another one for so long, as :meth:`silence` says. A
+        connection between them takes as long to begin."""
+        self._held_until_s[sender, receiver] = self.loop.time() + seconds
+
+    def opens_in_s(self, port: int) -> float:
+        """How long it takes until a connection of this node to a server begins."""
+        if not self._held_until_s or port not in self._listeners:
+            return 0.0
+        here, there = NODE.get(), self._listeners[port][1].get(NODE, "")
+        return max(self._held_s(here, there), self._held_s(there, here), 0.0)
+
+    def _held_s(self, sender: str, receiver: str) -> float:
+        return self._held_until_s.get((sender, receiver), 0.0) - self.loop.time()
 
     def count(self, node: str) -> None:
         """The node sends a message."""
@@ -266,4 +284,6 @@ class SimulatedNetwork:
             ends = [to.node] if to.other is None else [to.node, to.other.node]
             until_s = max(self._silent_until_s.get(node, 0.0) for node in ends)
             seconds = max(seconds, until_s - now_s)
+        if self._held_until_s and to.other is not None:
+            seconds = max(seconds, self._held_s(to.other.node, to.node))
         return seconds

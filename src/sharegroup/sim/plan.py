@@ -20,9 +20,9 @@ class Fault:
     """Something that goes wrong.
 
     Attributes:
-        kind: one of :data:`KINDS`.
+        kind: one of :data:`KINDS`, or of :data:`NODE_KINDS`.
         at_s: when, in virtual seconds.
-        value: how long, or how much: see :data:`KINDS`.
+        value: how long, or how much: see there.
     """
 
     kind: str
@@ -37,8 +37,8 @@ class Fault:
         """A fault as :meth:`__str__` writes it."""
         kind, _, rest = text.partition("@")
         at_s, _, value = rest.partition("+")
-        if kind not in KINDS:
-            raise ConfigError(f"there is no fault {kind!r}: {', '.join(KINDS)}")
+        if kind not in {*KINDS, *NODE_KINDS}:
+            raise ConfigError(f"there is no fault {kind!r}: {', '.join((*KINDS, *NODE_KINDS))}")
         return cls(kind, float(at_s), float(value or 0))
 
 
@@ -67,6 +67,22 @@ KINDS: Final[dict[str, tuple[float, ...]]] = {
 """Kind of fault → the values that are drawn for it."""
 LATER: Final = "trim", "anew", "flip", "expire"
 """These happen to seeds from :data:`FIRST` on."""
+NODE_KINDS: Final[dict[str, tuple[float, ...]]] = {
+    "node-kill": (0, 0.1, 3, 10),  # kill -9 of a node; it starts again after so many seconds
+    "nodes-kill": (0, 3),  # of all of them
+    "node-stop": (0, 3),  # a planned stop; it starts again so many seconds after its end
+    "node-drain": (2, 8),  # it hands everything over, and takes its part again later
+    "node-pause": (0.5, 3, 8, 12),  # nothing of a node runs
+    "node-cut": (0, 1, 2),  # connections are reset: all (0), to the cluster (1), to nodes (2)
+    "node-apart": (1, 3, 8, 12),  # nothing gets from a node to the cluster, or back
+    "node-deaf": (1, 3, 8),  # nothing gets from the cluster to a node
+    "node-mute": (1, 3, 8),  # nothing gets from a node to the cluster
+    "node-unseen": (3, 10),  # nothing gets from a node to the other ones, or back
+}
+"""As :data:`KINDS`, of a plan with several nodes. Then the broker of the faults above is that of
+the cluster."""
+NOT_OF_CLUSTER: Final = "flip", "eio", "full"
+"""These do not happen to the broker of a cluster: it may lose what it has confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +105,7 @@ class Plan:
         in_turns: 1: they share them in turns, else by key.
         workers: how many members of each share group are workers (``consumer.run``).
         compacted: 1: the topic is compacted.
+        nodes: 1: clients use the broker. More: they use so many nodes in front of it.
         late: the numbers of the messages that take a time of their own, all others take the
             shortest; None: each message takes a time of its own.
     """
@@ -118,12 +135,28 @@ class Plan:
     in_turns: int
     workers: int
     compacted: int
+    nodes: int
     faults: tuple[Fault, ...] = ()
     late: tuple[int, ...] | None = None
 
     @classmethod
-    def drawn(cls, seed: int) -> Self:
-        """The plan of a seed."""
+    def drawn(cls, seed: int, nodes: int = 1) -> Self:
+        """The plan of a seed, with so many nodes."""
+        plan = cls._alone(seed)
+        if nodes == 1:
+            return plan
+        chance = random.Random(f"{seed} nodes")
+        faults = [one for one in plan.faults if one.kind not in NOT_OF_CLUSTER]
+        kinds = chance.sample([*NODE_KINDS], chance.randint(1, 4))
+        for _ in range(chance.choice((0, 3, 8, 15))):
+            kind, at_s = chance.choice(kinds), round(chance.uniform(0, FAULTS_S), 3)
+            faults.append(Fault(kind, at_s, chance.choice(NODE_KINDS[kind])))
+        faults.sort(key=lambda one: one.at_s)
+        # Nodes share no partitions of consumer groups among members (KIP-X).
+        return replace(plan, nodes=nodes, readers=0, in_turns=0, faults=tuple(faults))
+
+    @classmethod
+    def _alone(cls, seed: int) -> Self:
         chance = random.Random(f"{seed} plan")
         keys = chance.choice((0, 0, 1, 3, 20))
         order = chance.choice(("", "", "key", "key", "turns", "priorities"))
@@ -157,6 +190,7 @@ class Plan:
             in_turns=chance.choice((0, 1)),
             workers=random.Random(f"{seed} workers").choice((0, 0, 1, 2)) * (seed >= FIRST),
             compacted=later.choice((0, 0, 1)) * (seed >= FIRST and keys > 0),
+            nodes=1,
             faults=cls._faults(chance, kinds, later, many),
         )
 
@@ -189,7 +223,7 @@ class Plan:
         """
         words = dict(word.partition("=")[::2] for word in text.split())
         try:
-            plan = cls.drawn(int(words.pop("seed")))
+            plan = cls.drawn(int(words.pop("seed")), int(words.get("nodes", "1")))
             given: dict[str, Any] = {}
             for name, value in words.items():
                 if name == "faults":

@@ -11,7 +11,7 @@ from typing import Any, Final
 from sharegroup.client.consumer import Consumer
 from sharegroup.client.core.record import ConsumerRecord
 from sharegroup.client.errors import BootstrapError
-from sharegroup.model.errors import SharegroupError
+from sharegroup.model.errors import RequestTimedOut, SharegroupError
 from sharegroup.sim.plan import Plan
 from sharegroup.sim.recorder import Recorder
 from sharegroup.sim.topic import TOPIC, JobsTopic, place_of
@@ -53,7 +53,7 @@ class RecordingReader:
                 async with self._consumer() as self.consumer:
                     await self._work(self.consumer)
                 break
-            except BootstrapError:
+            except (BootstrapError, RequestTimedOut):
                 await asyncio.sleep(1)  # as whoever starts a program anew
         self._history.tell("leave", group=self.group, member=self.name)
 

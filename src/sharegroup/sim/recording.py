@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
+from statistics import fmean
 from typing import Any, Final
 
 from sharegroup.client.core.record import Record
@@ -12,7 +13,7 @@ from sharegroup.client.errors import BootstrapError, TransactionAborted
 from sharegroup.client.producer.delivery import Delivery
 from sharegroup.client.producer.producer import Producer
 from sharegroup.client.share_consumer import ShareConsumer
-from sharegroup.model.errors import KafkaError, SharegroupError
+from sharegroup.model.errors import KafkaError, RequestTimedOut, SharegroupError
 from sharegroup.sim.plan import Plan
 from sharegroup.sim.recorder import Recorder
 from sharegroup.sim.topic import TOPIC, JobsTopic, place_of
@@ -29,6 +30,17 @@ BUFFERED_MS: Final = 0.1
 UNCHANGED: Final = ("INVALID_RECORD_STATE", "UNKNOWN_MEMBER_ID")
 """Errors by which the broker says that an acknowledgement has changed nothing; after any other
 nobody knows."""
+
+
+def spread_over(seconds: float, plan: Plan) -> Sequence[float]:
+    """Pauses by which the early records of a producer are written within about so many seconds."""
+    writes = EARLY * plan.records / plan.producers / fmean(_sizes(plan))
+    return [one * seconds / max(1, writes) for one in (0, 0.5, 1, 2.5)]
+
+
+def _sizes(plan: Plan) -> Sequence[int]:
+    """How many records are written at a time."""
+    return (1, 1, 5) if plan.records < MANY else BURSTS
 
 
 class Enough(Exception):
@@ -69,7 +81,7 @@ class RecordingProducer:
         """Write all."""
         plan, chance = self._plan, self._chance
         each = plan.records // plan.producers + 1
-        sizes = (1, 1, 5) if plan.records < MANY else BURSTS
+        sizes = _sizes(plan)
         record = 0
         while record < each:
             try:
@@ -84,7 +96,7 @@ class RecordingProducer:
                         async with self._topic.writing():
                             await write(producer, self._names(numbers))
                         await asyncio.sleep(chance.choice(self._pauses_s))
-            except BootstrapError:
+            except (BootstrapError, RequestTimedOut):
                 await asyncio.sleep(1)  # as whoever starts a program anew
         self.done = True
 
@@ -189,7 +201,7 @@ class RecordingMember:
                 async with self._consumer() as self.consumer:
                     await self._work(self.consumer)
                     return
-            except BootstrapError:
+            except (BootstrapError, RequestTimedOut):
                 await asyncio.sleep(1)  # as whoever starts a program anew
 
     def _consumer(self) -> ShareConsumer[bytes, bytes]:

@@ -1,4 +1,5 @@
-"""Runs the plan of one seed: a broker, clients, faults, and a history of what the clients saw.
+"""Runs the plan of one seed: a broker, perhaps nodes in front of it, clients, faults, and a history
+of what the clients saw.
 
 The production broker and our clients run unchanged. All that happens is drawn from the seed, so one
 seed gives one history, byte for byte.
@@ -15,26 +16,31 @@ from contextlib import suppress
 from typing import Any, Final, Literal, NamedTuple
 from zlib import crc32
 
-from sharegroup.broker.configs.broker import load
-from sharegroup.broker.server import Broker
 from sharegroup.client.admin.admin import Admin
 from sharegroup.sim.damage import flip
 from sharegroup.sim.disk import MemoryDisk
 from sharegroup.sim.disk_faults import DiskFaults
-from sharegroup.sim.environment import SimulatedClock, simulated_environment
+from sharegroup.sim.environment import SimulatedClock
+from sharegroup.sim.fleet import FleetRecorder, SimulatedFleet
 from sharegroup.sim.loop import SimulatedLoop
-from sharegroup.sim.plan import Fault, Plan
+from sharegroup.sim.plan import FAULTS_S, Fault, Plan
+from sharegroup.sim.process import DATA, BrokerProcess, Started
 from sharegroup.sim.readers import RecordingReader
 from sharegroup.sim.recorder import Recorder
-from sharegroup.sim.recording import RecordingMember, RecordingProducer
+from sharegroup.sim.recording import (
+    PAUSES_S,
+    RecordingMember,
+    RecordingProducer,
+    spread_over,
+)
+from sharegroup.sim.state_terms import overlaps
 from sharegroup.sim.topic import TOPIC, JobsTopic
 from sharegroup.sim.topic_faults import expire, make_anew, trim, until_done
 from sharegroup.sim.workers import RecordingWorker
 from sharegroup.sim.workload import LETTERS, TAKES_LETTERS, Workload, groups_of
 
-HOST: Final = "127.0.0.1"
 PORT: Final = 9092
-ADDRESS: Final = f"{HOST}:{PORT}"
+BROKER: Final = "broker"
 DRAIN_S: Final = 900
 """After the faults a group must come further within so many virtual seconds."""
 SETTLES_S: Final = 2
@@ -95,7 +101,7 @@ def play(plan: Plan) -> Outcome:
         running = loop.create_task(this.run())
 
         def spins(node: str) -> None:
-            if not node.startswith("broker"):
+            if not node.startswith((BROKER, "node")):
                 crashes.add(f"L4: {node} has sent more than {SPIN_MAX} messages in a second")
                 running.cancel()  # the rest would take very long
 
@@ -138,15 +144,28 @@ class Round:
     ) -> None:
         self.plan = plan
         self._crashed = crashed
-        self.history = Recorder(loop.time, lines.append)
         self._loop = loop
         self._chance = random.Random(f"{plan.seed} round")
         self._clock = SimulatedClock()
         self._trouble = DiskFaults()
-        self._disk = MemoryDisk(self._trouble)
         self._topic = JobsTopic()
-        self._brokers = 0
-        self._broker_changes = asyncio.Lock()
+        self._broker = BrokerProcess(
+            loop,
+            BROKER,
+            Started(PORT, _options(plan)),
+            plan.seed,
+            self._clock,
+            crashed,
+            self._trouble,
+        )
+        self._fleet: SimulatedFleet | None = None
+        self._address = self._broker.address
+        self.history = Recorder(loop.time, lines.append)
+        if plan.nodes > 1:
+            said = OPTIONS, self._clock, crashed, self._tell_kill
+            self._fleet = SimulatedFleet(plan, loop, self._broker, *said)
+            self._address = self._fleet.address
+            self.history = FleetRecorder(loop.time, lines.append, self._fleet.deliverers)
         self._broken = False
         self._calm = asyncio.Event()
         self._members: list[Member] = []
@@ -178,6 +197,7 @@ class Round:
             "anew": self._make_anew,
             "flip": self._flip,
             "expire": self._expire,
+            **({} if self._fleet is None else self._fleet.faults),
         }
 
     def _latency_s(self) -> float:
@@ -201,8 +221,10 @@ class Round:
     async def run(self) -> None:
         """All of it."""
         plan = self.plan
-        await self._start_broker()
-        self._admin = Admin(ADDRESS, jitter=random.Random(f"{plan.seed} admin"))
+        await self._broker.start()
+        if self._fleet is not None:
+            await self._fleet.start()
+        self._admin = Admin(self._address, jitter=random.Random(f"{plan.seed} admin"))
         async with self._admin:
             self._workload = workload = Workload(plan, self.history, self._admin, self._topic)
             await workload.set_up()
@@ -211,10 +233,11 @@ class Round:
                     plan,
                     number,
                     self.history,
-                    ADDRESS,
+                    self._address,
                     self._clock.wall_ms,
                     self._calm,
-                    topic=self._topic,
+                    PAUSES_S if self._fleet is None else spread_over(FAULTS_S, plan),
+                    self._topic,
                 )
                 for number in range(plan.producers)
             ]
@@ -228,7 +251,7 @@ class Round:
             await asyncio.gather(*(self._fault(one) for one in plan.faults))
             self._trouble.fails = ""
             if self._broken:
-                await self._restart(0, lambda: self._disk.survivor())
+                await self._restart(0, lambda: self._broker.disk.survivor())
                 self.history.tell("shaky", on=False)
             await asyncio.sleep(CALM_S if plan.faults else JOINED_S)
             self.history.tell("calm")
@@ -236,6 +259,9 @@ class Round:
             # A record rests by the wall clock over a restart: longer, if that was set back.
             back_s = sum(max(0, -one.value) for one in plan.faults if one.kind == "clock")
             await workload.end(producers, DRAIN_S + back_s)
+        if self._fleet is not None:
+            for line in overlaps(self._broker.disk, DATA):
+                self._crashed(line)
 
     def _client(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         def ended(task: asyncio.Task[None]) -> None:
@@ -245,64 +271,26 @@ class Round:
 
         self._loop.start(name, work).add_done_callback(ended)
 
-    # --- the broker -------------------------------------------------------------------------------
-
-    async def _start_broker(self) -> None:
-        """Start it on the disk as it is; again and again, while the disk does not let it."""
-        while True:
-            self._brokers += 1
-            ready = asyncio.Event()
-            started = self._loop.start(self._broker, self._serve(ready))
-            waiting = asyncio.ensure_future(ready.wait())
-            await asyncio.wait([started, waiting], return_when=asyncio.FIRST_COMPLETED)
-            if ready.is_set():
-                return
-            waiting.cancel()
-            log.info("the broker does not start: %s", started.exception())
-            self._loop.kill(self._broker)
-            self._disk = self._disk.successor()
-            await asyncio.sleep(1)
-
-    @property
-    def _broker(self) -> str:
-        return f"broker-{self._brokers}"
-
-    async def _serve(self, ready: asyncio.Event) -> None:
-        seed = random.Random(f"{self.plan.seed} {self._broker}").getrandbits(32)
-        environment = simulated_environment(self._disk, seed, self._clock)
-        options = (*OPTIONS, *CLEANING) if self.plan.compacted else OPTIONS
-        if any(one.kind == "expire" for one in self.plan.faults):
-            options = (*options, *EXPIRING)
-        broker = await Broker.open(load("", options), environment, "data")
-        await broker.listen(HOST, PORT)
-        ready.set()
-        await asyncio.get_running_loop().create_future()
-
-    async def _restart(self, seconds: float, disk: Callable[[], MemoryDisk]) -> None:
-        async with self._broker_changes:
-            self._loop.kill(self._broker)
-            self._disk = disk()
-            self.history.tell("kill")
-            await asyncio.sleep(seconds)
-            await self._start_broker()
-
     # --- faults -----------------------------------------------------------------------------------
 
     async def _fault(self, fault: Fault) -> None:
         await asyncio.sleep(fault.at_s)
         await self._faults[fault.kind](fault.value)
 
+    async def _restart(self, seconds: float, disk: Callable[[], MemoryDisk]) -> None:
+        await self._broker.restart(seconds, disk, self._tell_kill)
+
+    def _tell_kill(self) -> None:
+        self.history.tell("kill")
+
     async def _kill(self, seconds: float) -> None:
-        await self._restart(seconds, lambda: self._disk.successor())
+        await self._restart(seconds, lambda: self._broker.disk.successor())
 
     async def _power(self, seconds: float) -> None:
-        await self._restart(seconds, lambda: self._disk.survivor(self._chance))
+        await self._restart(seconds, lambda: self._broker.disk.survivor(self._chance))
 
     async def _stall(self, seconds: float) -> None:
-        async with self._broker_changes:
-            self._loop.pause(self._broker)
-            await asyncio.sleep(seconds)
-            self._loop.resume(self._broker)
+        await self._broker.pause(seconds)
 
     async def _eio(self, what: float) -> None:
         if not self._broken:
@@ -334,11 +322,11 @@ class Round:
         self._clock.ahead_ms += round(seconds * 1000)
 
     def _start_member(self, group: str, *, works: bool) -> None:
-        said = self.plan, group, self._name(), self.history, ADDRESS
+        said = self.plan, group, self._name(), self.history, self._address
         self._start(RecordingWorker(*said) if works else RecordingMember(*said, self._topic))
 
     def _start_reader(self) -> None:
-        reader = RecordingReader(self.plan, self._name(), self.history, ADDRESS, self._topic)
+        reader = RecordingReader(self.plan, self._name(), self.history, self._address, self._topic)
         self._start(reader)
 
     def _name(self) -> str:
@@ -437,10 +425,18 @@ class Round:
         await self._restart(0, self._damaged)
 
     def _damaged(self) -> MemoryDisk:
-        disk = self._disk.successor()
+        disk = self._broker.disk.successor()
         partition = self._chance.randrange(self.plan.partitions)
-        batch = flip(disk, f"data/{TOPIC}-{partition}", self._chance)
+        batch = flip(disk, f"{DATA}/{TOPIC}-{partition}", self._chance)
         if batch is not None:
             where = {"topic": self._topic.name, "partition": partition}
             self.history.tell("gone", **where, first=batch.base_offset, last=batch.last_offset)
         return disk
+
+
+def _options(plan: Plan) -> tuple[str, ...]:
+    """The settings of the broker."""
+    options = (*OPTIONS, *CLEANING) if plan.compacted else OPTIONS
+    if any(one.kind == "expire" for one in plan.faults):
+        options = (*options, *EXPIRING)
+    return options

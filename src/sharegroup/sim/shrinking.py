@@ -34,6 +34,7 @@ LEAST: Final[dict[str, float]] = {
     "in_turns": 0,
     "workers": 0,
     "compacted": 0,
+    "nodes": 2,
 }
 """Field → the calmest value."""
 MESSAGES: Final = 1 << 14

@@ -10,6 +10,7 @@ from sharegroup.client.core.record import Record
 from sharegroup.client.errors import BootstrapError
 from sharegroup.client.share_consumer import ShareConsumer
 from sharegroup.client.worker.retry import Backoff, Reject
+from sharegroup.model.errors import RequestTimedOut
 from sharegroup.sim.plan import Plan
 from sharegroup.sim.recorder import Recorder
 from sharegroup.sim.topic import TOPIC, place_of
@@ -62,7 +63,7 @@ class RecordingWorker:
                     timeout_s=None,
                     signals=(),
                 )
-            except BootstrapError:
+            except (BootstrapError, RequestTimedOut):
                 await asyncio.sleep(1)  # as whoever starts a program anew
         self._history.tell("leave", group=self.group, member=self.name)
 

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 from sharegroup.client.network.cluster import GROUP, Cluster
 from sharegroup.fleet.assignment import Owned, OwnerMap, assign, newest
 from sharegroup.model import errors
+from sharegroup.upstream.epochs import Epochs
 from sharegroup.wire import apis
 from sharegroup.wire.apis import Api
 from sharegroup.wire.messages.describe_groups import (
@@ -49,8 +50,6 @@ LANE: Final = "nodes"
 BEATS: Final = "nodes-beats"
 """Another connection: a join may wait for a member that does not answer, and holds back what comes
 behind it."""
-EPOCHS_SINCE_S: Final = 1_700_000_000
-"""Epochs begin with the seconds since then: when all nodes were away, none remembers the epochs."""
 
 
 class NodeFacts(NamedTuple):
@@ -91,7 +90,7 @@ class NodesGroup:
         told: called with each new map.
         drains: whether this node is to own nothing, looked at twice a second.
         is_there: whether the process of a node is alive.
-        wall_ms: milliseconds since 1970.
+        epochs: those that were given out.
 
     Attributes:
         map: the newest map.
@@ -106,9 +105,11 @@ class NodesGroup:
         told: Callable[[FleetMap], None],
         drains: Callable[[], bool],
         is_there: Callable[[NodeFacts], Awaitable[bool]],
-        wall_ms: Callable[[], int],
+        epochs: Epochs,
     ) -> None:
         self.map = NO_MAP
+        self._last: OwnerMap = {}
+        """The last owners that this node knows of."""
         self._cluster = cluster
         self._group_id = group_id
         self._me = me
@@ -117,7 +118,7 @@ class NodesGroup:
         self._drains = drains
         self._is_there = is_there
         self._leaves = False
-        self._wall_ms = wall_ms
+        self._epochs = epochs
         self._member_id = ""
         self._generation = -1
         self._again = asyncio.Event()
@@ -146,11 +147,15 @@ class NodesGroup:
         self._leaves = True
         self._again.set()
 
-    async def close(self) -> None:
-        """Leave: the others take over at once."""
+    async def stop(self) -> None:
+        """Take no map any more; :attr:`holds` ends with the lease."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+
+    async def leave(self) -> None:
+        """Stop, and leave: the others take over at once."""
+        await self.stop()
         if self._member_id:
             try:
                 await self.remove(self._member_id)
@@ -283,7 +288,7 @@ class NodesGroup:
 
     async def _join_and_sync(self) -> None:
         self._me = self._me._replace(draining=self._is_draining)
-        metadata = _written({"node": self._me._asdict(), "owners": _owners_json(self.map.owners)})
+        metadata = _written({"node": self._me._asdict(), "owners": _owners_json(self._last)})
         while True:
             request = JoinGroupRequest(
                 self._group_id,
@@ -304,7 +309,7 @@ class NodesGroup:
         self._member_id, self._generation = joined.member_id, joined.generation_id
         decided: Sequence[SyncGroupRequestAssignment] = ()
         if joined.leader == joined.member_id:
-            text = _written(self._decided(joined))
+            text = _written(await self._decided(joined))
             decided = [SyncGroupRequestAssignment(one.member_id, text) for one in joined.members]
         request_sync = SyncGroupRequest(
             self._group_id,
@@ -324,9 +329,10 @@ class NodesGroup:
             self._asked_s = float("-inf")
             raise self._duplicate(mine)
         self.map = found
+        self._last = found.owners
         self._told(self.map)
 
-    def _decided(self, joined: JoinGroupResponse) -> dict[str, Any]:
+    async def _decided(self, joined: JoinGroupResponse) -> dict[str, Any]:
         said = [json.loads(bytes(one.metadata)) for one in joined.members]
         nodes = {
             one["node"]["node_id"]: {**one["node"], "member_id": member.member_id}
@@ -334,8 +340,15 @@ class NodesGroup:
         }
         before = newest([_owners_of(one["owners"]) for one in said])
         draining = [number for number, one in nodes.items() if one["draining"]]
-        first_epoch = (self._wall_ms() // 1000) - EPOCHS_SINCE_S
-        owners = assign(before, self._partitions, nodes, draining, first_epoch)
+        last = await self._epochs.last()
+        known = max((one.epoch for one in before.values()), default=-1)
+        epoch = max(last, known) + 1
+        owners = assign(before, self._partitions, nodes, draining, epoch)
+        if known < last:  # who knew the last map is gone, and anybody may have had anything
+            owners = {partition: Owned(one.node_id, epoch) for partition, one in owners.items()}
+        if owners != before:
+            await self._epochs.keep(epoch)
+        self._last = owners  # also if nobody is told of it, since the next rebalance has begun
         return {"nodes": [*nodes.values()], "owners": _owners_json(owners)}
 
     async def _ask(self, api: Api, request: Message, wait_ms: int = 0, lane: str = LANE) -> Any:

@@ -29,7 +29,7 @@ class WatchedPort:
 
     def __init__(self) -> None:
         self._server: asyncio.AbstractServer | None = None
-        self._watchers: set[asyncio.Transport] = set()
+        self._watchers: dict[asyncio.Transport, None] = {}
 
     async def open(self, host: str) -> int:
         """Accept connections on any port of an address; returns the port.
@@ -50,14 +50,14 @@ class WatchedPort:
 
 
 class _Watched(asyncio.Protocol):
-    def __init__(self, all_of_them: set[asyncio.Transport]) -> None:
+    def __init__(self, all_of_them: dict[asyncio.Transport, None]) -> None:
         self._all = all_of_them
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         if len(self._all) < WATCHERS_MAX:
-            self._all.add(self._transport)
+            self._all[self._transport] = None
         else:
             self._transport.abort()
 
@@ -68,7 +68,7 @@ class _Watched(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._transport is not None:
-            self._all.discard(self._transport)
+            self._all.pop(self._transport, None)
 
 
 async def is_there(node: NodeFacts) -> bool:
@@ -100,11 +100,12 @@ class PeerWatch:
         """There is a new map: watch its nodes."""
         others = [one for one in found.nodes.values() if one.node_id != self._node_id]
         wanted = {one.incarnation: one for one in others}
-        for key in self._tasks.keys() - wanted.keys():
+        for key in [key for key in self._tasks if key not in wanted]:
             self._tasks.pop(key).cancel()
-        for key in wanted.keys() - self._tasks.keys():
-            task = asyncio.create_task(self._watch(wanted[key]), name=f"watch node {key}")
-            self._tasks[key] = task
+        for key, node in wanted.items():
+            if key not in self._tasks:
+                task = asyncio.create_task(self._watch(node), name=f"watch node {key}")
+                self._tasks[key] = task
 
     async def close(self) -> None:
         """Watch nobody."""

@@ -61,6 +61,14 @@ class ClusterSettings:
             self._take(record, own=False)
         self._log.follow()
 
+    async def read_to_end(self) -> None:
+        """Return when all is read that was there at the call.
+
+        Raises:
+            KafkaError: the cluster cannot be asked.
+        """
+        await self._log.read_to_end()
+
     def of(self, kind: str, name: str = "") -> Configs:
         """The settings of a broker, by its id, or of all brokers."""
         return self._of.get((kind, name), {})
@@ -88,7 +96,7 @@ class ClusterSettings:
             self._unsettled = [one for one in self._unsettled if one not in under_way]
 
     def _follow_log(self) -> None:
-        for kind, name in {*self._of, *self._logged}:
+        for kind, name in [*{**self._of, **self._logged}]:
             if not self._log.is_pending(_key(kind, name)):
                 self._change(kind, name, self._logged.get((kind, name), {}))
 

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
+from sharegroup.client.errors import IllegalState
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
 from sharegroup.model import errors
@@ -30,6 +31,7 @@ T = TypeVar("T")
 READ_BYTES: Final = 1 << 20
 WAIT_MS: Final = 500
 PAUSE_S: Final = 0.2
+CLOSE_S: Final = 3.0
 WRITES: Final = "-writes"
 """The end of the lane of writes: a read that waits does not hold them back."""
 
@@ -62,6 +64,8 @@ class SharedLog:
         """Offset of the last record → who waits until it is read."""
         self._pending: Counter[bytes] = Counter()
         """How many records of a key were submitted here, and were not read yet."""
+        self._looked = asyncio.Event()
+        """Set for a moment after each look."""
         self._writing: asyncio.Task[None] | None = None
         self._following: asyncio.Task[None] | None = None
 
@@ -103,6 +107,16 @@ class SharedLog:
         if self._following is None:
             self._following = asyncio.create_task(self._follow(), name=f"follows {self.where}")
 
+    async def read_to_end(self) -> None:
+        """Return when all is read that was there at the call; :meth:`follow` reads.
+
+        Raises:
+            KafkaError: the cluster cannot be asked.
+        """
+        end = await self._retried(lambda: self._writes.offset(LATEST))
+        while self._offset < end:
+            await self._looked.wait()
+
     def submit(self, records: Sequence[KeyValue]) -> Submitted:
         """Append records after all that this node has submitted."""
         one = Submitted(records)
@@ -111,8 +125,10 @@ class SharedLog:
         return one
 
     async def close(self) -> None:
-        """Write what is under way, and read no more."""
+        """Write what is under way, if the cluster takes it soon, and read no more."""
         if self._writing is not None:
+            await asyncio.wait([self._writing], timeout=CLOSE_S)
+            self._writing.cancel()
             await asyncio.gather(self._writing, return_exceptions=True)
         if self._following is not None:
             self._following.cancel()
@@ -138,9 +154,13 @@ class SharedLog:
         while True:
             try:
                 await self._look()
+                self._looked.set()
+                self._looked.clear()
             except errors.KafkaError as error:
                 logger.debug("%s cannot be read: %s", self.where, error)
                 await asyncio.sleep(PAUSE_S)
+            except IllegalState:  # this broker stops
+                return
 
     async def _look(self) -> None:
         try:

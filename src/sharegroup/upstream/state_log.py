@@ -19,6 +19,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
+from sharegroup.client.errors import IllegalState
 from sharegroup.client.network.cluster import TRANSACTION, Cluster
 from sharegroup.client.network.retrying import retrying
 from sharegroup.fleet.terms import LogMovedBack, OwnedTail, Owner, Terms
@@ -260,6 +261,8 @@ class StateLog:
         except (errors.KafkaError, LogMovedBack) as error:
             logger.error("%s is given up: %s", self.where, error)
             self._fail(errors.KafkaStorageError(f"{self.where} could not be written: {error}"))
+        except IllegalState:  # this broker stops, and the cluster does not answer
+            self._fail(errors.KafkaStorageError(f"{self.where} is closed"))
         finally:
             self._sending = None
 

@@ -95,7 +95,8 @@ class ClusterTopics:
         return logs[key.partition] if 0 <= key.partition < len(logs) else None
 
     async def look(self) -> None:
-        """Ask for all topics, and take in what is new.
+        """Ask for all topics, and take in what is new. One look at a time: an answer that was
+        overtaken would bring back what is deleted.
 
         Raises:
             KafkaError: the cluster cannot be asked.
@@ -137,7 +138,7 @@ class ClusterTopics:
         }
         gone = await self._gone(doubted) if doubted else set()
         self._cluster.metadata.forget_missing(self._cluster.metadata.topics.keys() - gone)
-        for name in gone:
+        for name in sorted(gone):
             self._forget(name)
         await self._judge({name: one for name, one in seen.items() if name not in doubted - gone})
         return doubted == gone

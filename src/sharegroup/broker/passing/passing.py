@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.passing.rights import check
+from sharegroup.client.errors import IllegalState
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.connection import Connection
 from sharegroup.model import errors
@@ -121,6 +123,10 @@ class Passing:
         self.lists_groups: Callable[[], bool] = lambda: True
         self.leads: Callable[[TopicPartition], bool] = lambda _where: True
         self._ways = ways
+        self._under_way: Counter[str] = Counter()
+        """Lane → how many requests use it."""
+        self._gone: set[str] = set()
+        """Lanes of clients that are gone, which requests still use."""
         self._last: dict[int, int] = {}
         self._levels: dict[str, int] = dict.fromkeys(IN_CLUSTER, 0)
 
@@ -164,11 +170,26 @@ class Passing:
         """
         check(context.access, api, request)
         asked = Asked(context.version, context.connection, context.access, here)
-        return await self._ways[api.key](self, api, request, asked)
+        self._under_way[asked.lane] += 1
+        try:
+            return await self._ways[api.key](self, api, request, asked)
+        except IllegalState as error:  # the client is gone, or this broker stops
+            raise errors.NetworkException(str(error)) from error
+        finally:
+            self._under_way[asked.lane] -= 1
+            if not self._under_way[asked.lane]:
+                del self._under_way[asked.lane]
+                if asked.lane in self._gone:
+                    self._gone.discard(asked.lane)
+                    self.cluster.close_lane(asked.lane)
 
     def disconnected(self, connection: object) -> None:
-        """A client is gone: close the connections that only its requests used."""
-        self.cluster.close_lane(_lane(connection))
+        """A client is gone: close the connections that only its requests used, now and when the
+        last of these has ended: it may connect yet."""
+        lane = _lane(connection)
+        self.cluster.close_lane(lane)
+        if lane in self._under_way:
+            self._gone.add(lane)
 
     def announced(self, served: Iterable[ApiVersion]) -> list[ApiVersion]:
         """The versions that a client may use: of what is passed on, those of the cluster."""

@@ -14,13 +14,13 @@ from types import TracebackType
 from typing import Any, Final, Self
 from uuid import UUID
 
-from sharegroup.client.closing import closed_meanwhile, result_of
+from sharegroup.client.closing import result_of
 from sharegroup.client.conditions import Conditions
 from sharegroup.client.core.access_errors import error_on
 from sharegroup.client.core.known_answer import KnownAnswer
 from sharegroup.client.core.retry import Pauses, RetryPolicy
-from sharegroup.client.errors import BootstrapError
 from sharegroup.client.network.addresses import Address, parse_addresses
+from sharegroup.client.network.bootstrapping import reach_any
 from sharegroup.client.network.connection import Connection
 from sharegroup.client.network.metadata import MetadataImage, TopicMetadata
 from sharegroup.client.network.node_link import NodeLink
@@ -139,35 +139,15 @@ class Cluster:
             AuthenticationFailed: no server let us in, because of the settings.
             IllegalState: the client was closed meanwhile.
         """
-        self._loop = loop = asyncio.get_running_loop()
-        if self.metadata.nodes:
-            return
-        started, total = loop.time(), self._bootstrap_timeout_ms / 1000
-        deadline = started + total
-        reasons: dict[Address, str] = {}
-        refusal: errors.AuthenticationFailed | None = None
-        while True:
-            for address in self.bootstrap:
-                left = max(0.0, deadline - loop.time())
-                try:
-                    async with asyncio.timeout(min(left, total / len(self.bootstrap))):
-                        await self._ask_metadata(self._link(address), [])
-                    return
-                except errors.AuthenticationFailed as error:
-                    refusal = error
-                except (errors.KafkaError, TimeoutError) as error:
-                    if self._loop is None:  # the connection was lost because we cut it
-                        raise closed_meanwhile() from None
-                    reasons[address] = str(error) or reasons.get(address, "no answer")
-            if refusal is not None:
-                raise refusal
-            if loop.time() >= deadline:
-                break
-        names = ", ".join(map(str, self.bootstrap))
-        why = "; ".join(dict.fromkeys(reasons.values()))
-        raise BootstrapError(
-            f"no broker could be reached at {names} in {loop.time() - started:.0f} s ({why})"
-        )
+        self._loop = asyncio.get_running_loop()
+        if not self.metadata.nodes:
+            await reach_any(
+                [self._link(address) for address in self.bootstrap],
+                lambda link: self._ask_metadata(link, []),
+                self._bootstrap_timeout_ms / 1000,
+                self.pauses(),
+                lambda: self._loop is None,
+            )
 
     async def close(self) -> None:
         """Close all connections; requests under way fail with NetworkException."""
@@ -175,8 +155,7 @@ class Cluster:
         await asyncio.sleep(0)  # so that the transports are gone when this returns
 
     def cut(self) -> list[asyncio.Task[Any]]:
-        """Close all connections without waiting. Returns the cancelled tasks, which are
-        about to end."""
+        """Close all connections at once. Returns the cancelled tasks, which are about to end."""
         self._loop = None
         ending: list[asyncio.Task[Any]] = [] if self._refreshing is None else [self._refreshing]
         for task in ending:
@@ -191,8 +170,7 @@ class Cluster:
             self._links.pop(key).close()
 
     def forsake(self) -> None:
-        """Close all connections, from any thread, because nobody closed their client. If the event
-        loop is closed, there is nothing left to do."""
+        """Close all connections, from any thread, because nobody closed their client."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self.cut)
 

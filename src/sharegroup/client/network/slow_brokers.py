@@ -74,10 +74,8 @@ async def answer_of_any(
             elif not asked:
                 raise refused or unsure or errors.NetworkException("no broker is known")
             patience = patience_s if link is not None else None
-            done, _ = await asyncio.wait(
-                asked, timeout=patience, return_when=asyncio.FIRST_COMPLETED
-            )
-            for one in done:
+            await asyncio.wait(asked, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+            for one in [one for one in asked if one.done()]:
                 link = asked.pop(one)
                 try:
                     return one.result()
