@@ -61,6 +61,8 @@ RESTART: Final = "SIGTERM and start of a broker of ours"
 CLUSTER_KILL: Final = "kill -9 of a broker of Kafka"
 STOPPED_S: Final = 15
 DRAIN_S: Final = 120
+BEFORE_MS: Final = 500
+"""Records that are written so long before a fault may have to wait for it."""
 
 
 class Happened(NamedTuple):
@@ -152,7 +154,8 @@ class Soak:
             await asyncio.to_thread(node.start)
             self.history.tell("kill")  # parts go to it, and records in flight come again
         await asyncio.sleep(3)
-        self.faults.append(Happened(kind, began_ms, self.history.now_ms()))
+        # What is written in the last moment may have to wait for the next fault.
+        self.faults.append(Happened(kind, began_ms, self.history.now_ms() - BEFORE_MS))
 
     def tracebacks(self) -> list[str]:
         """The names of brokers whose log has one."""
@@ -177,7 +180,7 @@ def waits(lines: Iterable[str], faults: Sequence[Happened]) -> dict[str, list[fl
         longest = [
             first[where] - at
             for where, at in written.items()
-            if at_ms - 500 <= at < until_ms and where in first
+            if at_ms - BEFORE_MS <= at < until_ms and where in first
         ]
         found.setdefault(kind, []).append(max(longest, default=0.0) / 1000)
     return {kind: sorted(each) for kind, each in found.items()}
