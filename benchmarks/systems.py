@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.in_front import InFrontOfKafka
 from tests.apache_kafka.broker import KAFKAS_OWN, KafkaBroker
+from tests.apache_kafka.in_front import InFrontOfKafka
 from tests.apache_kafka.jars import VERSION
 from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer

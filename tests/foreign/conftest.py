@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.apache_kafka.broker import KafkaBroker
+from tests.apache_kafka.in_front import InFrontOfKafka
 from tests.apache_kafka.tools import KafkaTools
 from tests.foreign.tool_shell import Printed, Tool, ToolShell
 from tests.servers.admin import Admin
@@ -23,11 +24,15 @@ OPTIONS = ("group.share.min.record.lock.duration.ms=1000",)
 NewServer = Callable[[Path], RunningServer]
 
 
-def new_server(folder: Path) -> SharegroupServer | KafkaBroker:
-    """A server that is not started yet: ours, or the one SHAREGROUP_TEST_BROKER asks for."""
-    if os.environ.get("SHAREGROUP_TEST_BROKER") == "kafka":
-        return KafkaBroker(folder, *OPTIONS)
-    return SharegroupServer(folder, *OPTIONS)
+def new_server(folder: Path) -> SharegroupServer | KafkaBroker | InFrontOfKafka:
+    """A server that is not started yet: ours, or the one that SHAREGROUP_TEST_BROKER asks for:
+    ``kafka``, or ``fleet`` for two of ours in front of it."""
+    wanted = os.environ.get("SHAREGROUP_TEST_BROKER")
+    if wanted == "fleet":
+        return InFrontOfKafka(folder, *OPTIONS, nodes=2)
+    return (
+        KafkaBroker(folder, *OPTIONS) if wanted == "kafka" else SharegroupServer(folder, *OPTIONS)
+    )
 
 
 @pytest.fixture(scope="session")

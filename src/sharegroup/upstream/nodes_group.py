@@ -239,12 +239,10 @@ class NodesGroup:
     async def _beat(self) -> None:
         """Return when there is to be a new map."""
         while True:
-            try:
-                async with asyncio.timeout(HEARTBEAT_S):
-                    await self._again.wait()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._again.wait(), HEARTBEAT_S)
+            if self._again.is_set():
                 return
-            except TimeoutError:
-                pass
             if not await self._confirmed(self._generation):
                 return
             if self._me.draining != self._is_draining:

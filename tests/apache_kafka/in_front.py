@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from tests.apache_kafka.broker import KAFKAS_OWN, KafkaBroker
 from tests.servers.process import Usage
@@ -55,3 +57,15 @@ class InFrontOfKafka:
 
     def output(self) -> str:
         return "".join(node.output() for node in self._nodes)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
