@@ -40,7 +40,7 @@ class Node:
             self.told,
             lambda: self.drained,
             is_there,
-            Epochs(self.settings),
+            Epochs(self.settings, wall_ms),
         )
         self.tasks: set[asyncio.Task[None]] = set()
 

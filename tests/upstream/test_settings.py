@@ -8,7 +8,7 @@ import pytest
 
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.ids import TopicPartition
-from sharegroup.upstream.epochs import Epochs
+from sharegroup.upstream.epochs import EARLIER_SINCE_S, Epochs
 from sharegroup.upstream.settings import BROKER, GROUP, TOPIC, ClusterSettings
 from tests.servers import admin
 from tests.servers.running import RunningServer
@@ -70,16 +70,20 @@ def test_each_node_sees_what_another_one_has_set(cluster: RunningServer) -> None
 def test_the_last_epoch_is_known_to_who_comes_later(cluster: RunningServer) -> None:
     admin.Admin(cluster.bootstrap).create_topic("epochs", cleanup_policy="compact")
 
+    def clock_ms() -> int:
+        return (EARLIER_SINCE_S + 7) * 1000
+
     async def scenario() -> None:
         async with Cluster(cluster.bootstrap) as client:
             one, other = Node(client, "epochs"), Node(client, "epochs")
             await one.settings.load()
             await other.settings.load()
-            assert await Epochs(one.settings).last() == -1
+            here, there = Epochs(one.settings, clock_ms), Epochs(other.settings, clock_ms)
+            assert await here.last() == 7, "brokers before had the seconds since EARLIER_SINCE_S"
             for epoch in range(20):
-                await Epochs(one.settings).keep(epoch)
+                await here.keep(epoch)
                 # It reads what was written just now.
-                assert await Epochs(other.settings).last() == epoch
+                assert await there.last() == epoch
             for node in (one, other):
                 await node.settings.close()
 

@@ -74,7 +74,7 @@ class ClusterStore:
         self._settings_topic = ClusterTopic.shared(SETTINGS, cluster, wall_ms)
         where = TopicPartition(self._settings_topic.name, 0)
         self._configs = ClusterSettings(cluster, where, wall_ms, self._set_by_another)
-        self.epochs = Epochs(self._configs)
+        self.epochs = Epochs(self._configs, wall_ms)
         self._cluster = cluster
         self._admin = Admin(cluster=cluster)
         self._topics = ClusterTopics(cluster, _is_ours, refuse=refuse_unsafe)
