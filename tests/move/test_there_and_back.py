@@ -23,7 +23,7 @@ SETTINGS = {"retention_ms": "864000000", "deduplication_window_ms": "1"}
 RESTS = {"share_release_backoff_ms": "600000", "share_release_backoff_max_ms": "600000"}
 
 
-@pytest.fixture(scope="module", params=clusters())
+@pytest.fixture(scope="module", params=clusters()[-1:])
 def nodes(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[list[SharegroupServer]]:

@@ -12,10 +12,15 @@ def test_the_longest_wait_after_each_fault() -> None:
         {"op": "produced", "t": 900.0, "n": 1, "partition": 0, "offset": 1},
         {"op": "produced", "t": 1_500.0, "n": 2, "partition": 0, "offset": 2},
         {"op": "produced", "t": 1_600.0, "n": 3, "result": "unknown"},
-        {"op": "polled", "t": 1_700.0, "n": 4, "acquired": [["jobs", 0, 1, 1]]},
-        {"op": "polled", "t": 4_000.0, "n": 5, "acquired": [["jobs", 0, 2, 1], ["jobs", 0, 1, 2]]},
+        {"op": "polled", "t": 1_700.0, "n": 4, "acquired": [["jobs", 0, 1, 1, 1]]},
+        {
+            "op": "polled",
+            "t": 4_000.0,
+            "n": 5,
+            "acquired": [["jobs", 0, 2, 2, 1], ["jobs", 0, 1, 1, 2]],
+        },
         {"op": "produced", "t": 6_000.0, "n": 6, "partition": 1, "offset": 2},
-        {"op": "polled", "t": 6_010.0, "n": 7, "acquired": [["jobs", 1, 2, 1]]},
+        {"op": "polled", "t": 6_010.0, "n": 7, "acquired": [["jobs", 1, 2, 2, 1]]},
         {"op": "produced", "t": 9_000.0, "n": 8, "partition": 1, "offset": 3},
     ]
     faults = [
