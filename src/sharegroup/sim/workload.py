@@ -124,11 +124,11 @@ class Workload:
         left = dict.fromkeys(groups, -1)
         while left and now_s() < until_s:
             await asyncio.sleep(look_s)
+            busy = not all(one.done for one in producers)  # before: they may write meanwhile
             try:
                 found = {group: await self._left(group) for group in groups}
             except (SharegroupError, OSError):
                 continue
-            busy = not all(one.done for one in producers)
             before, left = left, {group: many for group, many in found.items() if many or busy}
             if left != before:
                 until_s = now_s() + wait_s

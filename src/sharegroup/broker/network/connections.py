@@ -101,7 +101,7 @@ class Connections(Generic[C]):
         self._counters = counters
         self._lost = lost
         self._room = room
-        self._open: set[C] = set()
+        self._open: dict[C, None] = {}  # closed in this order, which is no set's
         self._by_host: Counter[str] = Counter()
         self._timer: asyncio.TimerHandle | None = None
         self.waiting_room = WaitingRoom(
@@ -169,7 +169,7 @@ class Connections(Generic[C]):
             return False
         if not connection.authenticated:
             self.waiting_room.enter(connection, host)
-        self._open.add(connection)
+        self._open[connection] = None
         self._by_host[host] += 1
         self._counters.add("connections")
         self._watch()
@@ -205,7 +205,7 @@ class Connections(Generic[C]):
         if connection not in self._open:
             return
         self.waiting_room.leave(connection)
-        self._open.remove(connection)
+        del self._open[connection]
         self._forget_one(connection.host)
         self._lost(connection)
 
