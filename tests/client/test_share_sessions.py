@@ -120,6 +120,30 @@ def test_a_new_leader_has_none_of_our_locks() -> None:
     run(scenario)
 
 
+def test_what_waits_to_be_sent_is_not_for_the_next_leader() -> None:
+    """Whose locks may be those of a later delivery to this member."""
+
+    async def scenario() -> None:
+        async with (
+            ScriptedGroup([1, 2], records=5, at_once=5) as group,
+            consumer_of(group, acknowledgement_mode="explicit") as consumer,
+        ):
+            group.left[2] = 0
+            records = await poll_until(consumer, 5)
+            consumer.accept(*records)
+            consumer._parts.committer.queue_decided()
+            group.leaders[:] = [2, 1]
+            await consumer._parts.cluster.refresh()
+            assert failure(await consumer.commit()) is NotLeaderOrFollower
+            assert group.acknowledged == []
+            carried = [
+                one for _, fetch in group.fetches for t in fetch.topics for one in t.partitions
+            ]
+            assert not any(one.acknowledgement_batches for one in carried)
+
+    run(scenario)
+
+
 def test_piggybacked_acknowledgements_are_not_retried() -> None:
     async def scenario() -> None:
         heard: list[Any] = []

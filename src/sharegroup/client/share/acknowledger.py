@@ -14,6 +14,7 @@ from sharegroup.client.core.acknowledgements import (
 )
 from sharegroup.client.core.fetched import Acknowledged
 from sharegroup.client.core.offset_notes import OffsetNotes
+from sharegroup.client.core.record import LeaseView
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import pause
 from sharegroup.client.share.metrics import ShareConsumerMetrics
@@ -65,6 +66,8 @@ class Acknowledger:
         self._wanted = wanted
         self._on_acknowledged = on_acknowledged
         self._queues: dict[TopicIdPartition, AcknowledgementQueue] = {}
+        self._leases: dict[TopicIdPartition, LeaseView] = {}
+        """The locks that a queue is about, where they are known."""
         self._collectors: list[AckOutcomes] = []
         self._carried: dict[int, tuple[asyncio.Future[None], set[TopicIdPartition]]] = {}
         self._sending: set[asyncio.Task[Any]] = set()
@@ -81,8 +84,18 @@ class Acknowledger:
         """Queue one range."""
         self._queues.setdefault(partition, AcknowledgementQueue()).add(first, last, types)
 
-    def extend(self, partition: TopicIdPartition, ranges: Iterable[AcknowledgedRange]) -> None:
-        """Queue several ranges."""
+    def extend(
+        self,
+        partition: TopicIdPartition,
+        ranges: Iterable[AcknowledgedRange],
+        lease: LeaseView | None = None,
+    ) -> None:
+        """Queue several ranges. They are not sent without the locks of ``lease``: this member may
+        hold other locks of the same records by then."""
+        if lease is not None:
+            if lease is not self._leases.get(partition):
+                self._fail_queue(partition)
+            self._leases[partition] = lease
         self._queues.setdefault(partition, AcknowledgementQueue()).extend(ranges)
 
     def nodes(self) -> set[int]:
@@ -92,12 +105,18 @@ class Acknowledger:
 
     def take(self, node_id: int) -> dict[TopicIdPartition, list[AcknowledgedRange]]:
         """Take the queued ranges of a node. The caller must report their outcome."""
+        self.fail_moved()
         leader = self._sessions.leader
         partitions = [p for p, q in self._queues.items() if q and leader(p) == node_id]
-        taken = {partition: self._queues.pop(partition).take() for partition in partitions}
+        taken = {partition: self._taken(partition) for partition in partitions}
         for ranges in taken.values():
             self._metrics.acknowledgements_sent(ranges)
         return taken
+
+    def _taken(self, partition: TopicIdPartition) -> list[AcknowledgedRange]:
+        self._leases.pop(partition, None)
+        queue = self._queues.pop(partition, None)
+        return queue.take() if queue else []
 
     def carry(self, node_id: int, partitions: Iterable[TopicIdPartition]) -> Callable[[], None]:
         """Note that a fetch from this node carries acknowledgements of these partitions. The caller
@@ -136,6 +155,7 @@ class Acknowledger:
         by_node = await self._sessions.by_node(queued)
         await asyncio.gather(*(self.flush(n) for n in by_node.keys() | self._carried.keys()))
         self.fail_unled()
+        self.fail_moved()
 
     async def _finish(
         self, work: Iterable[Coroutine[Any, Any, Any]], wait_s: float | None = None
@@ -249,11 +269,23 @@ class Acknowledger:
         """Fail the ranges that are queued for a node whose session is gone."""
         self.complete_all(self.take(node_id), locks_gone())
 
+    def fail_moved(self) -> None:
+        """Fail the ranges whose locks are gone, or another node's."""
+        for partition, lease in list(self._leases.items()):
+            leader = self._sessions.leader(partition)
+            if lease.lost or leader not in (None, lease.node_id):
+                self._fail_queue(partition)
+
+    def _fail_queue(self, partition: TopicIdPartition) -> None:
+        ranges = self._taken(partition)
+        if ranges:
+            self.complete(Acknowledged(partition, ranges, locks_gone()))
+
     def fail_unled(self) -> None:
         """Fail the ranges that are queued for partitions without a leader."""
         for partition in list(self._queues):
             if self._sessions.leader(partition) is None:
-                ranges = self._queues.pop(partition).take()
+                ranges = self._taken(partition)
                 if ranges:
                     error = errors.NotLeaderOrFollower(f"{partition} has no leader")
                     self.complete(Acknowledged(partition, ranges, error))

@@ -54,7 +54,7 @@ class AcknowledgementCommitter:
                 outcomes[one.partition] = locks_gone()
                 self._callback.note(Acknowledged(one.partition, one.ranges, locks_gone()))
             else:
-                self._member.acknowledge_ranges(one.partition, one.ranges)
+                self._member.acknowledge_ranges(one.partition, one.ranges, one.lease)
         return outcomes
 
     def queue_decided(self, *, in_work: bool = True) -> AckOutcomes:

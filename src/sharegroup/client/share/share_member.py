@@ -19,6 +19,7 @@ from sharegroup.client.core.acknowledgements import (
 from sharegroup.client.core.fetched import Acknowledged, FetchedPartition
 from sharegroup.client.core.membership import MemberState, ShareMembership
 from sharegroup.client.core.offset_notes import OffsetNotes
+from sharegroup.client.core.record import LeaseView
 from sharegroup.client.core.retry import PausesByKey
 from sharegroup.client.core.share_session import FetchLimits
 from sharegroup.client.network.cluster import Cluster
@@ -416,10 +417,13 @@ class ShareMember:
         self._acknowledger.add(partition, first, last, bytes(types))
 
     def acknowledge_ranges(
-        self, partition: TopicIdPartition, ranges: Iterable[AcknowledgedRange]
+        self,
+        partition: TopicIdPartition,
+        ranges: Iterable[AcknowledgedRange],
+        lease: LeaseView | None = None,
     ) -> None:
-        """As :meth:`acknowledge`, for several ranges."""
-        self._acknowledger.extend(partition, ranges)
+        """As :meth:`acknowledge`, for several ranges: while the locks of ``lease`` are there."""
+        self._acknowledger.extend(partition, ranges, lease)
 
     def has_moved(self, partition: TopicIdPartition, node_id: int) -> bool:
         """Whether another node leads the partition now: the locks from ``node_id`` are gone."""
