@@ -1,5 +1,5 @@
 """Asks each broker of the cluster for what comes into the partitions that somebody reads at their
-end: one request for all of them, which waits at the broker."""
+end: one request for all of them, which waits at the broker and names what has changed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Final
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
+from sharegroup.upstream.fetch_session import FetchSession, Wanted
 from sharegroup.upstream.partition_log import CHUNK_BYTES, ClusterLog
 from sharegroup.upstream.raw_log import whole_batches
 from sharegroup.wire import apis
-from sharegroup.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 
 logger = logging.getLogger("sharegroup.broker")
 
@@ -25,6 +25,9 @@ NOBODY: Final = -1
 PAUSE_S: Final = 0.2
 """After an error, and where a leader is not known."""
 
+Asked = tuple[ClusterLog, int, bool]
+"""A partition, from where on, and whether it has room for records."""
+
 
 class Following:
     """See the module."""
@@ -34,6 +37,7 @@ class Following:
         self._logs: dict[ClusterLog, None] = {}
         self._changed = asyncio.Event()
         self._asking: dict[int, asyncio.Task[None]] = {}
+        self._sessions: dict[int, FetchSession] = {}
         self._task: asyncio.Task[None] | None = None
 
     def follow(self, log: ClusterLog) -> None:
@@ -98,25 +102,35 @@ class Following:
             for log in self._logs
             if log.leader == leader
         }
-        topics: dict[str, list[FetchPartition]] = {}
-        for where, (_, begin, room) in asked.items():
-            topics.setdefault(where.topic, []).append(
-                FetchPartition(
-                    partition=where.partition,
-                    fetch_offset=begin,
-                    partition_max_bytes=CHUNK_BYTES if room else 1,
-                )
-            )
-        request = FetchRequest(
-            max_wait_ms=WAIT_MS,
-            min_bytes=1,
-            max_bytes=BYTES_MAX,
-            topics=[FetchTopic(topic=name, partitions=own) for name, own in topics.items()],
-        )
+        session = self._sessions.setdefault(leader, FetchSession())
+        try:
+            failed = await self._ask_for(leader, session, asked)
+        except errors.KafkaError:
+            session.lost()  # or the broker would not tell again what was told now
+            raise
+        if failed:
+            await self._find_leaders()
+        if failed or not any(room for _, _, room in asked.values()):
+            await asyncio.sleep(PAUSE_S)  # to hear of the end, nobody need ask more often
+
+    async def _ask_for(
+        self, leader: int, session: FetchSession, asked: dict[TopicPartition, Asked]
+    ) -> bool:
+        """Returns whether a partition could not be read."""
+        wanted = {
+            where: Wanted(begin, CHUNK_BYTES if room else 1)
+            for where, (_, begin, room) in asked.items()
+        }
+        request = session.request(wanted, max_wait_ms=WAIT_MS, max_bytes=BYTES_MAX)
         timeout_ms = self._cluster.request_timeout_ms + WAIT_MS
         response = await self._cluster.send(
             leader, apis.FETCH, request, timeout_ms=timeout_ms, lane=LANE
         )
+        if response.error_code:
+            raise errors.error_from_code(response.error_code)
+        session.answered(response.session_id)
+        for log, _, _ in asked.values():
+            log.is_known()
         failed = False
         for topic in response.responses:
             for answer in topic.partitions:
@@ -128,7 +142,4 @@ class Following:
                 elif log.high_watermark == begin:
                     answer.records = whole_batches(bytes(answer.records or b""))
                     await (log.came(begin, answer) if room else log.grew(answer))
-        if failed:
-            await self._find_leaders()
-        if failed or not any(room for _, _, room in asked.values()):
-            await asyncio.sleep(PAUSE_S)  # to hear of the end, nobody need ask more often
+        return failed

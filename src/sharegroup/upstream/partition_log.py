@@ -116,6 +116,10 @@ class ClusterLog:
         end = self._offsets.high_watermark
         return not (self._chunk.data and self._chunk.end >= end > self._read_to)
 
+    def is_known(self) -> None:
+        """The cluster has told all that is new of this partition, if anything is."""
+        self._known_s = asyncio.get_running_loop().time()
+
     async def grew(self, answer: PartitionData) -> None:
         """As :meth:`came`, of records that are not kept.
 
@@ -132,7 +136,7 @@ class ClusterLog:
         Raises:
             KafkaError: the cluster cannot be asked where the first open transaction begins.
         """
-        self._known_s = asyncio.get_running_loop().time()
+        self.is_known()
         known, stable = self._offsets, -1
         if answer.records:
             self._chunk = _chunk_of(offset, answer)
