@@ -22,6 +22,7 @@ import signal
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -131,8 +132,10 @@ async def run_pool(
     # Nothing else to do: the broker gives the victim's records to the others.
 
     await watch.until(lambda: done() >= KILL_BROKER_AT, *others)
-    for one in broker.victims:
+    for one in broker.victims(watch.leader()):
         await watch.kill(one)
+        if broker is not one:  # others take over what it led
+            await watch.until(partial(watch.leads_nothing, one), *others)
         await one.start()
         watch.back(one)
     # Nothing else to do: all consumers reconnect by themselves.

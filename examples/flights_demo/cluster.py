@@ -85,41 +85,42 @@ class Fleet:
 
     Attributes:
         address: of all of our brokers, with commas.
-        victims: what is killed, and started again.
+        nodes: our brokers, by their ids.
     """
 
     def __init__(self, data: Path, output: Path) -> None:
         self.address = ""
         data.mkdir(parents=True)
         self._kafka = three_brokers(data)
-        self._nodes = [
-            Broker(
+        self.nodes = {
+            number: Broker(
                 data / f"node-{number}",
                 output / f"broker-{number}.log",
                 name=f"broker {number}",
-                arguments=("--upstream", self._kafka.bootstrap),
+                arguments=("--upstream", self._kafka.bootstrap, "-o", f"node.id={number}"),
             )
             for number in range(1, NODES + 1)
-        ]
-        self.victims: Sequence[Victim] = [
-            OneOfKafka(self._kafka, self._kafka.brokers[0]),
-            self._nodes[-1],
-        ]
+        }
+
+    def victims(self, leader: str) -> Sequence[Victim]:
+        """What is killed, and started again: a broker of Apache Kafka, and ours of that name."""
+        ours = [node for node in self.nodes.values() if node.name == leader]
+        return [OneOfKafka(self._kafka, self._kafka.brokers[0]), *ours]
 
     def check(self) -> None:
         """Raise ChildFailed unless all of our brokers run that were not killed."""
-        for node in self._nodes:
+        for node in self.nodes.values():
             node.check(-9)
 
     async def __aenter__(self) -> Self:
         try:
             await asyncio.to_thread(self._kafka.start)
-            for node in self._nodes:
+            for node in self.nodes.values():
                 await node.start()
         except BaseException:
             await self.__aexit__(None, None, None)
             raise
-        self.address = ",".join(node.address for node in self._nodes)
+        self.address = ",".join(node.address for node in self.nodes.values())
         return self
 
     async def __aexit__(
@@ -128,6 +129,6 @@ class Fleet:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for node in self._nodes:
+        for node in self.nodes.values():
             await node.stop()
         await asyncio.to_thread(self._kafka.__exit__, kind, error, trace)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import date
-from itertools import pairwise
 from math import inf, nan
 from pathlib import Path
 
@@ -25,6 +25,7 @@ INK, FAINT, GRID = "#22313f", "#8795a1", "#e8ecef"
 ORIGINS = {"EWR": ("Newark", "#d1495b"), "JFK": ("JFK", "#2e86ab"), "LGA": ("LaGuardia", "#66a182")}
 ACCEPTED, SPARK, IN_FLIGHT, AGAIN = "#2e86ab", "#e07a1f", "#edae49", "#7b4b94"
 KILL = "#c0392b"
+LEADERS = (ACCEPTED, SPARK, AGAIN, IN_FLIGHT)
 HEADROOM = 1.16  # above the data, for the marks of the kills
 MARK_WIDTH = 0.025  # of the panel
 KILLS_LINE = "     "
@@ -66,12 +67,12 @@ def draw(path: Path, statistics: Statistics, batches: Sequence[Batch], watch: Wa
             axes.yaxis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:,.0f}"))
             axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: f"{at:g} s"))
             _mark_kills(axes, watch.kills, start)
-        for axes in (progress, held, again):
-            _legend(axes)
         for axes in led:
             _draw_leaders(axes, watch, start)
             axes.set_xlim(progress.get_xlim())
             _mark_kills(axes, watch.kills, start)
+        for axes in (progress, held, again, *led):
+            _legend(axes)
         _draw_delays(delays, statistics)
         figure.savefig(path)
 
@@ -209,19 +210,23 @@ def _draw_again(axes: Axes, batches: Sequence[Batch], start: float) -> None:
 
 def _draw_leaders(axes: Axes, watch: Watch, start: float) -> None:
     """A bar for each partition, in the colour of the broker that leads it."""
-    colours = [ACCEPTED, SPARK, AGAIN, IN_FLIGHT]
-    nodes = sorted({one for _, led in watch.leaders for one in led.values() if one is not None})
-    end = watch.leaders[-1][0]
-    moments = [*watch.leaders, (end, {})]
-    for (at, led), (after, _) in pairwise(moments):
-        for partition, leader in led.items():
+    names = sorted({one for _, led in watch.leaders for one in led.values()})
+    colours = dict(zip(names, itertools.cycle(LEADERS), strict=False))
+    for name, colour in colours.items():
+        axes.barh(0, 0, color=colour, label=name)
+    for partition in sorted(watch.leaders[0][1]):
+        seen = [(at, led.get(partition)) for at, led in watch.leaders]
+        changes = [
+            one for before, one in itertools.pairwise([(0.0, None), *seen]) if one[1] != before[1]
+        ]
+        for (at, leader), (after, _) in itertools.pairwise([*changes, seen[-1]]):
             if leader is not None:
-                colour = colours[nodes.index(leader) % len(colours)]
-                axes.barh(partition, after - at, left=at - start, height=0.7, color=colour)
+                left = at - start
+                axes.barh(partition, after - at, left=left, height=0.7, color=colours[leader])
     axes.set_yticks(sorted(watch.leaders[0][1]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: f"{at:g} s"))
     axes.grid(visible=False)
-    _title(axes, "Who led what", "partitions of the topic; each colour is a broker")
+    _title(axes, "Who led what", "the partitions of the topic, as the brokers say")
 
 
 def _told(number: int, kill: Kill) -> str:

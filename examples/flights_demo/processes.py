@@ -120,11 +120,7 @@ class Victim(Protocol):
 
 
 class Broker(Child):
-    """``sharegroup serve`` on a free port: the same one when it is started again.
-
-    Attributes:
-        victims: itself.
-    """
+    """``sharegroup serve`` on a free port: the same one when it is started again."""
 
     tells_when_ready = True
 
@@ -133,9 +129,12 @@ class Broker(Child):
     ) -> None:
         super().__init__(name, log)
         self.address = "127.0.0.1:0"
-        self.victims: Sequence[Victim] = (self,)
         self._data = data
         self._arguments = arguments
+
+    def victims(self, _leader: str) -> Sequence[Victim]:
+        """What is killed, and started again: itself."""
+        return (self,)
 
     async def start(self) -> None:
         """Returns when it accepts connections: it says so in one line."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -47,8 +48,8 @@ class Watch:
     Attributes:
         done: per group, how many records are done for good: the sum of its start offsets.
         samples: per group, its progress over time.
-        leaders: which broker led which partition of the topic, over time; empty for a broker that
-            is alone.
+        leaders: the name of the broker that led each partition of the topic, over time; empty for
+            a broker that is alone.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Watch:
         progress: Progress,
         bars: Mapping[str, TaskID],
     ) -> None:
-        self.leaders: list[tuple[float, dict[int, int | None]]] = []
+        self.leaders: list[tuple[float, dict[int, str]]] = []
         self.samples: dict[str, list[Sample]] = {group: [] for group in bars}
         self.kills: list[Kill] = []
         self.done = dict.fromkeys(bars, 0)
@@ -77,6 +78,15 @@ class Watch:
                     child.check()
                 await self._look(admin)
                 await asyncio.sleep(INTERVAL_SECONDS)
+
+    def leader(self) -> str:
+        """The name of the broker that leads most partitions; nothing for a broker that is alone."""
+        led = Counter(self.leaders[-1][1].values()) if self.leaders else Counter[str]()
+        return max(led, key=led.__getitem__, default="")
+
+    def leads_nothing(self, child: Victim) -> bool:
+        """Whether the broker has been seen to lead no partition (any more)."""
+        return child.name not in self.leaders[-1][1].values()
 
     async def kill(self, child: Victim) -> None:
         """kill -9."""
@@ -107,5 +117,10 @@ class Watch:
         if not isinstance(self._broker, Broker):
             with contextlib.suppress(SharegroupError):
                 partitions = (await admin.describe_topics(TOPIC))[TOPIC].partitions
-                led = {one.partition: one.leader for one in partitions}
+                nodes = self._broker.nodes
+                led = {
+                    one.partition: nodes[one.leader].name
+                    for one in partitions
+                    if one.leader in nodes
+                }
                 self.leaders.append((time.time(), led))
