@@ -1,5 +1,5 @@
-"""Requests about topics and their settings: the cluster has the topics. Settings that only this
-broker knows are kept here."""
+"""Requests about topics, their replicas and their settings: the cluster has the topics. Settings
+that only this broker knows are kept here."""
 
 from __future__ import annotations
 
@@ -57,6 +57,12 @@ async def change(passing: Passing, api: Api, request: Any, asked: Asked) -> Any:
     answer = await passing.to_controller(api, request, asked)
     await passing.seen([])
     return answer
+
+
+async def by_controller(passing: Passing, api: Api, request: Any, asked: Asked) -> Any:
+    """To the broker that decides about replicas and leaders. Ids of brokers in request and answer
+    are the cluster's: clients know our nodes only."""
+    return await passing.to_controller(api, request, asked)
 
 
 async def describe_configs(
