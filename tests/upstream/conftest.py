@@ -42,7 +42,7 @@ NEEDS = {
 
 
 ONCE = {
-    "test_two_brokers_with_one_id_are_refused",
+    "test_two_brokers_with_one_id_or_one_port_are_refused",
     "test_a_broker_is_drained_and_resumed",
     "test_our_consumer_does_not_wait_for_a_broker_that_stands_still",
     "test_an_open_admin_client_goes_on_at_the_next_broker",

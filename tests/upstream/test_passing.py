@@ -82,6 +82,10 @@ def test_settings_of_topics_are_the_clusters(
             with pytest.raises(errors.UnknownTopicOrPartition):
                 await ours.alter_configs("topic", "dlq.none", {"retention.ms": "1"})
             assert (await ours.describe_configs("broker", "")) is not None
+            mixed = {"consumer.session.timeout.ms": "50000", "share.paused": "true"}
+            with pytest.raises(errors.InvalidRequest, match="which the cluster has: set it there"):
+                await ours.alter_configs("group", "settled", mixed)
+            assert (await ours.describe_configs("group", "settled"))["share.paused"].value != "true"
 
     asyncio.run(scenario())
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -268,8 +269,18 @@ def test_a_broker_is_drained_and_resumed(cluster: RunningServer, tmp_path: Path)
         assert (refused.status, "there is no node 7" in refused.stderr) == (2, True)
 
 
-def test_two_brokers_with_one_id_are_refused(cluster: RunningServer, tmp_path: Path) -> None:
-    with in_front_of(cluster, tmp_path / "one", "-o", "node.id=7") as one:
+def test_two_brokers_with_one_id_or_one_port_are_refused(
+    cluster: RunningServer, tmp_path: Path
+) -> None:
+    port = free_port()
+    settings = ["-o", "node.id=7", "-o", f"upstream.watched.port={port}"]
+    with in_front_of(cluster, tmp_path / "one", *settings) as one:
+        socket.create_connection((HOST, port), 30).close()
+        same = in_front_of(cluster, tmp_path / "same", *settings)
+        with pytest.raises(ServerFailed, match="ended with status 2"):
+            same.start()
+        assert f"cannot listen on {HOST}:{port}, where other brokers see" in same.output()
+        assert "set upstream.watched.port to a port that is free, or to 0" in same.output()
         other = in_front_of(cluster, tmp_path / "other", "-o", "node.id=7")
         with pytest.raises(ServerFailed, match="ended with status 2"):
             other.start()

@@ -7,6 +7,9 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
+from kafka.admin import KafkaAdminClient
+from kafka.errors import ClusterAuthorizationFailedError
+from kafka.structs import TopicPartition
 
 from sharegroup import Admin, Producer
 from sharegroup.model import errors
@@ -26,6 +29,19 @@ def strict(cluster: RunningServer, tmp_path_factory: pytest.TempPathFactory) -> 
         tmp_path_factory.mktemp("strict"), *options, arguments=["--upstream", cluster.bootstrap]
     ) as running:
         yield running.bootstrap
+
+
+def test_who_may_move_replicas_is_asked_here(strict: str) -> None:
+    client = KafkaAdminClient(bootstrap_servers=strict)
+    where = TopicPartition("guarded", 0)
+    for attempt in (
+        lambda: client.elect_leaders(0, {where.topic: [where.partition]}),
+        lambda: client.alter_partition_reassignments({where: [1]}),
+        client.list_partition_reassignments,
+    ):
+        with pytest.raises(ClusterAuthorizationFailedError):
+            attempt()
+    client.close()
 
 
 def test_what_a_client_may_not_do_is_not_passed_on(cluster: RunningServer, strict: str) -> None:

@@ -99,6 +99,22 @@ def test_each_replica_is_in_a_log_folder_once(
     assert sum(len(each["partitions"]) for one in folders for each in one["topics"]) == partitions
 
 
+def test_what_has_settings_is_listed(other: SharegroupServer) -> None:
+    ours = admin.Admin(other.bootstrap)
+    ours.create_topic("with-settings")
+    ours.start_group_at_earliest("with-settings")
+    client = KafkaAdminClient(bootstrap_servers=other.bootstrap)
+    while "with-settings" not in (found := client.list_config_resources()).get("topic", ()):
+        continue  # a broker of ours hears later of a topic that was made through another one
+    nodes = sorted(str(one["broker_id"]) for one in client.describe_cluster()["brokers"])
+    client.close()
+    assert len(nodes) == 2
+    assert found["broker"] == found["broker_logger"] == nodes
+    assert "with-settings" in found["group"]
+    assert not [name for name in found["topic"] if name.startswith("__")]
+    assert "client_metrics" not in found
+
+
 def test_a_transaction_is_ended_by_hand(node: SharegroupServer, shell: ToolShell) -> None:
     topic = "hanging"
     admin.Admin(node.bootstrap).create_topic(topic)

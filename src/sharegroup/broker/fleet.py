@@ -160,10 +160,10 @@ class Fleet:
             host: the address of the first listener.
 
         Raises:
-            ConfigError: the cluster refuses.
-            OSError: no port is free.
+            ConfigError: the cluster refuses, or the watched port cannot be used.
         """
-        port = await self._watched.open(host)
+        wanted = self._parts.configs.broker.integer("upstream.watched.port")
+        port = await self._watched.open(host, wanted)
         me = NodeFacts(self._node_id, self._incarnation.hex(), endpoints, port, rack)
         topic = ClusterTopic.shared(REQUESTS, self._cluster, self._clock.wall_ms, PASSING)
         self._requests = NodeRequests(

@@ -200,7 +200,7 @@ class Broker:
         alone does nothing.
 
         Raises:
-            ConfigError: the cluster refuses.
+            ConfigError: the cluster refuses, or the watched port cannot be used.
         """
         if self._fleet is not None:
             told = {one.name: one.advertised for one in self._endpoints}

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
+from sharegroup.model.errors import ConfigError
 from sharegroup.upstream.nodes_group import FleetMap, NodeFacts
 
 logger = logging.getLogger("sharegroup.broker")
@@ -31,14 +32,23 @@ class WatchedPort:
         self._server: asyncio.AbstractServer | None = None
         self._watchers: dict[asyncio.Transport, None] = {}
 
-    async def open(self, host: str) -> int:
-        """Accept connections on any port of an address; returns the port.
+    async def open(self, host: str, port: int) -> int:
+        """Accept connections at an address; returns the port, which is a free one for 0.
 
         Raises:
-            OSError: the address cannot be used.
+            ConfigError: the address or the port cannot be used.
         """
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _Watched(self._watchers), host or None, 0)
+        try:
+            self._server = await loop.create_server(
+                lambda: _Watched(self._watchers), host or None, port
+            )
+        except OSError as error:
+            raise ConfigError(
+                f"cannot listen on {host}:{port}, where other brokers see that this one is there: "
+                f"{error.strerror}; set upstream.watched.port to a port that is free, or to 0 for "
+                "any"
+            ) from error
         return cast("int", self._server.sockets[0].getsockname()[1])
 
     async def close(self) -> None:

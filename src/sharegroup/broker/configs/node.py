@@ -41,6 +41,15 @@ NODE_CONFIGS: Final = (
         "they are named at the start. refuse: share groups get no records of them, and members an "
         "error. Not a Kafka setting.",
     ),
+    integer(
+        "upstream.watched.port",
+        0,
+        0,
+        "The port at which other brokers in front of the same cluster see that this one's process "
+        "is there, at the address of the first listener. Nothing is said there. 0: any free one. "
+        "Not a Kafka setting.",
+        maximum=65_535,
+    ),
     names(
         "listeners",
         ("PLAINTEXT://127.0.0.1:9092",),

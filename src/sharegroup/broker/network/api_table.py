@@ -202,7 +202,11 @@ API_TABLE: dict[int, ServedApi] = {
         _row(apis.CREATE_PARTITIONS, 0, 3, "topics.create_partitions", "add partitions to a topic"),
         _row(apis.DELETE_GROUPS, 0, 3, "groups.delete_groups", "delete empty groups"),
         _row(
-            apis.ELECT_LEADERS, 0, 2, "topics.elect_leaders", "this node leads everything already"
+            apis.ELECT_LEADERS,
+            0,
+            2,
+            "topics.elect_leaders",
+            "elect leaders; a single node leads everything already",
         ),
         _row(
             apis.INCREMENTAL_ALTER_CONFIGS,
@@ -216,14 +220,14 @@ API_TABLE: dict[int, ServedApi] = {
             0,
             1,
             "topics.alter_partition_reassignments",
-            "this node has every partition already",
+            "move replicas; a single node has all of them already",
         ),
         _row(
             apis.LIST_PARTITION_REASSIGNMENTS,
             0,
             0,
             "topics.list_partition_reassignments",
-            "there is never one",
+            "replicas that are being moved; a single node has none",
         ),
         _row(
             apis.OFFSET_DELETE, 0, 0, "offsets.offset_delete", "delete committed offsets of a group"

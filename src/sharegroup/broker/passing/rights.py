@@ -162,8 +162,13 @@ def _alter_configs(request: Any) -> Iterator[Need]:
             yield Operation.ALTER_CONFIGS, topic(one.resource_name)
 
 
-def _describe_log_dirs(_request: Any) -> Iterator[Need]:
+def _describe_cluster(_request: Any) -> Iterator[Need]:
     yield Operation.DESCRIBE, CLUSTER
+
+
+def _alter_cluster(_request: Any) -> Iterator[Need]:
+    """As in Kafka, for any topic: replicas of the brokers' own ones may be moved, too."""
+    yield Operation.ALTER, CLUSTER
 
 
 def _write_markers(request: Any) -> Iterator[Need]:
@@ -208,7 +213,10 @@ NEEDS: Final[dict[int, Needs]] = {
     apis.DESCRIBE_TRANSACTIONS.key: _describe_transactions,
     apis.INCREMENTAL_ALTER_CONFIGS.key: _alter_configs,
     apis.ALTER_CONFIGS.key: _alter_configs,
-    apis.DESCRIBE_LOG_DIRS.key: _describe_log_dirs,
+    apis.DESCRIBE_LOG_DIRS.key: _describe_cluster,
+    apis.ELECT_LEADERS.key: _alter_cluster,
+    apis.ALTER_PARTITION_REASSIGNMENTS.key: _alter_cluster,
+    apis.LIST_PARTITION_REASSIGNMENTS.key: _describe_cluster,
     apis.WRITE_TXN_MARKERS.key: _write_markers,
     apis.LIST_GROUPS.key: _checked_on_the_way,
     apis.LIST_TRANSACTIONS.key: _checked_on_the_way,

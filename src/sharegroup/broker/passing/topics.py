@@ -1,5 +1,5 @@
-"""Requests about topics and their settings: the cluster has the topics. Settings that only this
-broker knows are kept here."""
+"""Requests about topics, their replicas and their settings: the cluster has the topics. Settings
+that only this broker knows are kept here."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from sharegroup.broker.configs.topic import DEAD_LETTERS_ENABLE
 from sharegroup.broker.passing.passing import Asked, Created, Passing
+from sharegroup.model.errors import InvalidRequest
 from sharegroup.wire.apis import Api
 from sharegroup.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from sharegroup.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -27,6 +28,9 @@ from sharegroup.wire.messages.incremental_alter_configs import (
 OWN: Final = frozenset({DEAD_LETTERS_ENABLE})
 """Settings of topics that this broker keeps."""
 TOPIC: Final = 2
+GROUP: Final = 32
+CONSUMER: Final = "consumer."
+"""How settings of groups begin that have no effect here."""
 
 
 async def create(
@@ -59,6 +63,12 @@ async def change(passing: Passing, api: Api, request: Any, asked: Asked) -> Any:
     return answer
 
 
+async def by_controller(passing: Passing, api: Api, request: Any, asked: Asked) -> Any:
+    """To the broker that decides about replicas and leaders. Ids of brokers in request and answer
+    are the cluster's: clients know our nodes only."""
+    return await passing.to_controller(api, request, asked)
+
+
 async def describe_configs(
     passing: Passing, api: Api, request: DescribeConfigsRequest, asked: Asked
 ) -> DescribeConfigsResponse:
@@ -83,7 +93,8 @@ async def describe_configs(
 async def change_configs(
     passing: Passing, api: Api, request: IncrementalAlterConfigsRequest, asked: Asked
 ) -> IncrementalAlterConfigsResponse:
-    """Settings of topics at the cluster, but those that are kept here; all others here."""
+    """Settings of topics at the cluster, but those that are kept here; all others here. Settings
+    for consumer groups are refused: the cluster has these groups."""
     answers = await _alter_each(passing, api, request, asked, replaces=False)
     return IncrementalAlterConfigsResponse(responses=answers)
 
@@ -104,6 +115,10 @@ async def _alter_each(
         return _only((await asked.here(wanted)).responses)
 
     async def alter(one: Any) -> Any:
+        if one.resource_type == GROUP and (setting := _of_consumer_group(one)):
+            checked = await here(one, validate_only=True)
+            told = _not_here(setting, passing)
+            return checked if checked.error_code else replace(checked, **told)
         if one.resource_type != TOPIC:
             return await here(one)
         mine = replace(one, configs=[each for each in one.configs if each.name in OWN])
@@ -124,6 +139,17 @@ async def _alter_each(
         refused: Sequence[Any] = (await asked.here(request)).responses
         return refused
     return await asyncio.gather(*map(alter, request.resources))
+
+
+def _of_consumer_group(resource: Any) -> str:
+    """The first setting for consumer groups; empty if there is none."""
+    return next((one.name for one in resource.configs if one.name.startswith(CONSUMER)), "")
+
+
+def _not_here(setting: str, passing: Passing) -> dict[str, Any]:
+    servers = ", ".join(map(str, passing.cluster.bootstrap))
+    said = f"{setting} is for consumer groups, which the cluster has: set it there, at {servers}"
+    return {"error_code": InvalidRequest.code, "error_message": said}
 
 
 def _only(results: Sequence[Any]) -> Any:

@@ -41,14 +41,16 @@ async def list_config_resources(
             ConfigResource(name, kind)
             for kind in SERVED
             if kind in wanted
-            for name in _names(parts, kind)
+            for name in _names(parts, kind, context)
         ]
     )
 
 
-def _names(parts: BrokerParts, kind: int) -> Iterable[str]:
+def _names(parts: BrokerParts, kind: int, context: RequestContext) -> Iterable[str]:
     if kind == GROUP:
         return parts.configs.configured_groups()
     if kind == TOPIC:
         return sorted(topic.name for topic in parts.topics.all())
-    return () if kind == CLIENT_METRICS else (str(parts.node_id),)
+    if kind == CLIENT_METRICS:
+        return ()
+    return sorted(str(one.node_id) for one in parts.leadership.nodes(context.advertised))
