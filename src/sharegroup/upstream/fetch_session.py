@@ -20,6 +20,8 @@ NO_SESSION: Final = 0
 FIRST_EPOCH: Final = 0
 """Of a request that names all partitions, and begins a session."""
 LAST_EPOCH: Final = (1 << 31) - 1
+UNREMEMBERED: Final = -1
+"""Of a request that names all partitions, and begins no session."""
 
 
 class Wanted(NamedTuple):
@@ -30,18 +32,23 @@ class Wanted(NamedTuple):
 
 
 class FetchSession:
-    """See the module. One request is under way at a time."""
+    """See the module. One request is under way at a time.
 
-    def __init__(self) -> None:
+    Args:
+        remembered: False: the broker is to remember nothing.
+    """
+
+    def __init__(self, *, remembered: bool = True) -> None:
         self._id = NO_SESSION
-        self._epoch = FIRST_EPOCH
+        self._first = FIRST_EPOCH if remembered else UNREMEMBERED
+        self._epoch = self._first
         self._told: Mapping[TopicPartition, Wanted] = {}
 
     def request(
         self, wanted: Mapping[TopicPartition, Wanted], *, max_wait_ms: int, max_bytes: int
     ) -> FetchRequest:
         """The request for these partitions; the answer may have no records."""
-        told = self._told if self._epoch != FIRST_EPOCH else {}
+        told = self._told if self._epoch > FIRST_EPOCH else {}
         self._told = wanted
         return FetchRequest(
             max_wait_ms=max_wait_ms,
@@ -57,17 +64,16 @@ class FetchSession:
         """The broker has answered the last request. ``session_id``: of the answer; 0: the broker
         has no room for a session, and will remember nothing.
         """
-        began = self._epoch == FIRST_EPOCH
         self._id = session_id
         if session_id == NO_SESSION:
-            self._epoch = FIRST_EPOCH
+            self._epoch = self._first
         else:
-            self._epoch = 1 if began or self._epoch == LAST_EPOCH else self._epoch + 1
+            self._epoch = 1 if self._epoch == LAST_EPOCH else self._epoch + 1
 
     def lost(self) -> None:
         """Nobody knows whether the broker has got the last request: begin anew. The broker forgets
         the old session then."""
-        self._epoch = FIRST_EPOCH
+        self._epoch = self._first
 
 
 def _named(wanted: Mapping[TopicPartition, Wanted]) -> list[FetchTopic]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model import errors
@@ -20,13 +21,21 @@ logger = logging.getLogger("sharegroup.broker")
 WAIT_MS: Final = 500
 BYTES_MAX: Final = 16 << 20
 LANE: Final = "follow"
+EARLY_LANE: Final = "follow-early"
+EARLY_WAIT_MS: Final = 20
+"""Who is followed while a request waits at the broker asks so often, until that one returns."""
 NOBODY: Final = -1
 """The leader of a partition that has none."""
 PAUSE_S: Final = 0.2
 """After an error, and where a leader is not known."""
 
-Asked = tuple[ClusterLog, int, bool]
-"""A partition, from where on, and whether it has room for records."""
+
+class Asked(NamedTuple):
+    """A partition, where it is read from, and whether it has room for records."""
+
+    log: ClusterLog
+    offset: int
+    room: bool
 
 
 class Following:
@@ -36,15 +45,21 @@ class Following:
         self._cluster = cluster
         self._logs: dict[ClusterLog, None] = {}
         self._changed = asyncio.Event()
-        self._asking: dict[int, asyncio.Task[None]] = {}
+        self._read = asyncio.Event()
+        """Set at each read, which may have made room."""
+        self._asking: dict[asyncio.Task[None], None] = {}
+        self._asked: dict[tuple[int, str], set[ClusterLog]] = {}
+        """Broker and lane → the partitions of the request under way there."""
         self._sessions: dict[int, FetchSession] = {}
         self._task: asyncio.Task[None] | None = None
 
     def follow(self, log: ClusterLog) -> None:
-        """Follow this partition from now on: who waits for records asks for nothing meanwhile."""
+        """Follow this partition from now on: who waits for records asks for nothing meanwhile.
+        Called at each read."""
         if log not in self._logs:
             self._logs[log] = None
             self._changed.set()
+        self._read.set()
 
     @property
     def topics(self) -> set[str]:
@@ -57,37 +72,51 @@ class Following:
 
     async def close(self) -> None:
         """End at once."""
-        tasks = [*self._asking.values(), *([] if self._task is None else [self._task])]
+        tasks = [*self._asking, *([] if self._task is None else [self._task])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _run(self) -> None:
-        """One request under way at each broker that leads a partition with room."""
+        """One request under way at each broker that leads partitions; and a short one, for those
+        that it leads since that one began."""
         while True:
             self._changed.clear()
             for log in [one for one in self._logs if one.failure]:
                 del self._logs[log]
-            leaders = {log.leader for log in self._logs}
-            if NOBODY in leaders:  # an election was under way when the cluster was asked last
+            led: dict[int, list[ClusterLog]] = {}
+            for log in self._logs:
+                led.setdefault(log.leader, []).append(log)
+            if led.pop(NOBODY, None):  # an election was under way when the cluster was asked last
                 await self._find_leaders()
-            for leader in leaders - self._asking.keys() - {NOBODY}:
-                self._asking[leader] = asyncio.create_task(self._ask(leader))
+            for leader, logs in led.items():
+                self._begin(leader, logs)
             try:
                 async with asyncio.timeout(PAUSE_S if self._logs else None):
                     await self._changed.wait()
             except TimeoutError:
                 continue
 
-    async def _ask(self, leader: int) -> None:
+    def _begin(self, leader: int, logs: Sequence[ClusterLog]) -> None:
+        asked = self._asked.get((leader, LANE))
+        lane = LANE
+        if asked is not None:
+            lane, logs = EARLY_LANE, [log for log in logs if log not in asked]
+        if logs and (leader, lane) not in self._asked:
+            self._asked[leader, lane] = set(logs)
+            task = asyncio.create_task(self._ask(leader, lane, logs))
+            self._asking[task] = None
+            task.add_done_callback(self._asking.pop)
+
+    async def _ask(self, leader: int, lane: str, logs: Sequence[ClusterLog]) -> None:
         try:
-            await self._ask_once(leader)
+            await self._ask_once(leader, lane, logs)
         except errors.KafkaError as error:
             logger.debug("node %d of the cluster could not be asked: %s", leader, error)
             await self._find_leaders()
             await asyncio.sleep(PAUSE_S)
         finally:
-            del self._asking[leader]
+            del self._asked[leader, lane]
             self._changed.set()
 
     async def _find_leaders(self) -> None:
@@ -96,50 +125,64 @@ class Following:
         except errors.KafkaError as error:
             logger.debug("the cluster could not be asked for leaders: %s", error)
 
-    async def _ask_once(self, leader: int) -> None:
-        asked = {
-            log.topic_partition: (log, log.high_watermark, log.has_room)
-            for log in self._logs
-            if log.leader == leader
-        }
-        session = self._sessions.setdefault(leader, FetchSession())
+    async def _ask_once(self, leader: int, lane: str, logs: Sequence[ClusterLog]) -> None:
+        wanted = {log.topic_partition: Asked(log, log.high_watermark, log.has_room) for log in logs}
+        if lane == EARLY_LANE:
+            session, wait_ms = FetchSession(remembered=False), EARLY_WAIT_MS
+        else:
+            session, wait_ms = self._sessions.setdefault(leader, FetchSession()), WAIT_MS
         try:
-            failed = await self._ask_for(leader, session, asked)
+            failed = await self._ask_for(leader, lane, session, wanted, wait_ms)
         except errors.KafkaError:
             session.lost()  # or the broker would not tell again what was told now
             raise
         if failed:
             await self._find_leaders()
-        if failed or not any(room for _, _, room in asked.values()):
-            await asyncio.sleep(PAUSE_S)  # to hear of the end, nobody need ask more often
+            await asyncio.sleep(PAUSE_S)
+        await self._wait_for_room(logs)
 
     async def _ask_for(
-        self, leader: int, session: FetchSession, asked: dict[TopicPartition, Asked]
+        self,
+        leader: int,
+        lane: str,
+        session: FetchSession,
+        asked: Mapping[TopicPartition, Asked],
+        wait_ms: int,
     ) -> bool:
         """Returns whether a partition could not be read."""
         wanted = {
-            where: Wanted(begin, CHUNK_BYTES if room else 1)
-            for where, (_, begin, room) in asked.items()
+            where: Wanted(one.offset, CHUNK_BYTES if one.room else 1)
+            for where, one in asked.items()
         }
-        request = session.request(wanted, max_wait_ms=WAIT_MS, max_bytes=BYTES_MAX)
-        timeout_ms = self._cluster.request_timeout_ms + WAIT_MS
+        request = session.request(wanted, max_wait_ms=wait_ms, max_bytes=BYTES_MAX)
+        timeout_ms = self._cluster.request_timeout_ms + wait_ms
         response = await self._cluster.send(
-            leader, apis.FETCH, request, timeout_ms=timeout_ms, lane=LANE
+            leader, apis.FETCH, request, timeout_ms=timeout_ms, lane=lane
         )
         if response.error_code:
             raise errors.error_from_code(response.error_code)
         session.answered(response.session_id)
-        for log, _, _ in asked.values():
-            log.is_known()
+        for one in asked.values():
+            one.log.is_known()
         failed = False
         for topic in response.responses:
             for answer in topic.partitions:
-                log, begin, room = asked[TopicPartition(topic.topic, answer.partition_index)]
+                log, offset, room = asked[TopicPartition(topic.topic, answer.partition_index)]
                 if answer.error_code == errors.OffsetOutOfRange.code:
                     await log.offsets()  # records are deleted that were never seen here
                 elif answer.error_code:
                     failed = True
-                elif log.high_watermark == begin:
+                elif log.high_watermark == offset:
                     answer.records = whole_batches(bytes(answer.records or b""))
-                    await (log.came(begin, answer) if room else log.grew(answer))
+                    await (log.came(offset, answer) if room else log.grew(answer))
         return failed
+
+    async def _wait_for_room(self, logs: Sequence[ClusterLog]) -> None:
+        """To hear of the end, nobody need ask more often than once in PAUSE_S."""
+        try:
+            async with asyncio.timeout(PAUSE_S):
+                while not any(log.has_room for log in logs):
+                    self._read.clear()
+                    await self._read.wait()
+        except TimeoutError:
+            return

@@ -1,7 +1,7 @@
 """The log of one partition of the cluster, as the broker reads and appends to it; implements
 ``model.log.PartitionLog`` as far as a cluster can.
 
-What one reader has read stays for the next, up to CHUNK_BYTES: several groups of one partition cost
+What one reader has read stays for the next, about CHUNK_BYTES: several groups of one partition cost
 one read of the cluster, as long as they are close together. A partition that is read at its end is
 *followed*: :class:`~sharegroup.upstream.following.Following` asks for what comes.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 from uuid import UUID
 
 from sharegroup.client.network.cluster import Cluster
@@ -30,6 +30,7 @@ from sharegroup.model.log import (
     Recompression,
 )
 from sharegroup.upstream.raw_log import COMMITTED, EARLIEST, LATEST, RawLog
+from sharegroup.upstream.recent_batches import RecentBatches
 from sharegroup.wire.batch import batch_bounds, parse_headers
 from sharegroup.wire.markers import is_transactional
 from sharegroup.wire.messages.fetch import PartitionData
@@ -42,17 +43,6 @@ LARGEST_TIMESTAMP: Final = -3
 RECORD_BYTES_MAX: Final = 1 << 30
 READ_LANE: Final = "read"
 WRITE_LANE: Final = "write"
-
-
-class _Chunk(NamedTuple):
-    """Whole batches: from the one that holds ``begin`` on, to before ``end``."""
-
-    begin: int
-    end: int
-    data: bytes
-
-
-_NOTHING: Final = _Chunk(0, 0, b"")
 
 
 class ClusterLog:
@@ -74,7 +64,7 @@ class ClusterLog:
         self._writing = RawLog(cluster, where, WRITE_LANE)
         self._follow = follow
         self._offsets = LogOffsets(0, 0, 0, 0)
-        self._chunk = _NOTHING
+        self._recent = RecentBatches()
         self._known_s = 0.0
         """When the cluster has told last where the log begins."""
         self._read_to = 0
@@ -112,9 +102,10 @@ class ClusterLog:
 
     @property
     def has_room(self) -> bool:
-        """Whether to read on while nobody asks: what is kept was read."""
-        end = self._offsets.high_watermark
-        return not (self._chunk.data and self._chunk.end >= end > self._read_to)
+        """Whether to read on while nobody asks: what is kept was read, but for a little."""
+        recent, read_to = self._recent, self._read_to
+        unread = recent.end >= self._offsets.high_watermark > read_to
+        return not unread or recent.size_from(read_to) < CHUNK_BYTES
 
     def is_known(self) -> None:
         """The cluster has told all that is new of this partition, if anything is."""
@@ -139,13 +130,22 @@ class ClusterLog:
         self.is_known()
         known, stable = self._offsets, -1
         if answer.records:
-            self._chunk = _chunk_of(offset, answer)
-            headers = parse_headers(self._chunk.data)
+            data = bytes(answer.records)
+            self._keep(offset, data)
+            headers = parse_headers(data)
             if known.last_stable < known.high_watermark or any(map(is_transactional, headers)):
                 stable = await self._asked(lambda: self._reading.offset(LATEST, COMMITTED))
         if stable < 0 and known.last_stable == known.high_watermark:
             stable = answer.high_watermark  # no transaction is open
         self._learn(answer.log_start_offset, stable, answer.high_watermark)
+
+    def _keep(self, offset: int, data: bytes) -> None:
+        recent = self._recent
+        if offset == recent.end > self._read_to:
+            recent.forget_before(self._read_to)
+            recent.append(data)
+        else:
+            self._recent = RecentBatches(offset, data)
 
     def _learn(self, start: int, last_stable: int, high_watermark: int) -> None:
         known = self._offsets
@@ -183,8 +183,8 @@ class ClusterLog:
         await self._look_if_old()
         if offset < self._offsets.start:
             raise errors.OffsetOutOfRange
-        chunk = self._chunk
-        if not chunk.begin <= offset < chunk.end:
+        recent = self._recent
+        if not recent.begin <= offset < recent.end:
             if offset >= end and offset == self._offsets.high_watermark:
                 return self._answer(b"")
             try:
@@ -196,14 +196,16 @@ class ClusterLog:
             if not answer.records:
                 _check_known(offset, answer.high_watermark, end)
                 return self._answer(b"")
-            chunk = _chunk_of(offset, answer)  # others may have read elsewhere meanwhile
-        self._read_to = max(self._read_to, min(end, chunk.end))
-        return self._answer(_cut(chunk.data, offset, end, max_bytes))
+            recent = RecentBatches(offset, bytes(answer.records))  # others may have read meanwhile
+        data, read_to = recent.read(offset, end, max_bytes)
+        self._read_to = max(self._read_to, read_to)
+        self._follow(self)  # there may be room now
+        return self._answer(data)
 
     async def _look_if_old(self) -> None:
         """What is kept here may be deleted in the cluster meanwhile."""
         now_s = asyncio.get_running_loop().time()
-        if self._chunk.data and now_s - self._known_s > FRESH_S:
+        if self._recent.end and now_s - self._known_s > FRESH_S:
             self._known_s = now_s
             await self.offsets()
 
@@ -296,11 +298,6 @@ class ClusterLog:
         return await retrying(self._cluster, ask, self._cluster.request_timeout_ms)
 
 
-def _chunk_of(offset: int, answer: PartitionData) -> _Chunk:
-    data = bytes(answer.records or b"")
-    return _Chunk(offset, parse_headers(data)[-1].last_offset + 1, data)
-
-
 def _check_known(offset: int, known_end: int, end: int) -> None:
     """Where the cluster has sent nothing before ``end``, there is nothing, unless the leader itself
     does not know so far: one that was just elected may know less than the one before had told.
@@ -310,19 +307,3 @@ def _check_known(offset: int, known_end: int, end: int) -> None:
     """
     if offset < end and known_end < end:
         raise errors.OffsetNotAvailable(f"the leader knows of {known_end}, not of {end} yet")
-
-
-def _cut(data: bytes, offset: int, end: int, max_bytes: int) -> bytes:
-    """The batches from the one that holds ``offset`` to before ``end``, at most so many bytes, but
-    at least one batch."""
-    position = begin = stop = 0
-    for header in parse_headers(data):
-        after = position + header.length
-        if header.last_offset < offset:
-            begin = stop = after
-        elif header.base_offset < end and (stop == begin or after - begin <= max_bytes):
-            stop = after
-        else:
-            break
-        position = after
-    return data[begin:stop]
