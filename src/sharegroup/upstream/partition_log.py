@@ -165,10 +165,12 @@ class ClusterLog:
         """See ``ReadableLog``."""
         self._check()
         self._follow(self)
-        start, stable, end = await asyncio.gather(
+        # The end comes before the stable end: a transaction that ends between the two shows in the
+        # second, or comes behind the first. The other way round nobody would ask again.
+        start, end, stable = await asyncio.gather(
             self._asked(lambda: self._reading.offset(EARLIEST)),
-            self._asked(lambda: self._reading.offset(LATEST, COMMITTED)),
             self._asked(lambda: self._reading.offset(LATEST)),
+            self._asked(lambda: self._reading.offset(LATEST, COMMITTED)),
         )
         self._learn(start, stable, end)
         return self._offsets
