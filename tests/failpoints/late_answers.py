@@ -11,56 +11,74 @@ Where = tuple[str, str, int, int]
 """Group, topic, partition, offset."""
 
 
-class _Ack(NamedTuple):
+class _Given(NamedTuple):
+    """A record was delivered."""
+
+    member: str
+    since_ms: float
+    polled_ms: float
+    count: int
+
+
+class _Taken(NamedTuple):
+    """An acknowledgement of a record was taken; it had this delivery count."""
+
+    where: Where
+    kind: str
     member: str
     asked_ms: float
-    places: list[tuple[Where, str]]
+    count: int
 
 
-def late_answers(lines: Iterable[str], begin_ms: float, end_ms: float) -> Iterator[str]:
-    """A line for each record whose acknowledgement was asked for before a stop ended and taken
-    after it, though another broker had given the record to another member meanwhile. So what was
-    taken cannot have been in the log when the other broker read it.
+def late_answers(lines: Iterable[str], end_ms: float) -> Iterator[str]:
+    """A line for each record that a member got after its acknowledgement had been asked for, though
+    that was taken: asked for before a stop ended, and taken after it. So what was taken was not in
+    the log when the other broker read it.
 
-    `sharegroup check` allows this, where locks may have been lost: a late answer for a record that
-    is done changes nothing. Here it is known who was asked.
+    `sharegroup check` cannot tell, where locks may have been lost and a client fetches ahead: the
+    delivery may be an earlier one that it returns late. Here that has a lower delivery count.
 
     Args:
-        begin_ms, end_ms: of the stop, by the clock of the history.
+        end_ms: of the stop, by the clock of the history.
     """
     asked: dict[int, dict[str, Any]] = {}
-    given: dict[Where, list[tuple[str, float]]] = {}
+    given: dict[Where, list[_Given]] = {}
+    taken: list[_Taken] = []
     for line in lines:
         event = json.loads(line)
         if event["op"] in ("poll", "ack"):
             asked[event["n"]] = event
-        elif event["op"] == "polled" and begin_ms < event["t"] < end_ms:
+        elif event["op"] == "polled":
             poll = asked[event["n"]]
             since_ms = event.get("since", poll["t"])
-            for topic, partition, first, last, _ in event["acquired"]:
-                for offset in range(first, last + 1):
-                    where = poll["group"], topic, partition, offset
-                    given.setdefault(where, []).append((poll["member"], since_ms))
+            for *run, count in event["acquired"]:
+                for where in _records(poll["group"], run):
+                    one = _Given(poll["member"], since_ms, poll["t"], count)
+                    given.setdefault(where, []).append(one)
         elif event["op"] == "acked" and event["t"] > end_ms:
-            ack = _ack(asked[event["n"]], event["results"])
-            if ack.asked_ms < end_ms:
-                yield from _late(ack, given)
+            ack = asked[event["n"]]
+            if ack["t"] < end_ms:
+                taken += _taken(ack, event["results"], given)
+    for had in taken:
+        for one in given[had.where]:
+            again = one.polled_ms > had.asked_ms and one.count >= had.count
+            if again or one.since_ms > had.asked_ms:
+                yield f"{had.kind} of {had.where} by {had.member} was taken, and {one.member} got it"
+                break
 
 
-def _ack(asked: dict[str, Any], results: Iterable[str]) -> _Ack:
-    places = [
-        ((asked["group"], topic, partition, offset), kind)
-        for (topic, partition, first, last, kind), result in zip(
-            asked["acks"], results, strict=True
-        )
-        if result == "ok" and kind in FINAL
-        for offset in range(first, last + 1)
-    ]
-    return _Ack(asked["member"], asked["t"], places)
+def _records(group: str, run: Iterable[Any]) -> Iterator[Where]:
+    topic, partition, first, last = run
+    for offset in range(first, last + 1):
+        yield group, topic, partition, offset
 
 
-def _late(ack: _Ack, given: dict[Where, list[tuple[str, float]]]) -> Iterator[str]:
-    for where, kind in ack.places:
-        for member, since_ms in given.get(where, ()):
-            if member != ack.member and since_ms > ack.asked_ms:
-                yield f"{kind} of {where} by {ack.member} was taken after {member} had got it"
+def _taken(
+    ack: dict[str, Any], results: Iterable[str], given: dict[Where, list[_Given]]
+) -> Iterator[_Taken]:
+    for (*run, kind), result in zip(ack["acks"], results, strict=True):
+        if result != "ok" or kind not in FINAL:
+            continue
+        for where in _records(ack["group"], run):
+            mine = [one.count for one in given[where] if one.member == ack["member"]]
+            yield _Taken(where, kind, ack["member"], ack["t"], mine[-1])

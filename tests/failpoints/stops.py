@@ -115,7 +115,7 @@ class StopRound:
         self._calm: asyncio.Event
         self._still: asyncio.Event
         self._over = False
-        self._span = 0.0, 0.0
+        self._end_ms = 0.0
         self._taken = False
         self._wrong: list[str] = []
 
@@ -145,7 +145,7 @@ class StopRound:
             for one in brokers:
                 one.kill()
         self._wrong += [str(one) for one in judged(self._lines).violations]
-        self._wrong += late_answers(self._lines, *self._span)
+        self._wrong += late_answers(self._lines, self._end_ms)
         self._wrong += [
             f"a traceback in {one.process.log_path}"
             for one in brokers
@@ -187,10 +187,9 @@ class StopRound:
             await asyncio.sleep(LOOK_S)
             process = self._stopping.process
             if process.running and _state(process.pid) == "T":
-                begin_ms = self._history.now_ms()
                 self._still.set()
                 await asyncio.sleep(stop.seconds)
-                self._span = begin_ms, self._history.now_ms()
+                self._end_ms = self._history.now_ms()
                 os.kill(process.pid, signal.SIGCONT)
                 return
 
@@ -220,7 +219,7 @@ class StopRound:
         while True:
             newest = [each[-1] for each in self._maps() if each]
             both = len(newest) == 2 and all(int(has) and int(of) == 2 for has, of in newest)
-            if both and self._span[1]:
+            if both and self._end_ms:
                 return
             await asyncio.sleep(LOOK_S)
 

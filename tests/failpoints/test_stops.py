@@ -24,23 +24,28 @@ def test_a_broker_that_stands_still_there(tmp_path: Path) -> None:
     assert stopped.taken
 
 
-def given(*, asked_ms: float) -> list[str]:
-    """One member's acknowledgement is taken at 10,000 ms, another got the record at 7,100 ms."""
-    place = ["jobs", 0, 0, 0]
+def taken_at_10_s(*, polled_ms: float, since_ms: float, count: int) -> list[str]:
+    """A member's acknowledgement is asked for at 5 s, and another delivery of the record."""
+    place, me = ["jobs", 0, 0, 0], {"group": "g", "member": "a"}
     events = [
-        {"op": "ack", "t": 5, "n": 1, "group": "g", "member": "a", "acks": [[*place, "accept"]]},
-        {"op": "poll", "t": asked_ms, "n": 2, "group": "g", "member": "b"},
-        {"op": "polled", "t": 7_100, "n": 2, "acquired": [[*place, 1]], "records": []},
-        {"op": "acked", "t": 10_000, "n": 1, "results": ["ok"]},
+        {"op": "poll", "t": 4_000, "n": 1, **me},
+        {"op": "polled", "t": 4_001, "n": 1, "acquired": [[*place, 2]], "since": 0},
+        {"op": "ack", "t": 5_000, "n": 2, **me, "acks": [[*place, "accept"]]},
+        {"op": "poll", "t": polled_ms, "n": 3, "group": "g", "member": "b"},
+        {"op": "polled", "t": 9_500, "n": 3, "acquired": [[*place, count]], "since": since_ms},
+        {"op": "acked", "t": 10_000, "n": 2, "results": ["ok"]},
     ]
     return [json.dumps(one) for one in events]
 
 
-def test_an_answer_is_late_after_another_broker_has_given_the_record() -> None:
-    [line] = late_answers(given(asked_ms=7_000), 4, 9_000)
-    assert "by a was taken after b had got it" in line
-    assert list(late_answers(given(asked_ms=1), 4, 9_000)) == []  # it may be an earlier delivery
-    assert list(late_answers(given(asked_ms=7_000), 4, 10_001)) == []  # within the stop
+def test_an_answer_is_late_where_the_record_was_given_again() -> None:
+    again = taken_at_10_s(polled_ms=8_000, since_ms=7_000, count=1)
+    [line] = late_answers(again, 9_000)
+    assert "by a was taken, and b got it" in line
+    assert list(late_answers(again, 4_000)) == []  # asked for after the stop
+    [line] = late_answers(taken_at_10_s(polled_ms=8_000, since_ms=0, count=2), 9_000)
+    earlier = taken_at_10_s(polled_ms=8_000, since_ms=0, count=1)
+    assert list(late_answers(earlier, 9_000)) == []  # a delivery that is returned late
 
 
 def test_a_batch_after_the_next_claim_overlaps() -> None:
