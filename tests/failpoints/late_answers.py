@@ -60,11 +60,15 @@ def late_answers(lines: Iterable[str], end_ms: float) -> Iterator[str]:
             if ack["t"] < end_ms:
                 taken += _taken(ack, event["results"], given)
     for had in taken:
-        for one in given[had.where]:
-            again = one.polled_ms > had.asked_ms and one.count >= had.count
-            if again or one.since_ms > had.asked_ms:
-                yield f"{had.kind} of {had.where} by {had.member} was taken, and {one.member} got it"
-                break
+        for one in _again(had, given[had.where]):
+            yield f"{had.kind} of {had.where} by {had.member} was taken; {one.member} got it"
+
+
+def _again(had: _Taken, given: Iterable[_Given]) -> Iterator[_Given]:
+    for one in given:
+        polled_again = one.polled_ms > had.asked_ms and one.count >= had.count
+        if polled_again or one.since_ms > had.asked_ms:
+            yield one
 
 
 def _records(group: str, run: Iterable[Any]) -> Iterator[Where]:

@@ -41,7 +41,7 @@ def taken_at_10_s(*, polled_ms: float, since_ms: float, count: int) -> list[str]
 def test_an_answer_is_late_where_the_record_was_given_again() -> None:
     again = taken_at_10_s(polled_ms=8_000, since_ms=7_000, count=1)
     [line] = late_answers(again, 9_000)
-    assert "by a was taken, and b got it" in line
+    assert "by a was taken; b got it" in line
     assert list(late_answers(again, 4_000)) == []  # asked for after the stop
     [line] = late_answers(taken_at_10_s(polled_ms=8_000, since_ms=0, count=2), 9_000)
     earlier = taken_at_10_s(polled_ms=8_000, since_ms=0, count=1)
