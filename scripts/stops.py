@@ -8,7 +8,7 @@ shorter than its session (6 s), until another broker is just taking over, or for
 clients of both saw is judged, and no owner of a part of the state may write in the cluster after
 the claim of the next one.
 
-    python scripts/stops.py                              # each point, 40 minutes
+    python scripts/stops.py                              # each point, over half an hour
     python scripts/stops.py --every 10 --kafka           # in front of Apache Kafka
     python scripts/stops.py --only "before 37 6.5 first"
 """
