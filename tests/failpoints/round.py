@@ -11,32 +11,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from sharegroup.check.judge import judged
-from sharegroup.client.admin.admin import Admin
-from sharegroup.client.clock import wall_ms
-from sharegroup.model.errors import SharegroupError
-from sharegroup.sim.plan import Plan
 from sharegroup.sim.recorder import Recorder
-from sharegroup.sim.recording import RecordingMember, RecordingProducer
-from sharegroup.sim.workload import Workload, groups_of
+from tests.failpoints.clients import OPTIONS, PLAN, work
 from tests.servers.process import ServerFailed
 from tests.servers.sharegroup_server import SharegroupServer
 
 SOURCE: Final = Path(__file__).with_name("failpoint.c")
-OPTIONS: Final = (
-    "group.share.min.record.lock.duration.ms=1000",
-    "group.share.record.lock.duration.ms=1000",
-    "group.share.max.delivery.count.limit=10",
-    "group.initial.rebalance.delay.ms=0",
-)
-PLAN: Final = replace(
-    Plan.drawn(0),
-    partitions=2, producers=1, members=2, groups=1, records=24, keys=3, ordered=0, letters=1,
-    transactional=0, turns=0, priorities=0, locks=0, limit=3, lock_ms=1_000, backoff_ms=0,
-    release=5, reject=10, slow=0, renew=0, latency_ms=0, readers=0, in_turns=0, workers=0,
-    faults=(),
-)  # fmt: skip
-END_S: Final = 60
-LOOK_S: Final = 0.1
 KINDS: Final = "write", "sync", "change"
 
 
@@ -57,10 +37,10 @@ class Point(NamedTuple):
         return f"{self.kind} {self.moment} {self.number}" + " power" * self.power
 
 
-def compiled(folder: Path) -> Path:
-    """The library that kills a process."""
-    library = folder / "failpoint.so"
-    words = ["gcc", "-shared", "-fPIC", "-O1", "-o", str(library), str(SOURCE), "-ldl"]
+def compiled(folder: Path, source: Path = SOURCE) -> Path:
+    """A library for LD_PRELOAD; by default the one that kills a process."""
+    library = folder / f"{source.stem}.so"
+    words = ["gcc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"]
     subprocess.run(words, check=True)
     return library
 
@@ -152,32 +132,6 @@ class PointRound:
         watching = asyncio.create_task(self._watch())
         calm = asyncio.Event()
         calm.set()
-        plan, bootstrap = self._plan, self._server.bootstrap
-        async with Admin(bootstrap) as admin:
-            workload = Workload(plan, self._history, admin)
-            await self._set_up(workload)
-            producers = [
-                RecordingProducer(plan, number, self._history, bootstrap, wall_ms, calm)
-                for number in range(plan.producers)
-            ]
-            members = [
-                RecordingMember(plan, group, f"member-{number}", self._history, bootstrap)
-                for group in groups_of(plan)
-                for number in range(plan.members)
-            ]
-            tasks = [asyncio.create_task(one.run()) for one in (*producers, *members)]
-            await workload.end(producers, END_S, LOOK_S)
-            for member in members:
-                member.leaves = True
-            await asyncio.wait(tasks, timeout=30)
+        await work(self._plan, self._history, self._server.bootstrap, calm)
         self._over = True
         await watching
-
-    async def _set_up(self, workload: Workload) -> None:
-        while True:
-            try:
-                await workload.set_up()
-            except SharegroupError:
-                await asyncio.sleep(0.1)
-            else:
-                return

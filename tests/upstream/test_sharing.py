@@ -302,15 +302,23 @@ def test_an_open_admin_client_goes_on_at_the_next_broker(
     cluster: RunningServer, tmp_path: Path
 ) -> None:
     first, second = (in_front_of(cluster, tmp_path / name) for name in ("first", "second"))
+    groups = [f"movers-on-{number}" for number in range(8)]
 
     async def scenario() -> None:
         async with Admin(f"{first.bootstrap},{second.bootstrap}") as ours:
             await ours.create_topics("moved")
             at = {TopicPartition("moved", 0): 0}
-            await ours.alter_share_group_offsets("movers-on", at)
+            for group in groups:
+                await ours.alter_share_group_offsets(group, at)
             await asyncio.to_thread(first.kill)
             await asyncio.to_thread(second.start)
-            assert (await ours.list_share_group_offsets("movers-on")).keys() == at.keys()
+            # And when some of the groups go from a broker that lives to another one.
+            for _ in range(2):
+                for group in groups:
+                    assert (await ours.list_share_group_offsets(group)).keys() == at.keys()
+                    assert group in await ours.describe_share_groups([group])
+                if not first.process.running:
+                    await asyncio.to_thread(first.start)
 
     with first:
         asyncio.run(scenario())

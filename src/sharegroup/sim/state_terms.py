@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from sharegroup.broker.internal_topics import IN_CLUSTER_PREFIX
 from sharegroup.fleet.terms import Owner
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.sim.disk import MemoryDisk
-from sharegroup.upstream.owned_batches import batches_in
+from sharegroup.upstream.owned_batches import OwnedBatch, batches_in
 
 OWNED: Final = "share_group_state", "consumer_offsets"
 """Topics whose batches name their owner."""
 
 
 def overlaps(disk: MemoryDisk, data: str) -> Iterator[str]:
-    """A line for each batch that an owner has written after the claim of the next one. It would not
-    count; and the cluster refuses it, by the epoch of its producer.
+    """A line for each batch in a cluster's logs that an owner has written after the claim of the
+    next one.
 
     Args:
         disk: of the cluster's broker.
@@ -25,24 +25,34 @@ def overlaps(disk: MemoryDisk, data: str) -> Iterator[str]:
     """
     for folder in disk.list(data):
         if folder.removeprefix(IN_CLUSTER_PREFIX).rpartition("-")[0] in OWNED:
-            yield from _overlaps(disk, f"{data}/{folder}")
+            yield from overlaps_of(folder, _batches(disk, f"{data}/{folder}"))
 
 
-def _overlaps(disk: MemoryDisk, folder: str) -> Iterator[str]:
+def overlaps_of(name: str, batches: Iterable[OwnedBatch]) -> Iterator[str]:
+    """A line for each batch of a log that its owner has written after the claim of the next one. It
+    would not count; and the cluster refuses it, by the epoch of its producer.
+
+    Args:
+        name: of the log, as the line says it.
+    """
     owner: Owner | None = None
+    for batch in batches:
+        if batch.owner is None or batch.owner == owner:
+            continue
+        if owner is not None and batch.owner.term <= owner.term:
+            yield (
+                f"{name}: at offset {batch.base_offset} node {batch.owner.node_id} "
+                f"writes in term {batch.owner.term}, after term {owner.term} has begun"
+            )
+        else:
+            owner = batch.owner
+
+
+def _batches(disk: MemoryDisk, folder: str) -> Iterator[OwnedBatch]:
     for name in disk.list(folder):
         if not name.endswith(".log"):
             continue
         try:
-            for batch in batches_in(disk.read_file(f"{folder}/{name}")):
-                if batch.owner is None or batch.owner == owner:
-                    continue
-                if owner is not None and batch.owner.term <= owner.term:
-                    yield (
-                        f"{folder}: at offset {batch.base_offset} node {batch.owner.node_id} "
-                        f"writes in term {batch.owner.term}, after term {owner.term} has begun"
-                    )
-                else:
-                    owner = batch.owner
+            yield from batches_in(disk.read_file(f"{folder}/{name}"))
         except CorruptMessage:
             continue  # a torn end, which nobody was told of

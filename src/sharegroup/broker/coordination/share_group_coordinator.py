@@ -83,6 +83,18 @@ class ShareGroupCoordinator:
             lambda: [_groups(runtime) for runtime in runtimes.all()],
         )
 
+    async def check_here(self, group_id: str) -> None:
+        """Return if what :attr:`groups` says of a group is all there is: another broker of a fleet
+        may have the group.
+
+        Raises:
+            NotCoordinator: another one has it.
+            CoordinatorLoadInProgress, CoordinatorNotAvailable: as ``Runtime.load_or_refuse``.
+        """
+        runtime = self._runtimes.of(group_id)
+        if not runtime.loaded:
+            await runtime.load_or_refuse()
+
     async def heartbeat(self, request: ShareHeartbeat) -> ShareHeartbeatResult:
         """Process one heartbeat; its changes are durable on return. The answer to a group's first
         heartbeat already has the assignment.

@@ -69,6 +69,8 @@ async def _group(
     group_id, access = wanted.group_id, context.access
     try:
         access.require_group(Operation.DESCRIBE, group_id)
+        if parts.other_nodes is not None and not context.from_node:
+            await parts.groups.check_here(group_id)
     except KafkaError as error:
         return _refused(group_id, error)
     asked: Asked

@@ -31,7 +31,8 @@ async def share_group_describe(
     with_operations = request.include_authorized_operations
     return ShareGroupDescribeResponse(
         groups=[
-            _describe(parts, g, context, with_operations) async for g in sliced(request.group_ids)
+            await _describe(parts, g, context, with_operations)
+            async for g in sliced(request.group_ids)
         ]
     )
 
@@ -40,7 +41,7 @@ def _refused(group_id: str, error: KafkaError) -> DescribedGroup:
     return DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.message)
 
 
-def _describe(
+async def _describe(
     parts: BrokerParts, group_id: str, context: RequestContext, with_operations: bool
 ) -> DescribedGroup:
     access = context.access
@@ -48,6 +49,8 @@ def _describe(
         access.require_group(Operation.DESCRIBE, group_id)
         if not group_id:
             raise InvalidGroupId
+        if parts.other_nodes is not None:
+            await parts.groups.check_here(group_id)
         parts.group_registry.check(group_id, GroupType.SHARE)
         found = parts.views.share_groups.group(group_id)
     except KafkaError as error:
