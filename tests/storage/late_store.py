@@ -45,6 +45,7 @@ class LateLog:
         self.topic_partition: TopicPartition = log.topic_partition
         self.topic_id: UUID = log.topic_id
         self.failure: KafkaError | None = None
+        self.is_followed = True
         self.asked = 0
         """How many answers were awaited."""
 

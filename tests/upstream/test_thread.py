@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.foreign.share_reader import receive_accepting, share_consumer
 from tests.servers import admin
@@ -27,6 +27,23 @@ def test_a_stock_client_works_off_records_of_the_cluster(
         assert sorted(receive_accepting(consumer, 10), key=int) == [
             b"%d" % n for n in range(50, 60)
         ]
+
+
+def test_a_consumer_may_begin_at_the_first_offset_of_what_nobody_has_read(
+    cluster: RunningServer, node: SharegroupServer
+) -> None:
+    """As a program does that keeps its own offsets: it asks for no offset before."""
+    admin.Admin(cluster.bootstrap).create_topic("assigned", partitions=2)
+    admin.produce(cluster.bootstrap, "assigned", [b"early"], partition=0)
+    settings = {"bootstrap.servers": node.bootstrap, "group.id": "none", **admin.SILENT}
+    consumer = Consumer({**settings, "fetch.wait.max.ms": 100})
+    consumer.assign([TopicPartition("assigned", number, 0) for number in range(2)])
+    try:
+        assert [one.value() for one in consumer.consume(1, 20)] == [b"early"]
+        admin.produce(cluster.bootstrap, "assigned", [b"later"], partition=1)
+        assert [one.value() for one in consumer.consume(1, 20)] == [b"later"]
+    finally:
+        consumer.close()
 
 
 def test_a_backlog_is_worked_off(cluster: RunningServer, node: SharegroupServer) -> None:

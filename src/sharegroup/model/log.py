@@ -199,12 +199,18 @@ class ReadableLog(ServedLog, Protocol):
 
     The properties say how far the log is known here, at once: an offset is never past the log's
     own, and never moves back. A log in this process knows all; a log elsewhere learns by what it is
-    asked, and by itself while :attr:`on_advance` is set. Who must not miss anything awaits
+    asked, and by itself once :attr:`is_followed`. Who must not miss anything awaits
     :meth:`offsets`.
     """
 
     on_advance: Callable[[ReadableLog], None] | None
     """Called on the loop's thread when the high watermark that is known here has moved."""
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether the log learns of what comes: always in this process; elsewhere once
+        :meth:`offsets` or :meth:`read` was called."""
+        ...
 
     @property
     def log_start_offset(self) -> int: ...

@@ -59,6 +59,7 @@ class ClusterLog:
         self.topic_id = topic_id
         self.failure: errors.KafkaError | None = None
         self.on_advance: Callable[[ReadableLog], None] | None = None
+        self.is_followed = False
         self._cluster = cluster
         self._reading = RawLog(cluster, where, READ_LANE)
         self._writing = RawLog(cluster, where, WRITE_LANE)
@@ -164,7 +165,7 @@ class ClusterLog:
     async def offsets(self) -> LogOffsets:
         """See ``ReadableLog``."""
         self._check()
-        self._follow(self)
+        self._begin_to_follow()
         # The end comes before the stable end: a transaction that ends between the two shows in the
         # second, or comes behind the first. The other way round nobody would ask again.
         start, end, stable = await asyncio.gather(
@@ -180,7 +181,7 @@ class ClusterLog:
     ) -> ReadBatches:
         """See ``ReadableLog``."""
         self._check()
-        self._follow(self)
+        self._begin_to_follow()
         end = self._offsets.high_watermark if end_offset is None else end_offset
         await self._look_if_old()
         if offset < self._offsets.start:
@@ -203,6 +204,10 @@ class ClusterLog:
         self._read_to = max(self._read_to, read_to)
         self._follow(self)  # there may be room now
         return self._answer(data)
+
+    def _begin_to_follow(self) -> None:
+        self.is_followed = True
+        self._follow(self)
 
     async def _look_if_old(self) -> None:
         """What is kept here may be deleted in the cluster meanwhile."""

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -95,7 +96,7 @@ func consume(ctx context.Context, client *kgo.Client, wanted int) {
 // groupOptions are those of a member of a consumer group, of either protocol.
 func groupOptions(mode string) []kgo.Opt {
 	options := []kgo.Opt{
-		kgo.SeedBrokers(os.Args[1]),
+		kgo.SeedBrokers(strings.Split(os.Args[1], ",")...),
 		kgo.ConsumeTopics(os.Args[2]),
 		kgo.ConsumerGroup(os.Args[3]),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
@@ -185,7 +186,7 @@ func main() {
 		return
 	}
 	options := []kgo.Opt{
-		kgo.SeedBrokers(os.Args[1]),
+		kgo.SeedBrokers(strings.Split(os.Args[1], ",")...),
 		kgo.ConsumeTopics(os.Args[2]),
 		kgo.ShareGroup(os.Args[3]),
 		kgo.ShareAckCallback(acknowledged),

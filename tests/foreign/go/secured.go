@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -26,7 +27,7 @@ type cell struct {
 
 func (c cell) options() ([]kgo.Opt, error) {
 	options := []kgo.Opt{
-		kgo.SeedBrokers(c.Bootstrap),
+		kgo.SeedBrokers(strings.Split(c.Bootstrap, ",")...),
 		kgo.RecordDeliveryTimeout(20 * time.Second),
 		kgo.RetryTimeout(20 * time.Second),
 	}

@@ -111,7 +111,8 @@ async def _look(
             begin = by_range.begins_at(at, partition)
             if partition.turn:  # the broker decides what this member reads, whatever the offset
                 begin = log.log_start_offset
-            if not log.log_start_offset <= begin <= log.high_watermark:  # as far as is known here
+            known = log.is_followed and log.log_start_offset <= begin <= log.high_watermark
+            if not known:  # as far as is known here
                 await _check_offset(log, begin, part)
             end = _begin(log, part, committed=committed)
             if partition.turn:
