@@ -231,11 +231,19 @@ def test_what_one_broker_is_told_the_others_know(cluster: RunningServer, tmp_pat
                 broker = await there.describe_configs("broker", "")
                 while broker["message.max.bytes"].value != "777777":
                     broker = await there.describe_configs("broker", "")
+            writer.init_transactions(admin.ADMIN_SECONDS)
+            # Clients ask all brokers for what each knows.
+            listed = [
+                transaction.transactional_id for transaction in await here.list_transactions()
+            ]
+            assert listed == ["told"]
 
     with (
         in_front_of(cluster, tmp_path / "one") as one,
         in_front_of(cluster, tmp_path / "other") as other,
     ):
+        settings = {"bootstrap.servers": one.bootstrap, "transactional.id": "told"}
+        writer = Producer({**settings, **admin.SILENT})
         asyncio.run(scenario())
 
 

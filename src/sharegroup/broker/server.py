@@ -160,7 +160,7 @@ class Broker:
             )
             fleet = Nodes(cluster, config.node_id, incarnation, parts, environment.clock, epochs)
             passing.may_deliver = lambda: fleet.may_deliver
-            passing.lists_groups = lambda: fleet.is_first
+            passing.lists_all = lambda: fleet.is_first
             passing.leads = lambda where: (
                 (facts := store.topics.get(where.topic)) is not None
                 and fleet.leads(facts.topic_id, where.partition)

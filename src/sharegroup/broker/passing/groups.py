@@ -92,7 +92,7 @@ async def list_groups(
     mine: ListGroupsResponse = await asked.here(request)
     kinds = {kind.lower() for kind in request.types_filter}
     found = {one.group_id: one for one in mine.groups if one.group_type in ("", SHARE)}
-    if passing.lists_groups() and (not kinds or kinds - {SHARE}):
+    if passing.lists_all() and (not kinds or kinds - {SHARE}):
         wanted = ListGroupsRequest(states_filter=request.states_filter)
         answers = await passing.to_all(api, wanted, asked)
         found |= _of_cluster(answers, kinds, asked)
@@ -170,8 +170,8 @@ async def _each_group(
 async def list_transactions(
     passing: Passing, api: Api, request: ListTransactionsRequest, asked: Asked
 ) -> ListTransactionsResponse:
-    """Those of all coordinators, as far as the client may see them."""
-    answers = await passing.to_all(api, request, asked)
+    """By one broker, those of all coordinators, as far as the client may see them."""
+    answers = await passing.to_all(api, request, asked) if passing.lists_all() else []
     may = asked.access
     return ListTransactionsResponse(
         error_code=next((one.error_code for one in answers if one.error_code), 0),

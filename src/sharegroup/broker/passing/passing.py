@@ -106,8 +106,8 @@ class Passing:
 
     Attributes:
         may_deliver: whether no other broker can have what this one has.
-        lists_groups: whether this broker lists the cluster's groups. Clients ask all brokers, and
-            some show what several have said several times.
+        lists_all: whether this broker lists the cluster's groups and transactions. Clients ask all
+            brokers, and some show what several have said several times.
         leads: whether this broker leads a partition of the cluster.
     """
 
@@ -120,7 +120,7 @@ class Passing:
         self.cluster = cluster
         self.seen = seen
         self.may_deliver: Callable[[], bool] = lambda: False
-        self.lists_groups: Callable[[], bool] = lambda: True
+        self.lists_all: Callable[[], bool] = lambda: True
         self.leads: Callable[[TopicPartition], bool] = lambda _where: True
         self._ways = ways
         self._under_way: Counter[str] = Counter()
