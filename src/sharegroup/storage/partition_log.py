@@ -63,7 +63,7 @@ logger = logging.getLogger(__name__)
 class LocalPartitionLog:
     """See the module. Made by ``data_folder``."""
 
-    leader_epoch = 0
+    leader_epoch, is_followed = 0, True
 
     def __init__(
         self,
@@ -80,7 +80,6 @@ class LocalPartitionLog:
         self.settings = settings
         self.folder = contents.folder
         self.on_advance: Callable[[ReadableLog], None] | None = None
-        self.is_followed = True
         """Called on the loop's thread when the high watermark has moved."""
         self.on_start_moved: Callable[[LocalPartitionLog], None] | None = None
         """Called by :meth:`delete_records` to make the new log start durable; raises OSError."""
