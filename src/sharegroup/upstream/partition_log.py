@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final, TypeVar
 from uuid import UUID
 
+from sharegroup.client.errors import IllegalState
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
 from sharegroup.model import errors
@@ -302,7 +303,10 @@ class ClusterLog:
             raise self.failure
 
     async def _asked(self, ask: Callable[[], Awaitable[T]]) -> T:
-        return await retrying(self._cluster, ask, self._cluster.request_timeout_ms)
+        try:
+            return await retrying(self._cluster, ask, self._cluster.request_timeout_ms)
+        except IllegalState as error:  # this broker stops
+            raise errors.NetworkException(str(error)) from error
 
 
 def _check_known(offset: int, known_end: int, end: int) -> None:
