@@ -236,7 +236,7 @@ def test_what_one_broker_is_told_the_others_know(cluster: RunningServer, tmp_pat
             listed = [
                 transaction.transactional_id for transaction in await here.list_transactions()
             ]
-            assert listed == ["told"]
+            assert listed.count("told") == 1
 
     with (
         in_front_of(cluster, tmp_path / "one") as one,
