@@ -103,9 +103,11 @@ class Fleet:
         }
 
     def victims(self, leader: str) -> Sequence[Victim]:
-        """What is killed, and started again: a broker of Apache Kafka, and ours of that name."""
-        ours = [node for node in self.nodes.values() if node.name == leader]
-        return [OneOfKafka(self._kafka, self._kafka.brokers[0]), *ours]
+        """What is killed, and started again: a broker of Apache Kafka, and ours of that name; the
+        last of ours while no leader is known."""
+        named = {node.name: node for node in self.nodes.values()}
+        ours = named.get(leader, self.nodes[NODES])
+        return OneOfKafka(self._kafka, self._kafka.brokers[0]), ours
 
     def check(self) -> None:
         """Raise ChildFailed unless all of our brokers run that were not killed."""
