@@ -18,7 +18,8 @@ from tests.servers.running import RunningServer
 
 pytestmark = pytest.mark.process
 topics = count()
-Work = Callable[[Callable[[int], StateLog]], Awaitable[None]]
+Node = Callable[..., StateLog]
+Work = Callable[[Node], Awaitable[None]]
 
 
 @pytest.fixture
@@ -29,17 +30,18 @@ def topic(cluster: RunningServer) -> str:
 
 
 @asynccontextmanager
-async def nodes(cluster: RunningServer, topic: str) -> AsyncIterator[Callable[[int], StateLog]]:
-    """Makes one node's view of the partition, over connections of its own."""
+async def nodes(cluster: RunningServer, topic: str) -> AsyncIterator[Node]:
+    """Makes one node's view of the partition, over connections of its own. ``name``: of the owners;
+    the cluster fences those of one name alone."""
     clusters: list[Cluster] = []
     made: list[StateLog] = []
 
-    def node(number: int) -> StateLog:
+    def node(number: int, name: str = f"owner.{topic}") -> StateLog:
         client = Cluster(cluster.bootstrap)
         clusters.append(client)
         where = TopicPartition(topic, 0)
         me = (number, number.to_bytes(16, "big"))
-        made.append(StateLog(client, where, f"owner.{topic}", me, lambda: 1_000))
+        made.append(StateLog(client, where, name, me, lambda: 1_000))
         return made[-1]
 
     try:
@@ -65,7 +67,7 @@ async def claimed(log: StateLog) -> list[bytes]:
 
 
 def test_what_is_confirmed_is_read_by_the_next_owner(cluster: RunningServer, topic: str) -> None:
-    async def work(node: Callable[[int], StateLog]) -> None:
+    async def work(node: Node) -> None:
         one, other = node(1), node(2)
         assert await claimed(one) == []
         tickets = [one.submit([(b"%d" % n, b"v"), (b"%d+" % n, None)]) for n in range(100)]
@@ -89,12 +91,32 @@ def test_what_is_confirmed_is_read_by_the_next_owner(cluster: RunningServer, top
     works(cluster, topic, work)
 
 
+def test_a_cluster_that_fences_nobody_does_no_harm(cluster: RunningServer, topic: str) -> None:
+    """As one that does not look at the epochs of producers, or has forgotten them."""
+
+    async def work(node: Node) -> None:
+        one, other = node(1, f"one.{topic}"), node(2, f"other.{topic}")
+        await claimed(one)
+        await one.submit([(b"first", b"v")]).durable()
+        assert await claimed(other) == [b"first"]
+        late = one.submit([(b"late", b"v")])
+        with pytest.raises(KafkaStorageError):
+            await late.durable()
+        await other.submit([(b"next", b"v")]).durable()
+        third = node(3, f"third.{topic}")
+        assert await claimed(third) == [b"first", b"next"]
+        with pytest.raises(KafkaStorageError):
+            await other.submit([(b"too late", b"v")]).durable()
+
+    works(cluster, topic, work)
+
+
 def test_many_owners_at_once_lose_nothing_that_was_confirmed(
     cluster: RunningServer, topic: str
 ) -> None:
     """Four nodes take the partition from one another, without a word."""
 
-    async def work(node: Callable[[int], StateLog]) -> None:
+    async def work(node: Node) -> None:
         confirmed: list[bytes] = []
         numbers = count()
 
@@ -124,7 +146,7 @@ def test_many_owners_at_once_lose_nothing_that_was_confirmed(
 
 
 def test_the_beginning_is_deleted_and_the_rest_counts(cluster: RunningServer, topic: str) -> None:
-    async def work(node: Callable[[int], StateLog]) -> None:
+    async def work(node: Node) -> None:
         one, other = node(1), node(2)
         await claimed(one)
         for n in range(300):

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.model.errors import UnknownTopicOrPartition
+from sharegroup.wire.apis import LIST_OFFSETS
+from sharegroup.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from tests.foreign.share_reader import receive_accepting, share_consumer
 from tests.servers import admin
 from tests.servers.running import RunningServer
@@ -44,6 +54,24 @@ def test_a_consumer_may_begin_at_the_first_offset_of_what_nobody_has_read(
         assert [one.value() for one in consumer.consume(1, 20)] == [b"later"]
     finally:
         consumer.close()
+
+
+def test_a_topic_is_looked_for_when_its_offsets_are_asked(
+    cluster: RunningServer, node: SharegroupServer
+) -> None:
+    """As by a client that another broker has told of it."""
+
+    async def scenario() -> None:
+        async with Cluster(node.bootstrap) as client:
+            [node_id] = client.metadata.nodes
+            await asyncio.to_thread(admin.Admin(cluster.bootstrap).create_topic, "just-made")
+            for name, error in ("just-made", 0), ("never-made", UnknownTopicOrPartition.code):
+                wanted = [ListOffsetsTopic(name, [ListOffsetsPartition(0, timestamp=-1)])]
+                request = ListOffsetsRequest(replica_id=-1, topics=wanted)
+                answer = await client.send(node_id, LIST_OFFSETS, request)
+                assert answer.topics[0].partitions[0].error_code == error
+
+    asyncio.run(scenario())
 
 
 def test_a_backlog_is_worked_off(cluster: RunningServer, node: SharegroupServer) -> None:

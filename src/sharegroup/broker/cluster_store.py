@@ -166,6 +166,10 @@ class ClusterStore:
         """See ``ConfigStore``."""
         await self._configs.settled()
 
+    async def look_for(self, topic: str) -> None:
+        """See ``TopicStore``: it may be made in the cluster, or through another node."""
+        await self._topics.look_at(topic)
+
     def logs_of(self, topic: str) -> Sequence[PartitionLog]:
         """See ``TopicStore``."""
         return self._topics.logs_of(topic) or self._local.logs_of(topic)

@@ -121,6 +121,18 @@ class Topics:
             raise errors.UnknownTopicOrPartition
         return self._store.log(name, partition)
 
+    async def log_of_client(self, name: str, partition: int) -> PartitionLog:
+        """As :meth:`log`, of a topic that another broker may just have made, and told a client of.
+
+        Raises:
+            KafkaError: as :meth:`log`; or nobody can tell now.
+        """
+        try:
+            return self.log(name, partition)
+        except errors.UnknownTopicOrPartition:
+            await self._store.look_for(name)
+            return self.log(name, partition)
+
     def logs(self, name: str) -> list[PartitionLog]:
         """The logs of an existing topic that are in service."""
         return [log for log in self._store.logs_of(name) if log.failure is None]

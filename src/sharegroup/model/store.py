@@ -124,6 +124,14 @@ class TopicStore(Protocol):
         """The log of a partition of a topic that only this broker writes; raises as :meth:`log`."""
         ...
 
+    async def look_for(self, topic: str) -> None:
+        """Look whether a topic was made, or has grown, that :attr:`topics` does not show yet.
+
+        Raises:
+            KafkaError: nobody can tell now.
+        """
+        ...
+
     def find_log(self, key: TopicPartition) -> PartitionLog | None:
         """The log of one partition; None if there is no such log, or it could not be opened."""
         ...

@@ -103,6 +103,10 @@ class ClusterTopics:
         """
         await self._look(None, self._all_known)
 
+    async def look_at(self, topic: str) -> None:
+        """As :meth:`look`, at one topic."""
+        await self._look([topic], KnownAnswer())
+
     async def _look(self, names: Collection[str] | None, known: KnownAnswer) -> None:
         """As :meth:`look`, at these topics; None: at all."""
         topics = None

@@ -54,7 +54,8 @@ async def _offset(
     try:
         context.access.require_topic(Operation.DESCRIBE, name)
         index = partition.partition_index
-        log: ReadableLog = parts.topics.log(name, index)
+        # librdkafka takes it for final that a topic is not known.
+        log: ReadableLog = await parts.topics.log_of_client(name, index)
         parts.leadership.check(log.topic_id, index)
         part.timestamp, part.offset = await _look_up(log, partition.timestamp, committed=committed)
         if part.offset >= 0:  # without an offset there is no epoch either, as in Kafka
