@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from tests.apache_kafka.broker import KAFKAS_OWN, KafkaBroker
+from tests.apache_kafka.moving_leaders import moving_leaders
 from tests.servers.process import Usage
 from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer
 
 
 class InFrontOfKafka:
-    """See the module. `options` are settings of our brokers."""
+    """See the module. `options` are settings of our brokers. If leaders are `moving`, each of two
+    brokers of ours leads everything for two seconds."""
 
     name = "sharegroup in front of Apache Kafka"
 
-    def __init__(self, folder: Path, *options: str, nodes: int = 1) -> None:
+    def __init__(self, folder: Path, *options: str, nodes: int = 1, moving: bool = False) -> None:
         places = [folder / name for name in ("kafka", *(f"node-{one}" for one in range(nodes)))]
         for place in places:
             place.mkdir()
@@ -29,6 +32,8 @@ class InFrontOfKafka:
         self._all: list[RunningServer] = [*self._nodes, self._kafka]
         self.bootstrap = ",".join(node.bootstrap for node in self._nodes)
         self.data = self._kafka.data
+        self._moving = moving
+        self._moves = ExitStack()
 
     def prepare(self) -> None:
         self._kafka.prepare()
@@ -37,14 +42,18 @@ class InFrontOfKafka:
         self._kafka.start()
         for node in self._nodes:
             node.start()
+        if self._moving:
+            self._moves.enter_context(moving_leaders(self.bootstrap))
 
     start_and_probe = start
 
     def stop(self) -> None:
+        self._moves.close()
         for one in self._all:
             one.stop()
 
     def kill(self) -> None:
+        self._moves.close()
         for one in self._all:
             one.kill()
 

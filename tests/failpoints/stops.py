@@ -158,7 +158,7 @@ class StopRound:
         watching = asyncio.create_task(self._watch(stop))
         starting = await self._start(stop.first)
         both = f"{self._stopping.bootstrap},{self._other.bootstrap}"
-        kinds = RecordingMember, RecordingMember, ConfluentMember
+        kinds = RecordingMember, ConfluentMember, ConfluentMember
         calming = asyncio.create_task(self._calm_down(starting, stop))
         await work(self._plan, self._history, both, self._calm, kinds, DONE_LOOK_S)
         await calming

@@ -26,10 +26,11 @@ NewServer = Callable[[Path], RunningServer]
 
 def new_server(folder: Path) -> SharegroupServer | KafkaBroker | InFrontOfKafka:
     """A server that is not started yet: ours, or the one that SHAREGROUP_TEST_BROKER asks for:
-    ``kafka``, or ``fleet`` for two of ours in front of it."""
+    ``kafka``, ``fleet`` for two of ours in front of it, or ``moving`` for two of ours that lead by
+    turns."""
     wanted = os.environ.get("SHAREGROUP_TEST_BROKER")
-    if wanted == "fleet":
-        return InFrontOfKafka(folder, *OPTIONS, nodes=2)
+    if wanted in ("fleet", "moving"):
+        return InFrontOfKafka(folder, *OPTIONS, nodes=2, moving=wanted == "moving")
     return (
         KafkaBroker(folder, *OPTIONS) if wanted == "kafka" else SharegroupServer(folder, *OPTIONS)
     )

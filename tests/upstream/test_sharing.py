@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from itertools import cycle
 from pathlib import Path
@@ -19,9 +20,10 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka import ShareConsumer as Librdkafka
 
-from sharegroup import Admin, ShareConsumer
+from sharegroup import Admin, ShareConsumer, sync
 from sharegroup.client.core.record import Record
 from sharegroup.model.ids import TopicPartition
+from tests.apache_kafka.broker import KafkaBroker
 from tests.cli.command import Commands
 from tests.foreign.share_reader import (
     RECEIVE_SECONDS,
@@ -36,6 +38,13 @@ from tests.servers.sharegroup_server import SharegroupServer
 
 pytestmark = pytest.mark.process
 PARTITIONS = 30
+FORGETS = (
+    "producer.id.expiration.ms=1000",
+    "producer.id.expiration.check.interval.ms=100",
+    "transactional.id.expiration.ms=1000",
+    "transaction.remove.expired.transaction.cleanup.interval.ms=100",
+)
+"""A broker of the cluster, what it knows of producers after a second."""
 IMPATIENT = {"socket_timeout_ms": 3_000}
 """For a client that a broker does not answer and does not refuse."""
 
@@ -149,6 +158,32 @@ async def nothing_left(node: SharegroupServer) -> None:
 
 
 def test_a_broker_that_was_paused_gives_out_nothing(cluster: RunningServer, tmp_path: Path) -> None:
+    pause_a_broker(cluster, tmp_path)
+
+
+@pytest.mark.kafka
+def test_a_cluster_may_forget_producers_that_are_silent(tmp_path: Path) -> None:
+    """It fences no producer that it has forgotten, and gives the next one another id."""
+    (tmp_path / "cluster").mkdir()
+    with KafkaBroker(tmp_path / "cluster", *FORGETS) as cluster:
+        pause_a_broker(cluster, tmp_path, forgotten)
+
+
+def forgotten(cluster: RunningServer) -> None:
+    """Return when the cluster knows no producer of the state, and no transactional id."""
+    parts = [TopicPartition("__sharegroup_fleet_share_group_state", one) for one in range(24)]
+    deadline = time.monotonic() + RECEIVE_SECONDS
+    with sync.Admin(cluster.bootstrap) as theirs:
+        while any(theirs.describe_producers(parts).values()) or theirs.list_transactions():
+            assert time.monotonic() < deadline
+
+
+def pause_a_broker(
+    cluster: RunningServer,
+    tmp_path: Path,
+    before: Callable[[RunningServer], None] = lambda _: None,
+) -> None:
+    """It stands still until another one has what it had. ``before`` is called before each step."""
     admin.Admin(cluster.bootstrap).create_topic("paused")
     with (
         in_front_of(cluster, tmp_path / "one") as one,
@@ -163,10 +198,13 @@ def test_a_broker_that_was_paused_gives_out_nothing(cluster: RunningServer, tmp_
                 next_.bootstrap, "pausers", "paused", explicit=False, **IMPATIENT
             ) as consumer,
         ):
+            before(cluster)
             admin.produce(cluster.bootstrap, "paused", [b"1"])
             [held] = receive(zombie)
+            before(cluster)
             os.kill(leader.process.pid, signal.SIGSTOP)
             assert receive_accepting(consumer, 1) == [b"1"], "it was not answered"
+            before(cluster)
             os.kill(leader.process.pid, signal.SIGCONT)
             zombie.acknowledge(held)
             assert all(each.error is not None for each in zombie.commit_sync(10))
