@@ -3,7 +3,8 @@
 
 What one reader has read stays for the next, about CHUNK_BYTES: several groups of one partition cost
 one read of the cluster, as long as they are close together. A partition that is read at its end is
-*followed*: :class:`~sharegroup.upstream.following.Following` asks for what comes.
+*followed*: :class:`~sharegroup.upstream.following.Following` asks for what comes. Who works off a
+backlog reads CHUNK_BYTES at a time, which others do not push out: they are kept beside the end.
 """
 
 from __future__ import annotations
@@ -67,6 +68,9 @@ class ClusterLog:
         self._follow = follow
         self._offsets = LogOffsets(0, 0, 0, 0)
         self._recent = RecentBatches()
+        """What is read at the end."""
+        self._behind = RecentBatches()
+        """What was read last before that."""
         self._known_s = 0.0
         """When the cluster has told last where the log begins."""
         self._read_to = 0
@@ -104,10 +108,11 @@ class ClusterLog:
 
     @property
     def has_room(self) -> bool:
-        """Whether to read on while nobody asks: what is kept was read, but for a little."""
-        recent, read_to = self._recent, self._read_to
-        unread = recent.end >= self._offsets.high_watermark > read_to
-        return not unread or recent.size_from(read_to) < CHUNK_BYTES
+        """Whether to read on at the end while nobody asks: what is kept goes so far, and was read,
+        but for a little."""
+        recent = self._recent
+        at_end = recent.end >= self._offsets.high_watermark
+        return at_end and recent.size_from(self._read_to) < CHUNK_BYTES
 
     def is_known(self) -> None:
         """The cluster has told all that is new of this partition, if anything is."""
@@ -143,11 +148,24 @@ class ClusterLog:
 
     def _keep(self, offset: int, data: bytes) -> None:
         recent = self._recent
-        if offset == recent.end > self._read_to:
-            recent.forget_before(self._read_to)
+        if offset == recent.end:
+            recent.forget_before(min(self._read_to, offset))
             recent.append(data)
+            return
+        chunk = RecentBatches(offset, data)
+        if chunk.end >= self._offsets.high_watermark:
+            self._recent, self._behind = chunk, RecentBatches()
         else:
-            self._recent = RecentBatches(offset, data)
+            self._behind = chunk
+
+    def _kept(self, offset: int) -> RecentBatches | None:
+        """What is kept from an offset on, if anything is."""
+        recent, behind = self._recent, self._behind
+        if recent.begin <= offset < recent.end:
+            if offset == behind.end:  # who was behind has caught up
+                self._behind = RecentBatches()
+            return recent
+        return behind if behind.begin <= offset < behind.end else None
 
     def _learn(self, start: int, last_stable: int, high_watermark: int) -> None:
         known = self._offsets
@@ -175,6 +193,8 @@ class ClusterLog:
             self._asked(lambda: self._reading.offset(LATEST, COMMITTED)),
         )
         self._learn(start, stable, end)
+        if not self._recent.end:
+            self._recent = RecentBatches(end)
         return self._offsets
 
     async def read(
@@ -187,12 +207,14 @@ class ClusterLog:
         await self._look_if_old()
         if offset < self._offsets.start:
             raise errors.OffsetOutOfRange
-        recent = self._recent
-        if not recent.begin <= offset < recent.end:
+        kept = self._kept(offset)
+        if kept is None:
             if offset >= end and offset == self._offsets.high_watermark:
                 return self._answer(b"")
+            reads_on = offset in (self._recent.end, self._behind.end)
+            size = max(max_bytes, CHUNK_BYTES if reads_on else 1)
             try:
-                answer = await self._asked(lambda: self._reading.read(offset, max(max_bytes, 1)))
+                answer = await self._asked(lambda: self._reading.read(offset, size))
             except errors.OffsetOutOfRange:
                 await self.offsets()  # records are deleted: who reads asks where to go on
                 raise
@@ -200,8 +222,9 @@ class ClusterLog:
             if not answer.records:
                 _check_known(offset, answer.high_watermark, end)
                 return self._answer(b"")
-            recent = RecentBatches(offset, bytes(answer.records))  # others may have read meanwhile
-        data, read_to = recent.read(offset, end, max_bytes)
+            # Others may have read meanwhile.
+            kept = self._kept(offset) or RecentBatches(offset, bytes(answer.records))
+        data, read_to = kept.read(offset, end, max_bytes)
         self._read_to = max(self._read_to, read_to)
         self._follow(self)  # there may be room now
         return self._answer(data)
