@@ -43,6 +43,10 @@ class Fleet:
         """Of one of our brokers that runs."""
         return next(one.process for one in self._nodes if one.process.running)
 
+    def output(self) -> str:
+        """What our brokers have said, one after the other."""
+        return "".join(one.output() for one in self._nodes if one.process.log_path.exists())
+
     def start(self) -> None:
         """Begin, or go on after a kill: our brokers serve when this returns, but for one that is
         away."""
