@@ -235,7 +235,7 @@ def test_a_group_without_delivery_state(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await ten_acquired(broker, port)
         stranger = Session(session.connection, session.topic_id, group="nobodies")
-        assert codes(await stranger.fetch(0)) == {0: errors.CoordinatorNotAvailable.code}
+        assert codes(await stranger.fetch(0)) == {0: errors.OffsetNotAvailable.code}
         await still_holds(session)
 
     run(tmp_path, scenario)

@@ -89,7 +89,7 @@ def test_what_a_client_sees_of_a_failed_load(tmp_path: Path, reason: str) -> Non
         session = await started(broker, port, partitions=1, records=5)
         if reason == "never made":
             session = Session(await connect(port), session.topic_id, group="others")
-            code = errors.CoordinatorNotAvailable.code
+            code = errors.OffsetNotAvailable.code
         else:
             await broker.parts.state.read(SharePartitionKey(GROUP, session.topic_id, 0), 7)
             code = errors.NotLeaderOrFollower.code

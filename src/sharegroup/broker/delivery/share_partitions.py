@@ -44,6 +44,8 @@ from sharegroup.share_state.state import NO_EPOCH, UNKNOWN_COUNT
 logger = logging.getLogger("sharegroup.broker")
 
 READ_COMMITTED: Final = "read_committed"
+_MOVED: Final = (errors.FencedLeaderEpoch, errors.FencedStateEpoch, errors.NotCoordinator)
+"""Another broker leads the share partition, or has its state."""
 
 
 class SharePartitions:
@@ -178,7 +180,7 @@ class SharePartitions:
                 archived=Archived(self._meters.records_of(key.group_id, key.topic_id).archived),
                 order=order,
             )
-        except (errors.FencedLeaderEpoch, errors.FencedStateEpoch) as error:
+        except _MOVED as error:
             raise errors.NotLeaderOrFollower(str(error)) from error
         except errors.InvalidRequest as error:
             raise errors.CoordinatorNotAvailable(
@@ -243,7 +245,7 @@ class SharePartitions:
         except errors.KafkaError as error:
             for led, _ in changes:
                 self.fence(led, str(error))
-            if isinstance(error, errors.FencedStateEpoch | errors.FencedLeaderEpoch):
+            if isinstance(error, _MOVED):
                 raise errors.NotLeaderOrFollower(str(error)) from error
             raise errors.CoordinatorNotAvailable(str(error)) from error
         finally:

@@ -12,6 +12,7 @@ from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.fetch_sessions import Wanted
 from sharegroup.broker.handlers.log.fetch_ranges import RangeFetch
 from sharegroup.broker.handlers.log.fetch_turns import read_turn
+from sharegroup.broker.handlers.passing_errors import as_readers_expect
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.time_slices import sliced
@@ -124,7 +125,7 @@ async def _look(
                 await _read(log, begin, end, part, space)
         except KafkaError as error:
             failed = True
-            part.error_code = error.code
+            part.error_code = as_readers_expect(error).code
             part.high_watermark = -1
             parts.counters.add("fetch_errors", error.name)
         sent = len(part.records or b"")

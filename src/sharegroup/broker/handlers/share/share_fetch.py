@@ -18,6 +18,7 @@ from sharegroup.broker.delivery.share_fetching import (
     ShareFetching,
 )
 from sharegroup.broker.delivery.share_requests import checked_ids
+from sharegroup.broker.handlers.passing_errors import as_readers_expect
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.model import errors
@@ -167,10 +168,11 @@ def _part(
 ) -> PartitionData:
     moved = isinstance(part.error, errors.NotLeaderOrFollower | errors.FencedLeaderEpoch)
     leader = parts.leadership.leader(*key)
+    error = part.error and as_readers_expect(part.error)
     return PartitionData(
         partition_index=key.partition,
-        error_code=part.error.code if part.error else 0,
-        error_message=part.error.message if part.error else None,
+        error_code=error.code if error else 0,
+        error_message=error.message if error else None,
         acknowledge_error_code=refused.code if refused else 0,
         acknowledge_error_message=refused.message if refused else None,
         current_leader=LeaderIdAndEpoch(*leader) if moved else LeaderIdAndEpoch(),
