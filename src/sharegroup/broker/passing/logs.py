@@ -89,6 +89,10 @@ async def produce(
 
 
 def _not_appended(index: int, error: errors.KafkaError) -> PartitionProduceResponse:
+    """Where a leader has not answered, nobody knows whether the records are appended: producers
+    send them again for the one error, and librdkafka's gives them up for the other."""
+    if isinstance(error, errors.NetworkException):
+        error = errors.RequestTimedOut(error.message)
     return PartitionProduceResponse(
         index=index, error_code=error.code, base_offset=-1, error_message=error.message
     )
@@ -258,7 +262,11 @@ async def _from_leaders(
     return answers
 
 
-_MOVED = (errors.NotLeaderOrFollower.code, errors.NetworkException.code)
+_MOVED = (
+    errors.NotLeaderOrFollower.code,
+    errors.NetworkException.code,
+    errors.RequestTimedOut.code,
+)
 
 
 async def _leader(cluster: Cluster, where: TopicPartition) -> int:

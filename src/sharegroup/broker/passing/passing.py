@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
 from sharegroup.broker.authorization.access import Access
@@ -215,17 +216,25 @@ class Passing:
     async def to_coordinator(
         self, kind: int, key: str, api: Api, request: Any, asked: Asked
     ) -> Any:
-        """Ask the coordinator of a group, or of a transactional id."""
-        answer = await self.cluster.send_to_coordinator(
-            key,
-            api,
-            request,
-            kind=kind,
-            timeout_ms=LONGEST_MS,
-            lane=asked.lane,
-            version_max=asked.version,
-        )
-        if getattr(answer, "error_code", 0) in _LOST:
+        """Ask the coordinator of a group, or of a transactional id.
+
+        Raises:
+            CoordinatorNotAvailable: it does not answer, or this broker stops. Clients look for it
+                again then, as when a connection breaks. Told of that one, Java's fail for good.
+        """
+        try:
+            answer = await self.cluster.send_to_coordinator(
+                key,
+                api,
+                request,
+                kind=kind,
+                timeout_ms=LONGEST_MS,
+                lane=asked.lane,
+                version_max=asked.version,
+            )
+        except (errors.NetworkException, errors.RequestTimedOut, IllegalState) as error:
+            raise errors.CoordinatorNotAvailable(str(error)) from error
+        if _first_code(answer) in _LOST:
             self.cluster.forget_coordinator(key, kind)
         return answer
 
@@ -255,6 +264,17 @@ class Passing:
     ) -> list[Any]:
         """Ask these brokers of the cluster; raises as :meth:`to_all`."""
         return await asyncio.gather(*(self.to_node(node, api, request, asked) for node in nodes))
+
+
+def _first_code(answer: Any) -> int:
+    """The first error code of an answer, or of the first of its parts: who is no coordinator says
+    so of all parts."""
+    code: int = getattr(answer, "error_code", 0) or getattr(answer, "partition_error_code", 0)
+    for field in () if code else fields(answer):
+        part = getattr(answer, field.name)
+        if isinstance(part, list) and part and is_dataclass(part[0]):
+            code = code or _first_code(part[0])
+    return code
 
 
 def _lane(connection: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from sharegroup.broker.authorization.resources import Operation
+from sharegroup.broker.handlers.passing_errors import as_readers_expect
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.time_slices import sliced
@@ -61,7 +62,7 @@ async def _offset(
         if part.offset >= 0:  # without an offset there is no epoch either, as in Kafka
             part.leader_epoch = parts.leadership.leader(log.topic_id, index).epoch
     except KafkaError as error:
-        part.error_code = error.code
+        part.error_code = as_readers_expect(error).code
         parts.counters.add("list_offsets_errors", error.name)
     return part
 
