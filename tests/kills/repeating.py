@@ -12,6 +12,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
+from sharegroup.client import BootstrapError
 from sharegroup.client import Producer as OurProducer
 from sharegroup.model.errors import SharegroupError
 from sharegroup.records.message_ids import MESSAGE_ID
@@ -43,8 +44,22 @@ def plain(work: Work) -> None:
         pause(PACE_S)
 
 
+async def connected(work: Work) -> OurProducer:
+    """A producer of ours that has reached the broker, which may be dead for longer than a producer
+    waits for it at its start."""
+    while True:
+        producer = OurProducer(work.bootstrap, compression="gzip")
+        try:
+            await producer.start()
+        except BootstrapError:
+            if work.stopping:
+                raise
+        else:
+            return producer
+
+
 async def ours(work: Work) -> None:
-    async with OurProducer(work.bootstrap, compression="gzip") as producer:
+    async with await connected(work) as producer:
         while not work.stopping:
             first = work.random.randrange(IDS - PER_PASS)
             numbers = range(first, first + PER_PASS)

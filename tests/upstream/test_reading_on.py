@@ -11,6 +11,7 @@ import pytest
 
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.ids import TopicPartition
+from sharegroup.upstream import partition_log
 from sharegroup.upstream.partition_log import CHUNK_BYTES, ClusterLog
 from sharegroup.wire.batch import encode_batch
 from sharegroup.wire.messages.fetch import (
@@ -155,6 +156,25 @@ def test_nobody_at_the_end_keeps_a_piece_of_it_and_no_more() -> None:
         assert log.has_room, "who was behind is at the end"
 
     plays(scenario, 32)
+
+
+def test_what_nobody_reads_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(partition: Partition, log: ClusterLog) -> None:
+        await drain(partition, log, 0)
+        asked = partition.fetched
+        log.is_known()
+        await log.read(159, 1)
+        assert partition.fetched == asked
+        monkeypatch.setattr(partition_log, "KEPT_S", -1.0)
+        log.is_known()
+        await log.read(159, 1)
+        assert partition.fetched == asked + 1
+        partition.append(1)
+        await partition.follow(log)
+        await read(partition, log, 160, 1)
+        assert partition.fetched == asked + 1, "it is followed as before"
+
+    plays(scenario, 160)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -41,6 +41,8 @@ T = TypeVar("T")
 CHUNK_BYTES: Final = 1 << 20
 FRESH_S: Final = 1.0
 """Records that are kept for longer may be deleted in the cluster: it is asked first."""
+KEPT_S: Final = 5.0
+"""What is read, and is asked for by nobody for so long, is kept no longer."""
 LARGEST_TIMESTAMP: Final = -3
 RECORD_BYTES_MAX: Final = 1 << 30
 READ_LANE: Final = "read"
@@ -74,6 +76,8 @@ class ClusterLog:
         self._known_s = 0.0
         """When the cluster has told last where the log begins."""
         self._read_to = 0
+        self._read_s = 0.0
+        """When somebody has read last."""
 
     # --- what is known ----------------------------------------------------------------------------
 
@@ -116,7 +120,17 @@ class ClusterLog:
 
     def is_known(self) -> None:
         """The cluster has told all that is new of this partition, if anything is."""
-        self._known_s = asyncio.get_running_loop().time()
+        self._known_s = now_s = asyncio.get_running_loop().time()
+        if now_s - self._read_s > KEPT_S:
+            self._forget_read()
+
+    def _forget_read(self) -> None:
+        """Keep nothing that somebody has read."""
+        recent, behind = self._recent, self._behind
+        if recent.begin < recent.end <= self._read_to:
+            self._recent = RecentBatches(recent.end)
+        if behind.begin < behind.end:
+            self._behind = RecentBatches()
 
     async def grew(self, answer: PartitionData) -> None:
         """As :meth:`came`, of records that are not kept.
@@ -234,8 +248,8 @@ class ClusterLog:
         self._follow(self)
 
     async def _look_if_old(self) -> None:
-        """What is kept here may be deleted in the cluster meanwhile."""
-        now_s = asyncio.get_running_loop().time()
+        """Somebody reads; what is kept here may be deleted in the cluster meanwhile."""
+        self._read_s = now_s = asyncio.get_running_loop().time()
         if self._recent.end and now_s - self._known_s > FRESH_S:
             self._known_s = now_s
             await self.offsets()
