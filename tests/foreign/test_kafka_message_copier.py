@@ -16,7 +16,7 @@ from tests.apache_kafka.jars import KAFKA_WITH_TOOLS, class_path
 from tests.apache_kafka.java import java_command
 from tests.apache_kafka.tools import QUIET, SHORT_RUN
 from tests.servers.admin import SILENT, Admin, produce
-from tests.servers.running import Killed, RunningServer
+from tests.servers.running import RunningServer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.process]
 
@@ -27,28 +27,23 @@ SECONDS = 120
 
 
 def test_every_record_is_copied_once(own_broker: RunningServer, name: str) -> None:
-    copies_each_record_once(own_broker, name)
-
-
-def copies_each_record_once(server: Killed, name: str) -> None:
-    """Though the server is killed meanwhile."""
-    admin = Admin(server.bootstrap)
+    admin = Admin(own_broker.bootstrap)
     source, copy = f"{name}-in", f"{name}-out"
     for topic in (source, copy):
         admin.create_topic(topic, PARTITIONS)
     sent = [b"%d" % number for number in range(RECORDS)]
-    produce(server.bootstrap, source, sent)
+    produce(own_broker.bootstrap, source, sent)
     kills = [RECORDS // 4, RECORDS // 2]
-    with copier(server.bootstrap, source, copy) as output:
+    with copier(own_broker.bootstrap, source, copy) as output:
         for line in output:
             said = json.loads(line) if line.startswith("{") else {}
             if kills and said.get("totalProcessed", 0) >= kills[0]:
                 kills.pop(0)
-                server.kill()
-                server.start()
+                own_broker.kill()
+                own_broker.start()
     assert kills == []
-    assert sorted(read_all(server.bootstrap, copy)) == sorted(sent)
-    written = read_all(server.bootstrap, copy, "read_uncommitted")
+    assert sorted(read_all(own_broker.bootstrap, copy)) == sorted(sent)
+    written = read_all(own_broker.bootstrap, copy, "read_uncommitted")
     assert len(written) > RECORDS, "no transaction was aborted"
 
 

@@ -10,42 +10,12 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 
 from sharegroup import sync
-from tests.apache_kafka.broker import KafkaBroker
 from tests.apache_kafka.three_brokers import ThreeBrokers
-from tests.foreign.test_kafka_message_copier import copies_each_record_once
 from tests.servers import admin
-from tests.servers.process import ServerProcess
 from tests.servers.sharegroup_server import SharegroupServer
 
 pytestmark = [pytest.mark.process, pytest.mark.kafka]
 RECORDS = 100
-
-
-class BehindIt:
-    """A broker of ours in front of one of Apache Kafka: the other one is killed."""
-
-    def __init__(self, cluster: KafkaBroker, node: SharegroupServer) -> None:
-        self.bootstrap = node.bootstrap
-        self._cluster = cluster
-
-    @property
-    def process(self) -> ServerProcess:
-        return self._cluster.process
-
-    def start(self) -> None:
-        self._cluster.start()
-
-    def kill(self) -> None:
-        self._cluster.kill()
-
-
-def test_transactions_of_java_go_on(tmp_path: Path) -> None:
-    for name in ("cluster", "node"):
-        (tmp_path / name).mkdir()
-    with KafkaBroker(tmp_path / "cluster") as cluster:
-        upstream = ["--upstream", cluster.bootstrap]
-        with SharegroupServer(tmp_path / "node", arguments=upstream) as node:
-            copies_each_record_once(BehindIt(cluster, node), "copied")
 
 
 @pytest.fixture(scope="module")
