@@ -170,6 +170,8 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--out", metavar="FILE", help="where the history goes")
     given = parser.parse_args(words)
+    if given.moves and given.broker != "fleet":
+        parser.error("--moves needs --broker fleet: one broker alone leads everything")
     kafka = given.broker == "kafka"
     plan = replace(
         Plan.drawn(given.seed), records=given.records, faults=(), backoff_ms=0, readers=0

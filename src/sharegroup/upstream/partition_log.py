@@ -42,7 +42,7 @@ CHUNK_BYTES: Final = 1 << 20
 FRESH_S: Final = 1.0
 """Records that are kept for longer may be deleted in the cluster: it is asked first."""
 KEPT_S: Final = 5.0
-"""What is read, and is asked for by nobody for so long, is kept no longer."""
+"""Records that were read, and that nobody reads again for so long, are kept no longer."""
 LARGEST_TIMESTAMP: Final = -3
 RECORD_BYTES_MAX: Final = 1 << 30
 READ_LANE: Final = "read"
@@ -70,9 +70,9 @@ class ClusterLog:
         self._follow = follow
         self._offsets = LogOffsets(0, 0, 0, 0)
         self._recent = RecentBatches()
-        """What is read at the end."""
+        """What was read at the end of the log."""
         self._behind = RecentBatches()
-        """What was read last before that."""
+        """What was read last before what is in `_recent`: by who works off a backlog."""
         self._known_s = 0.0
         """When the cluster has told last where the log begins."""
         self._read_to = 0
@@ -125,7 +125,7 @@ class ClusterLog:
             self._forget_read()
 
     def _forget_read(self) -> None:
-        """Keep nothing that somebody has read."""
+        """Keep no records that somebody has read already."""
         recent, behind = self._recent, self._behind
         if recent.begin < recent.end <= self._read_to:
             self._recent = RecentBatches(recent.end)

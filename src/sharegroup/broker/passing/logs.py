@@ -89,8 +89,8 @@ async def produce(
 
 
 def _not_appended(index: int, error: errors.KafkaError) -> PartitionProduceResponse:
-    """Where a leader has not answered, nobody knows whether the records are appended: producers
-    send them again for the one error, and librdkafka's gives them up for the other."""
+    """Where a leader has not answered, nobody knows whether the records are appended. Producers
+    send them again for REQUEST_TIMED_OUT; librdkafka's gives them up for NETWORK_EXCEPTION."""
     if isinstance(error, errors.NetworkException):
         error = errors.RequestTimedOut(error.message)
     return PartitionProduceResponse(

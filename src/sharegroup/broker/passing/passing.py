@@ -219,8 +219,9 @@ class Passing:
         """Ask the coordinator of a group, or of a transactional id.
 
         Raises:
-            CoordinatorNotAvailable: it does not answer, or this broker stops. Clients look for it
-                again then, as when a connection breaks. Told of that one, Java's fail for good.
+            CoordinatorNotAvailable: it does not answer, or this broker stops. Clients look for
+                the coordinator again then, as they do when their connection to it breaks. Java's
+                fail for good when they are told NETWORK_EXCEPTION.
         """
         try:
             answer = await self.cluster.send_to_coordinator(
