@@ -18,9 +18,9 @@ class Readers(Recorder):
     def __init__(self, ordering: str = "key") -> None:
         super().__init__(ordering=ordering)
 
-    def owns(self, member: str, *ranges: tuple[int, int]) -> None:
+    def owns(self, member: str, *ranges: tuple[int, int], **said: int) -> None:
         parts = [[TOPIC, 0, *one] for one in ranges]
-        self.tell("owns", group=GROUP, member=member, parts=parts)
+        self.tell("owns", group=GROUP, member=member, parts=parts, **said)
 
     def read(self, member: str, *offsets: int, key: str | None = None) -> None:
         of = [] if key is None else [key]
@@ -92,6 +92,21 @@ def test_read_after_it_was_committed() -> None:
     history.read("b", 1)
     said = "read by b, who got the partition after it was committed"
     assert history.found() == [f"S13 jobs:0@1 of {GROUP}: {said}"]
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_committed_while_the_next_member_gets_the_partition(before: bool) -> None:
+    """Its poll may have looked up what is committed before that commit."""
+    history = Readers()
+    history.produce(0)
+    history.owns("a", (0, HASH_MAX))
+    history.read("a", 0)
+    asked = history.t + 1
+    history.commit("a", 0, 0)
+    history.owns("b", (0, HASH_MAX), since=asked if before else history.t + 1)
+    history.read("b", 0)
+    said = "read by b, who got the partition after it was committed"
+    assert history.found() == ([] if before else [f"S13 jobs:0@0 of {GROUP}: {said}"])
 
 
 @pytest.mark.parametrize("moved", [True, False])

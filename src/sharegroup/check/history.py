@@ -43,7 +43,8 @@ returned, or whose result is ``unknown``, may or may not have had its effect.
 ``read``         ``group``, ``member``, ``records``: [topic, partition, offset, id, key] each: a
                  member of a consumer group that shares partitions (KIP-X) has got them
 ``owns``         ``group``, ``member``, ``parts``: [topic, partition, first, last] each: from now on
-                 the member reads these hashes of keys, or with two fields: in turns with the others
+                 the member reads these hashes of keys, or with two fields: in turns with the others;
+                 ``since``: when it may have got them, if that was before
 ``commit``       ``n``, ``group``, ``member``, ``offsets``: [topic, partition, first, last] each
 ``committed``    ``n``, ``result``: ``ok``, the name of an error, or ``unknown``
 ``fetched``      ``group``, ``topic``, ``partition``, ``offset``, ``ranges``: [first, last] each:

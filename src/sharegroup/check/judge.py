@@ -22,7 +22,7 @@ from sharegroup.check.history import (
 )
 from sharegroup.check.key_rules import KeyRules
 from sharegroup.check.log_rules import LogRules
-from sharegroup.check.reader_rules import HASH_MAX, ReaderRules, Run
+from sharegroup.check.reader_rules import HASH_MAX, ReaderRules, Run, Tenure
 from sharegroup.check.sink_rules import SinkRules
 from sharegroup.check.verdict import Verdict, Violation
 from sharegroup.check.waiting_rules import Spinning
@@ -339,6 +339,7 @@ class Judge:
 
     def _owns(self, event: Event) -> None:
         group, member = event["group"], event["member"]
+        tenure = Tenure(event.get("since", event["t"]), event["t"])
         parts: dict[Place, list[tuple[int, int]]] = {}
         for topic, partition, *hashes in event["parts"]:
             first, last = hashes or (0, HASH_MAX)
@@ -347,7 +348,7 @@ class Judge:
             self._reading(*place)
         for place, rules in self._readers.items():
             if place[0] == group:
-                rules.owns(member, parts.get(place, ()), event["t"])
+                rules.owns(member, parts.get(place, ()), tenure)
 
     def _commit(self, event: Event) -> None:
         self._called(event)

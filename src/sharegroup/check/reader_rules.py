@@ -26,6 +26,18 @@ class Reading(NamedTuple):
     ms: float = -inf
 
 
+class Tenure(NamedTuple):
+    """Since when a member has the ranges that it has.
+
+    Attributes:
+        from_ms: not earlier than that. What is committed comes to be known in between.
+        by_ms: not later than that.
+    """
+
+    from_ms: float = -inf
+    by_ms: float = -inf
+
+
 class ReaderRules:
     """One partition of a consumer group. Each call returns what does not hold."""
 
@@ -35,23 +47,22 @@ class ReaderRules:
         self._sure_ms: Spans[float] = Spans(inf)
         """Since when a record is committed for certain."""
         self._end = 0
-        self._since_ms: dict[str, float] = {}
-        """Member → since when it has the ranges that it has."""
+        self._tenures: dict[str, Tenure] = {}
         self._ranges: dict[str, Sequence[Run]] = {}
         self._last: dict[tuple[str, str], int] = {}
         """Member and key → the last record of the key that it has read in its tenure."""
 
-    def owns(self, member: str, ranges: Sequence[Run], now_ms: float) -> None:
+    def owns(self, member: str, ranges: Sequence[Run], tenure: Tenure) -> None:
         """The member reads other ranges of hashes from now on; none: nothing of the partition."""
         self._drop(member)
-        self._since_ms[member] = now_ms
+        self._tenures[member] = tenure
         if ranges:
             self._ranges[member] = ranges
 
     def left(self, member: str) -> None:
         """The member has left the group, or is dead."""
         self._drop(member)
-        self._since_ms.pop(member, None)
+        self._tenures.pop(member, None)
 
     def _drop(self, member: str) -> None:
         self._ranges.pop(member, None)
@@ -66,12 +77,12 @@ class ReaderRules:
             key: None: it has none, or the group's members do not share the partition by key.
         """
         found = []
-        begun_ms = self._since_ms.get(member, -inf)
+        tenure = self._tenures.get(member, Tenure())
         before = next(self._read.items(offset, offset))[2]
-        if next(self._sure_ms.items(offset, offset))[2] < begun_ms:
+        if next(self._sure_ms.items(offset, offset))[2] < tenure.from_ms:
             text = f"read by {member}, who got the partition after it was committed"
             found.append(Found("S13", offset, offset, text))
-        elif calm_ms < before.ms and begun_ms < before.ms:
+        elif calm_ms < before.ms and tenure.by_ms < before.ms:
             text = f"read by {member} after {before.member}, and nothing has changed hands"
             found.append(Found("S10", offset, offset, text))
         if key is not None:

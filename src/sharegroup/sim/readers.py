@@ -74,12 +74,13 @@ class RecordingReader:
     async def _work(self, consumer: Consumer[bytes, bytes]) -> None:
         held: list[ConsumerRecord[bytes, bytes]] = []
         while not self.leaves:
+            asked_ms = self._history.now_ms()
             try:
                 records = await consumer.poll(500)
             except SharegroupError:
                 await asyncio.sleep(0.1)
                 continue
-            self._note_owned(consumer)
+            self._note_owned(consumer, asked_ms)
             self._note_read(records)
             # What it has no more it cannot commit: who has it now reads it again.
             mine = consumer.assignment
@@ -98,7 +99,7 @@ class RecordingReader:
         with suppress(SharegroupError):
             await consumer.commit()
 
-    def _note_owned(self, consumer: Consumer[bytes, bytes]) -> None:
+    def _note_owned(self, consumer: Consumer[bytes, bytes], since_ms: float) -> None:
         ranges = consumer.key_ranges
         parts = [
             [*self._topic.place(where), *one]
@@ -107,7 +108,9 @@ class RecordingReader:
         ]
         if parts != self._owned:
             self._owned = parts
-            self._history.tell("owns", group=self.group, member=self.name, parts=parts)
+            self._history.tell(
+                "owns", group=self.group, member=self.name, parts=parts, since=since_ms
+            )
 
     def _note_read(self, records: Sequence[ConsumerRecord[bytes, bytes]]) -> None:
         if not records:
