@@ -15,6 +15,9 @@ from sharegroup.client.share.share_member import ShareMember
 
 T = TypeVar("T")
 
+_WAIT_MIN_S = 0.001
+"""A fetch waits for whole milliseconds: who waits for less asks again and again."""
+
 
 class Receiver:
     """See the module. The caller says how to take the next records or Arrow batches.
@@ -71,7 +74,7 @@ class Receiver:
             taken = self._take(take)
             if not taken:
                 self._raise_refusal()
-                if remaining <= 0:
+                if remaining < _WAIT_MIN_S:
                     break
         if not riding:
             self._committer.flush(soon=self._holdings.has_buffered)
