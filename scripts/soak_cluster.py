@@ -1,7 +1,8 @@
 """Lets brokers die, stand still and restart in front of a Kafka cluster whose own brokers die as
 well, under load: `make soak-cluster`.
 
-Three brokers of ours share the work in front of three of Apache Kafka. After each fault the longest
+Three brokers of ours share the work in front of three of Apache Kafka. The first one of ours may
+lose what it says to the cluster or what it is told, in one direction. After each fault the longest
 time is taken that any record waited, from its write to its first delivery. At the end `sharegroup
 check` judges what the clients saw. The exit status is 1 if a rule does not hold.
 
@@ -23,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import cycle, islice
 from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple, TextIO
@@ -41,6 +43,7 @@ from sharegroup.sim.recording import RecordingMember, RecordingProducer  # noqa:
 from sharegroup.sim.workload import Workload, groups_of  # noqa: E402
 from tests.apache_kafka.three_brokers import ThreeBrokers  # noqa: E402
 from tests.servers import family  # noqa: E402
+from tests.servers.lossy_gate import Loss, LossyGate  # noqa: E402
 from tests.servers.sharegroup_server import SharegroupServer  # noqa: E402
 
 PLAN: Final = replace(
@@ -51,6 +54,8 @@ PLAN: Final = replace(
     workers=0, compacted=0, faults=(),
 )  # fmt: skip
 NODES: Final = 3
+LOSSY: Final = 0
+"""The one that may lose what it says to the cluster."""
 SHORT_LOCKS: Final = f"group.share.min.record.lock.duration.ms={PLAN.lock_ms}"
 PAUSES_S: Final = (0.5,)
 """Between writes of some dozen records: fewer than the members can take, or each record would wait
@@ -59,7 +64,9 @@ KILL: Final = "kill -9 of a broker of ours"
 STOP: Final = "SIGSTOP of a broker of ours for 15 s"
 RESTART: Final = "SIGTERM and start of a broker of ours"
 CLUSTER_KILL: Final = "kill -9 of a broker of Kafka"
+LOSSES: Final = {f"{what.value} of a broker of ours are lost for 10 s": what for what in Loss}
 STOPPED_S: Final = 15
+LOST_S: Final = 10
 DRAIN_S: Final = 120
 BEFORE_MS: Final = 500
 """Records that are written so long before a fault may have to wait for it."""
@@ -81,12 +88,15 @@ class Soak:
         self._out = out
         self.history = Recorder(time.monotonic, self._write)
         self.faults: list[Happened] = []
-        self._cluster = ThreeBrokers(folder)
+        self._gates = [LossyGate() for _ in range(3)]
+        self._cluster = ThreeBrokers(folder, self._gates)
         self._nodes: list[SharegroupServer] = []
         for number in range(NODES):
             own = folder / f"node-{number}"
             own.mkdir()
-            upstream = ["--upstream", self._cluster.bootstrap]
+            ports = [gate.port for gate in self._gates]
+            through = ",".join(f"127.0.0.1:{port}" for port in ports)
+            upstream = ["--upstream", through if number == LOSSY else self._cluster.bootstrap]
             self._nodes.append(SharegroupServer(own, SHORT_LOCKS, arguments=upstream))
         self._chance = Random(0)
 
@@ -98,6 +108,8 @@ class Soak:
     async def run(self, kinds: Sequence[str]) -> None:
         """Let these faults happen, one after the other."""
         with self._cluster, contextlib.ExitStack() as stack:
+            for gate in self._gates:
+                stack.enter_context(gate)
             for node in self._nodes:
                 stack.enter_context(node)
             await self._under_load(kinds)
@@ -143,6 +155,13 @@ class Soak:
             await asyncio.sleep(6)
             broker.process.start()
             await asyncio.to_thread(self._cluster.wait_for, broker)
+        elif kind in LOSSES:
+            for gate in self._gates:
+                gate.lose(LOSSES[kind])
+            await asyncio.sleep(LOST_S)
+            for gate in self._gates:
+                gate.lose(None)
+            self.history.tell("kill")
         elif kind == STOP:
             os.kill(node.process.pid, signal.SIGSTOP)
             await asyncio.sleep(STOPPED_S)
@@ -192,10 +211,12 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--stops", type=int, default=50, help="of brokers of ours (50)")
     parser.add_argument("--restarts", type=int, default=60, help="of brokers of ours (60)")
     parser.add_argument("--cluster-kills", type=int, default=30, help="of brokers of Kafka (30)")
+    parser.add_argument("--losses", type=int, default=12, help="of packets, in one direction (12)")
     parser.add_argument("--out", metavar="FILE", help="where the history goes")
     given = parser.parse_args(words)
     kinds = [KILL] * given.kills + [STOP] * given.stops
     kinds += [RESTART] * given.restarts + [CLUSTER_KILL] * given.cluster_kills
+    kinds += [*islice(cycle(LOSSES), given.losses)]
     Random(0).shuffle(kinds)
     family.begin()
     with contextlib.ExitStack() as stack:

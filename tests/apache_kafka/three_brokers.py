@@ -5,21 +5,27 @@ from __future__ import annotations
 
 import base64
 import uuid
+from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from tests.apache_kafka.broker import START_SECONDS, KafkaBroker
+from tests.servers.lossy_gate import LossyGate
 from tests.servers.process import HOST, answers_api_versions, free_port
 
 CONTROLLER: Final = 9
 BROKERS: Final = (1, 2, 3)
+NO_TLS: Final = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,LOSSY:PLAINTEXT"
 
 
 class _Node(KafkaBroker):
     """One process of the cluster. `controller` is the address of the one that decides."""
 
-    def __init__(self, folder: Path, number: int, controller: str) -> None:
+    def __init__(
+        self, folder: Path, number: int, controller: str, gate: LossyGate | None = None
+    ) -> None:
         folder.mkdir()
         self._number = number
         self._decides = number == CONTROLLER
@@ -37,9 +43,15 @@ class _Node(KafkaBroker):
             "broker.session.timeout.ms=4000",
             "broker.heartbeat.interval.ms=500",
         )
-        listener = (
-            f"CONTROLLER://{controller}" if self._decides else f"PLAINTEXT://{self.bootstrap}"
-        )
+        plain = f"PLAINTEXT://{self.bootstrap}"
+        listener = f"CONTROLLER://{controller}" if self._decides else plain
+        if gate is not None:
+            gate.target = free_port()
+            listener += f",LOSSY://{HOST}:{gate.target}"
+            self._options += (
+                f"advertised.listeners={plain},LOSSY://{HOST}:{gate.port}",
+                f"listener.security.protocol.map={NO_TLS}",
+            )
         self._options = (*self._options, f"listeners={listener}")
 
     def prepare(self) -> None:
@@ -62,14 +74,21 @@ class _Node(KafkaBroker):
 
 
 class ThreeBrokers:
-    """See the module. Topics have three replicas, of which two must have a write."""
+    """See the module. Topics have three replicas, of which two must have a write.
+
+    Args:
+        gates: one for each broker: who is told their addresses comes through them to all brokers.
+    """
 
     name = "three brokers of Apache Kafka"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, gates: Sequence[LossyGate] = ()) -> None:
         controller = f"{HOST}:{free_port()}"
         self._controller = _Node(folder / "controller", CONTROLLER, controller)
-        self.brokers = [_Node(folder / f"broker-{one}", one, controller) for one in BROKERS]
+        self.brokers = [
+            _Node(folder / f"broker-{one}", one, controller, gate)
+            for one, gate in zip_longest(BROKERS, gates)
+        ]
         self.bootstrap = ",".join(one.bootstrap for one in self.brokers)
 
     def start(self) -> None:
