@@ -26,11 +26,9 @@ class InFrontOfKafka:
             place.mkdir()
         self._kafka = KafkaBroker(places[0], jvm=KAFKAS_OWN)
         upstream = ["--upstream", self._kafka.bootstrap]
-        self._nodes = [
-            SharegroupServer(place, *options, arguments=upstream) for place in places[1:]
-        ]
-        self._all: list[RunningServer] = [*self._nodes, self._kafka]
-        self.bootstrap = ",".join(node.bootstrap for node in self._nodes)
+        self.nodes = [SharegroupServer(place, *options, arguments=upstream) for place in places[1:]]
+        self._all: list[RunningServer] = [*self.nodes, self._kafka]
+        self.bootstrap = ",".join(node.bootstrap for node in self.nodes)
         self.data = self._kafka.data
         self._moving = moving
         self._moves = ExitStack()
@@ -40,7 +38,7 @@ class InFrontOfKafka:
 
     def start(self) -> None:
         self._kafka.start()
-        for node in self._nodes:
+        for node in self.nodes:
             node.start()
         if self._moving:
             self._moves.enter_context(moving_leaders(self.bootstrap))
@@ -65,7 +63,7 @@ class InFrontOfKafka:
         )
 
     def output(self) -> str:
-        return "".join(node.output() for node in self._nodes)
+        return "".join(node.output() for node in self.nodes)
 
     def __enter__(self) -> Self:
         self.start()

@@ -188,17 +188,17 @@ def parse_producer_rate(output: str) -> ProducerRate:
 def parse_consumer_rate(output: str) -> ConsumerRate:
     """The reports of ShareConsumerPerformance with `--show-detailed-stats`; raises ToolFailed."""
     rows = [row for row in csv.reader(output.splitlines(), skipinitialspace=True) if len(row) == 7]
-    reports = [(_moment(row[1]), int(row[5])) for row in rows[1:] if int(row[5])]
+    reports = [(moment(row[1]), int(row[5])) for row in rows[1:] if int(row[5])]
     if len(reports) < 2:
         raise ToolFailed(f"too few reports from ShareConsumerPerformance\n{output}")
     (first, seen_first), (last, seen_last) = reports[0], reports[-1]
     return ConsumerRate(
         records=seen_last,
         records_per_second=(seen_last - seen_first) / (last - first),
-        first_report_s=first - _moment(rows[1][0]),
+        first_report_s=first - moment(rows[1][0]),
     )
 
 
-def _moment(text: str) -> float:
+def moment(text: str) -> float:
     """Seconds from the tool's `2026-11-21 12:03:35:174`; only differences mean anything."""
     return datetime.strptime(f"{text}000+0000", "%Y-%m-%d %H:%M:%S:%f%z").timestamp()

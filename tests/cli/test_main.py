@@ -50,6 +50,24 @@ def test_serve_loads_neither_the_client_nor_typer() -> None:
 
 
 @pytest.mark.process
+@pytest.mark.parametrize("value", ["inf", "nan"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("consume", "jobs", "--group", "workers", "--timeout"),
+        ("transactions", "list", "--longer-than"),
+        (*WORK, "--until-idle"),
+        (*WORK, "--drain"),
+        (*WORK, "--handler-timeout"),
+    ],
+)
+def test_a_time_is_finite(offline: Commands, words: tuple[str, ...], value: str) -> None:
+    done = offline.run(*words, value)
+    assert done.status == 2
+    assert "Invalid value for" in done.stderr
+
+
+@pytest.mark.process
 def test_version(offline: Commands) -> None:
     shown = offline.ok("--version").stdout
     assert shown == f"sharegroup {sharegroup.__version__} (walk over records: {NAME})\n"

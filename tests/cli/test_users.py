@@ -182,3 +182,22 @@ def test_the_password_is_asked_for_without_being_shown(
     assert done == status, shown
     assert "Once more: " in shown
     assert "can" not in shown.replace("alice can log in", "")
+
+
+def test_ctrl_c_ends_the_question_for_the_password(tmp_path: Path) -> None:
+    file = tmp_path / "users"
+    done, _shown = NO_BROKER.answering(
+        "canary\n",
+        *("users", "create", "alice", "--file", str(file)),
+        after="Password: ",
+        then=("Once more: ", "\x03"),
+    )
+    assert done == 130
+    assert not file.exists()
+
+
+def test_a_file_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "nowhere" / "users"
+    done = NO_BROKER.run("users", "create", "alice", "--file", str(file), stdin="canary\n")
+    assert done.status == 2
+    assert f"{file} cannot be written" in done.stderr

@@ -189,6 +189,37 @@ def test_what_is_given_up_goes_to_the_application(group_broker: RunningServer) -
     run(scenario)
 
 
+def test_a_handler_that_awaits_what_was_cancelled(group_broker: RunningServer) -> None:
+    """It has failed, as after any other exception. Nobody has cancelled the pool."""
+
+    async def scenario() -> None:
+        topic, group = await filled(group_broker, partitions=1, count=20), fresh("group")
+        cancelled = asyncio.get_running_loop().create_future()
+        cancelled.cancel()
+        tried: list[int] = []
+        given_up: list[str] = []
+
+        async def handle(record: ConsumerRecord) -> None:
+            tried.append(record.offset)
+            if record.offset == 3:
+                await cancelled
+
+        async def on_failure(record: ConsumerRecord, error: Exception) -> None:
+            given_up.append(str(error))
+            await cancelled
+
+        async with consumer(group_broker, topic, group) as one:
+            with pytest.raises(HandlerFailed, match="on_failure cancelled itself"):
+                async with one.by_key(
+                    workers=1, retry=Backoff(first_s=0.001, attempts=2), on_failure=on_failure
+                ) as pool:
+                    await pool.run(handle)
+        assert tried.count(3) == 2
+        assert given_up == ["the handler cancelled itself"]
+
+    run(scenario)
+
+
 def test_no_more_is_taken_than_there_is_room_for(group_broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await filled(group_broker), fresh("group")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -155,6 +157,37 @@ def test_several_threads_send_through_one_producer(
     with Producer(broker.bootstrap) as producer, ThreadPoolExecutor(8) as threads:
         sent = list(threads.map(lambda n: producer.send(topic, str(n), partition=0), range(200)))
     assert sorted(one.offset for one in sent) == list(range(200))
+
+
+FORKING = """
+import os, sys
+from sharegroup.sync import Admin, Producer
+from sharegroup.client.errors import IllegalState
+
+def refused(call):
+    try:
+        call()
+    except IllegalState as error:
+        return "forked" in str(error)
+
+with Admin(sys.argv[1]) as admin, Producer(sys.argv[1]) as producer:
+    child = os.fork()
+    if not child:
+        with Admin(sys.argv[1]) as own:
+            mine = own.describe_cluster().cluster_id
+        told = refused(admin.describe_cluster) and refused(lambda: producer.send("t", "x"))
+        admin.close()
+        os._exit(7 if mine and told else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    admin.describe_cluster()
+"""
+
+
+def test_a_forked_process_makes_clients_of_its_own(broker: RunningServer) -> None:
+    """The thread of the parent's clients is not there: who asked them would wait for ever."""
+    command = [sys.executable, "-c", FORKING, broker.bootstrap]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_unclosed_clients_warn() -> None:

@@ -9,8 +9,13 @@ from uuid import UUID
 import pytest
 
 from sharegroup.client.network.cluster import Cluster
-from sharegroup.model.errors import CorruptMessage, OffsetNotAvailable
-from sharegroup.model.ids import TopicPartition
+from sharegroup.model.errors import (
+    CorruptMessage,
+    LeaderNotAvailable,
+    OffsetNotAvailable,
+    UnknownTopicOrPartition,
+)
+from sharegroup.model.ids import NULL_TOPIC_ID, TopicPartition
 from sharegroup.upstream.partition_log import ClusterLog
 from sharegroup.wire.apis import FETCH, LIST_OFFSETS, METADATA
 from sharegroup.wire.batch import TRANSACTIONAL, encode_batch
@@ -55,12 +60,21 @@ class Leader:
 
     Attributes:
         known: the end, as it knows it.
+        stable: where the first open transaction begins; None: there is none.
+        topic_id: of the topic.
+        leads: whether the partition has a leader.
+        told: how often it was asked for leaders.
         records: what it sends.
     """
 
     def __init__(self, server: ScriptedServer) -> None:
         self.known = END
+        self.stable: int | None = None
+        self.topic_id = TOPIC_ID
+        self.leads = True
         self.records = b""
+        self.told = 0
+        self.looked = asyncio.Event()
         self.asked = asyncio.Event()
         self.may_tell = asyncio.Event()
         self.may_tell.set()
@@ -70,10 +84,15 @@ class Leader:
         server.handle(FETCH, self._fetch, (4, 12))
 
     async def _metadata(self, request: Message, version: int) -> Message:
+        self.told += 1
+        self.looked.set()
         partition = MetadataResponsePartition(
-            partition_index=0, leader_id=1, replica_nodes=[1], isr_nodes=[1]
+            partition_index=0,
+            leader_id=1 if self.leads else -1,
+            replica_nodes=[1],
+            isr_nodes=[1],
         )
-        topic = MetadataResponseTopic(name="t", topic_id=TOPIC_ID, partitions=[partition])
+        topic = MetadataResponseTopic(name="t", topic_id=self.topic_id, partitions=[partition])
         broker = MetadataResponseBroker(1, "127.0.0.1", self._server.port)
         return MetadataResponse(brokers=[broker], controller_id=1, topics=[topic])
 
@@ -82,7 +101,9 @@ class Leader:
         self.asked.set()
         await self.may_tell.wait()
         at = request.topics[0].partitions[0].timestamp
-        offset = 0 if at == EARLIEST else self.known
+        stable = self.known if self.stable is None else self.stable
+        end = stable if request.isolation_level else self.known
+        offset = 0 if at == EARLIEST else end
         part = ListOffsetsPartitionResponse(partition_index=0, timestamp=-1, offset=offset)
         return ListOffsetsResponse(topics=[ListOffsetsTopicResponse("t", [part])])
 
@@ -132,7 +153,7 @@ def test_who_reads_gets_what_he_has_read_and_not_what_another_one_has() -> None:
                 await log.offsets()
                 leader.asked.clear()
                 leader.may_tell.clear()
-                leader.records = IN_TRANSACTION
+                leader.records, leader.known = IN_TRANSACTION, END + 1
                 reading = asyncio.create_task(log.read(1, 1 << 20, end_offset=END))
                 await leader.asked.wait()  # where the first open transaction begins
                 newer = PartitionData(high_watermark=END + 1, log_start_offset=0, records=LATER)
@@ -141,6 +162,100 @@ def test_who_reads_gets_what_he_has_read_and_not_what_another_one_has() -> None:
                 leader.may_tell.set()
                 assert (await reading).data == IN_TRANSACTION
                 await following
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_what_lies_behind_a_backlog_may_be_of_an_open_transaction() -> None:
+    async def scenario() -> None:
+        async with ScriptedServer() as server:
+            leader = Leader(server)
+            async with Cluster(server.address) as cluster:
+                log = ClusterLog(cluster, TopicPartition("t", 0), TOPIC_ID, lambda _: None)
+                await log.offsets()
+                leader.known, leader.stable, leader.records = 10, END, BATCH
+                await log.read(1, 1 << 20, end_offset=END)
+                assert (log.high_watermark, log.last_stable_offset) == (10, END)
+                nothing = PartitionData(high_watermark=20, log_start_offset=0, records=b"")
+                await log.came(10, nothing)
+                assert (log.high_watermark, log.last_stable_offset) == (20, END)
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_nobody_is_asked_where_all_that_is_new_has_come() -> None:
+    async def scenario() -> None:
+        async with ScriptedServer() as server:
+            leader = Leader(server)
+            async with Cluster(server.address) as cluster:
+                log = ClusterLog(cluster, TopicPartition("t", 0), TOPIC_ID, lambda _: None)
+                await log.offsets()
+                leader.asked.clear()
+                newer = PartitionData(high_watermark=END + 1, log_start_offset=0, records=LATER)
+                await log.came(END, newer)
+                leader.known, leader.records = END + 1, IN_TRANSACTION
+                assert (await log.read(1, 1 << 20, end_offset=END)).data == IN_TRANSACTION
+                assert log.last_stable_offset == END + 1
+                assert not leader.asked.is_set()
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_a_cluster_that_gives_its_topics_no_ids_has_leaders() -> None:
+    async def scenario() -> None:
+        async with ScriptedServer() as server:
+            leader = Leader(server)
+            async with Cluster(server.address) as cluster:
+                log = ClusterLog(cluster, TopicPartition("t", 0), TOPIC_ID, lambda _: None)
+                for there, found in ((TOPIC_ID, 1), (NULL_TOPIC_ID, 1), (UUID(int=6), -1)):
+                    leader.topic_id = there
+                    await cluster.refresh()
+                    assert log.leader == found
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_nobody_waits_twice_for_a_leader_that_does_not_come() -> None:
+    """Other partitions of a request would wait for this one again and again."""
+
+    async def scenario() -> None:
+        async with ScriptedServer() as server:
+            leader = Leader(server)
+            async with Cluster(server.address) as cluster:
+                log = ClusterLog(cluster, TopicPartition("t", 0), TOPIC_ID, lambda _: None)
+                await log.offsets()
+                leader.leads, leader.records = False, BATCH
+                await cluster.refresh()
+                with pytest.raises(LeaderNotAvailable):
+                    await log.read(1, 1 << 20, end_offset=END)
+                told = leader.told
+                assert told > 1, "it has looked for a leader"
+                for _ in range(5):
+                    with pytest.raises(LeaderNotAvailable):
+                        await log.read(1, 1 << 20, end_offset=END)
+                assert leader.told == told
+                leader.leads = True
+                await cluster.refresh()  # as who follows the partition does
+                assert (await log.read(1, 1 << 20, end_offset=END)).data == BATCH
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_who_waits_for_the_leader_of_a_deleted_topic_waits_no_more() -> None:
+    async def scenario() -> None:
+        async with ScriptedServer() as server:
+            leader = Leader(server)
+            async with Cluster(server.address) as cluster:
+                log = ClusterLog(cluster, TopicPartition("t", 0), TOPIC_ID, lambda _: None)
+                await log.offsets()
+                leader.leads = False
+                await cluster.refresh()
+                leader.looked.clear()
+                reading = asyncio.create_task(log.read(1, 1 << 20, end_offset=END))
+                await leader.looked.wait()
+                log.gone()
+                with pytest.raises(UnknownTopicOrPartition):
+                    await reading
 
     asyncio.run(asyncio.wait_for(scenario(), 60))
 

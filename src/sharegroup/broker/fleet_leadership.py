@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 from uuid import UUID
 
 from sharegroup.broker.leadership import NO_EPOCH, Leader, Node
@@ -28,6 +29,10 @@ class FleetLeadership:
     Attributes:
         map: the newest map.
     """
+
+    log_epoch: Final = NO_EPOCH
+    """Leaders of the cluster write the batches, with epochs of their own. A client that was told an
+    epoch of this map for an offset would ask the cluster where it ends, and be told: nowhere."""
 
     def __init__(self, node_id: int, partitions: int) -> None:
         self.map: FleetMap = NO_MAP

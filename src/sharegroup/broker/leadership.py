@@ -76,6 +76,11 @@ class Leadership(Protocol):
         """The node that clients are told to be the controller."""
         ...
 
+    @property
+    def log_epoch(self) -> int:
+        """The epoch that stands in new batches; NO_EPOCH: other leaders than these write them."""
+        ...
+
     def nodes(self, here: tuple[str, int]) -> Sequence[Node]:
         """All nodes."""
         ...
@@ -106,6 +111,7 @@ class OneNode:
 
     def __init__(self, node_id: int, rack: Callable[[], str | None]) -> None:
         self.controller_id = node_id
+        self.log_epoch = FIRST_EPOCH
         self._rack = rack
         self._leader = Leader(node_id, FIRST_EPOCH)
 

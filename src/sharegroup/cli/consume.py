@@ -12,7 +12,12 @@ from sharegroup.cli.connecting import broker_of
 from sharegroup.cli.consuming import Ack, ConsumeOptions, consume_group
 from sharegroup.cli.key_ranges import parse_key_ranges
 from sharegroup.cli.log_printing import COMMITTED, UNCOMMITTED, Look, peek
-from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, CommandConfig
+from sharegroup.cli.options import (
+    DEFAULT_BOOTSTRAP_SERVER,
+    BootstrapServer,
+    CommandConfig,
+    finite,
+)
 from sharegroup.cli.outcome import UsageError, run
 from sharegroup.cli.record_format import JSON
 from sharegroup.cli.value_decoder import ValueDecoder
@@ -116,7 +121,12 @@ IsolationLevel = Annotated[
 ]
 Timeout = Annotated[
     float | None,
-    typer.Option("--timeout", min=0, help="Stop when no record has come for this many seconds."),
+    typer.Option(
+        "--timeout",
+        min=0,
+        callback=finite,
+        help="Stop when no record has come for this many seconds.",
+    ),
 ]
 Template = Annotated[
     str | None,

@@ -22,7 +22,13 @@ from sharegroup.cli.consumer_group_views import (
 from sharegroup.cli.group_choice import AllGroups, Groups, check_choice, chosen_groups
 from sharegroup.cli.group_kinds import GroupKind, KindOption, Kinds, kinds_of
 from sharegroup.cli.offset_plan import partitions_text
-from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, CommandConfig
+from sharegroup.cli.options import (
+    DEFAULT_BOOTSTRAP_SERVER,
+    AsJson,
+    BootstrapServer,
+    CommandConfig,
+    finite,
+)
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
 from sharegroup.cli.settings import settings_if_shown
 from sharegroup.cli.tables import print_json, print_line, print_rows, print_table
@@ -109,7 +115,13 @@ def describe(
     ] = False,
     watching: Annotated[bool, typer.Option("--watch", "-w", help="Refresh until Ctrl-C.")] = False,
     interval_s: Annotated[
-        float, typer.Option("--interval", min=0.1, help="With --watch: seconds between refreshes.")
+        float,
+        typer.Option(
+            "--interval",
+            min=0.1,
+            callback=finite,
+            help="With --watch: seconds between refreshes.",
+        ),
     ] = 2.0,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,

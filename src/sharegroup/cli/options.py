@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Final
 
 import typer
@@ -15,6 +16,13 @@ _NAME: Final = "bootstrap_server"
 _CONFIG: Final = "command_config"
 _CONFIG_HELP: Final = "Properties of the connection, as Java's clients or librdkafka have them."
 _HELP: Final = "The broker; several with commas between them."
+
+
+def finite(value: float | None) -> float | None:
+    """A number of an option, which may be neither ``inf`` nor ``nan``."""
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter("give a finite number")
+    return value
 
 
 def bootstrap_server_of(context: typer.Context) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from sharegroup.cli.outcome import UsageError
+from sharegroup.cli.outcome import ExitCode, UsageError, complain
 
 PasswordFile = Annotated[
     Path | None,
@@ -24,12 +24,22 @@ PasswordFile = Annotated[
 
 
 def new_password(path: Path | None) -> str:
-    """The password.
+    """The password. Must be called outside of the event loop, so that Ctrl-C ends the question.
 
     Raises:
-        UsageError: there is no password, the file cannot be read, or the user typed two different
-            passwords.
+        typer.Exit: there is no password, the file cannot be read, or the user typed two different
+            passwords (2), or Ctrl-C (130).
     """
+    try:
+        return _asked(path)
+    except UsageError as error:
+        complain(error)
+        raise typer.Exit(ExitCode.USAGE) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+
+
+def _asked(path: Path | None) -> str:
     if path is not None:
         try:
             password = path.read_text().partition("\n")[0]

@@ -23,7 +23,12 @@ from sharegroup.cli.letter_options import (
     expression_of,
     queue_of,
 )
-from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, CommandConfig
+from sharegroup.cli.options import (
+    DEFAULT_BOOTSTRAP_SERVER,
+    BootstrapServer,
+    CommandConfig,
+    finite,
+)
 from sharegroup.cli.outcome import ExitCode, complain, run
 from sharegroup.cli.stopping import Stopping
 from sharegroup.cli.tables import count, print_line
@@ -84,7 +89,8 @@ def redrive(
     ] = SOURCE,
     where: Where = None,
     rate: Annotated[
-        float | None, typer.Option(min=0.001, metavar="N", help="At most N letters a second.")
+        float | None,
+        typer.Option(min=0.001, metavar="N", callback=finite, help="At most N letters a second."),
     ] = None,
     letters_max: Annotated[
         int | None, typer.Option("--max", "-n", min=1, help="Redrive at most so many letters.")

@@ -17,6 +17,7 @@ from sharegroup.cli.options import (
     AsJson,
     BootstrapServer,
     CommandConfig,
+    finite,
     verbs,
 )
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, explain, run
@@ -95,6 +96,7 @@ def list_transactions(
             "--longer-than",
             metavar="SECONDS",
             min=0,
+            callback=finite,
             help="Only ids whose last transaction began longer ago.",
         ),
     ] = None,

@@ -71,8 +71,9 @@ def create(
     """Create a user, or give one a new password. In a running broker it is one of SCRAM-SHA-256 and
     SCRAM-SHA-512, in a file of PLAIN as well."""
 
+    password = new_password(password_file)
+
     async def command() -> None:
-        password = new_password(password_file)
         if file is not None:
             text = without(_text(file), name)
             lines = user_lines(name, password, os.urandom(3 * _SALT_BYTES), iterations)
@@ -171,10 +172,11 @@ def _text(path: Path) -> str:
 def _write(path: Path, text: str) -> None:
     """Replace the file, in one step. Only the user who runs the command can read it."""
     new = path.with_name(f"{path.name}.new")
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w") as file:
             file.write(text)
         new.replace(path)
     except OSError as error:
+        new.unlink(missing_ok=True)
         raise UsageError(f"{path} cannot be written: {error.strerror}") from None

@@ -13,7 +13,12 @@ from sharegroup.app.log_lines import set_up
 from sharegroup.cli.completion import complete_groups, complete_topics
 from sharegroup.cli.connecting import broker_of
 from sharegroup.cli.handler_import import import_handler
-from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, CommandConfig
+from sharegroup.cli.options import (
+    DEFAULT_BOOTSTRAP_SERVER,
+    BootstrapServer,
+    CommandConfig,
+    finite,
+)
 from sharegroup.cli.outcome import UsageError, complain, exit_code, run
 from sharegroup.cli.working import Decode, WorkOptions, run_worker
 from sharegroup.client.worker.retry import Backoff
@@ -103,12 +108,18 @@ CreateDeadLetter = Annotated[
 ]
 HandlerTimeout = Annotated[
     float | None,
-    typer.Option(metavar="SECONDS", help="A handler that takes longer has failed."),
+    typer.Option(
+        metavar="SECONDS", callback=finite, help="A handler that takes longer has failed."
+    ),
 ]
 Drain = Annotated[
     float,
     typer.Option(
-        "--drain", metavar="SECONDS", min=0, help="How long handlers may go on at the end."
+        "--drain",
+        metavar="SECONDS",
+        min=0,
+        callback=finite,
+        help="How long handlers may go on at the end.",
     ),
 ]
 CancelWhenLost = Annotated[
@@ -130,6 +141,7 @@ UntilIdle = Annotated[
         "--until-idle",
         metavar="SECONDS",
         min=0,
+        callback=finite,
         help="Stop when there was nothing to handle for so long.",
     ),
 ]

@@ -270,6 +270,10 @@ class InvalidConfig(KafkaError, code=40):
     """Configuration is invalid."""
 
 
+class NotController(RetriableError, code=41):
+    """This is not the correct controller for this cluster."""
+
+
 class InvalidRequest(KafkaError, code=42):
     """The request is malformed or asks for something that does not make sense."""
 

@@ -119,7 +119,7 @@ class Consumer(Front, Generic[K, V]):
             self._end(30_000)
 
     def __del__(self) -> None:
-        unclosed = getattr(self, "_thread", None) is not None
+        unclosed = self._thread is not None
         super().__del__()  # warns
         if unclosed:
             self._life.forsake()

@@ -78,10 +78,10 @@ class Crossing:
             run: waits for the outcome.
 
         Raises:
-            IllegalState: there is no thread, because the producer is closed.
+            IllegalState: there is no thread: the producer is closed, or another process's.
         """
         if thread is None:
-            raise IllegalState("the Producer is closed")
+            raise IllegalState("the Producer is closed, or of the process that has forked this one")
         delivery = Delivery(run, self)
         self.queue.append((record, delivery))
         if not self._called:

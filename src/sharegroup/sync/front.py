@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from collections.abc import Callable, Coroutine
@@ -47,18 +48,33 @@ class _SharedLoop:
         assert thread is not None, "somebody left who had not entered"
         thread.close()
 
+    def forked(self) -> None:
+        """This process is a child of ``fork``: begin anew."""
+        if self._thread is not None:
+            self._thread.is_here = False
+        self._lock, self._thread, self._users = threading.Lock(), None, 0
+
 
 SHARED_LOOP: Final = _SharedLoop()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=SHARED_LOOP.forked)
 
 
 class Front:
-    """What all fronts have: a loop, used from construction to :meth:`close`."""
+    """What all fronts have: a loop, used from construction to :meth:`close`. In a child of ``fork``
+    the fronts of the parent are as closed ones."""
 
     def __init__(self) -> None:
-        self._thread: LoopThread | None = SHARED_LOOP.enter()
+        self._entered: LoopThread | None = SHARED_LOOP.enter()
+
+    @property
+    def _thread(self) -> LoopThread | None:
+        """The loop; None: it is closed, or has stayed with another process."""
+        thread: LoopThread | None = getattr(self, "_entered", None)  # __init__ may have failed
+        return thread if thread is not None and thread.is_here else None
 
     def __del__(self) -> None:
-        if getattr(self, "_thread", None) is not None:
+        if self._thread is not None:
             name = type(self).__name__
             warnings.warn(
                 f"a {name} was not closed: write `with {name}(...)`, or call its close()",
@@ -70,7 +86,12 @@ class Front:
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         if self._thread is None:
             work.close()
-            raise IllegalState(f"the {type(self).__name__} is closed")
+            name = type(self).__name__
+            if self._entered is not None:
+                raise IllegalState(
+                    f"this {name} belongs to the process that has forked this one: make another one"
+                )
+            raise IllegalState(f"the {name} is closed")
         return self._thread.run(work)
 
     def _call(self, work: Callable[[], T]) -> T:
@@ -82,7 +103,7 @@ class Front:
         return self._run(call())
 
     def _close(self, work: Coroutine[Any, Any, None]) -> None:
-        thread, self._thread = self._thread, None
+        thread, self._entered = self._thread, None
         if thread is None:
             work.close()
             return

@@ -18,9 +18,15 @@ _INTERRUPTED_CLOSE_S: Final = 3.0
 
 
 class LoopThread:
-    """A running event loop. :meth:`run` may be called from any other thread."""
+    """A running event loop. :meth:`run` may be called from any other thread.
+
+    Attributes:
+        is_here: False in a child of ``fork``, when who holds the loop has noted it: the thread has
+            stayed with the parent, and nobody would answer.
+    """
 
     def __init__(self, name: str) -> None:
+        self.is_here = True
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()

@@ -115,7 +115,7 @@ class Producer(Front):
         return self
 
     def __del__(self) -> None:
-        unclosed = getattr(self, "_thread", None) is not None
+        unclosed = self._thread is not None
         super().__del__()  # warns
         if unclosed:
             self._life.forsake()

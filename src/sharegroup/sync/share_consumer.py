@@ -68,7 +68,7 @@ class ShareConsumer(Front, Generic[K, V]):
         self.close()
 
     def __del__(self) -> None:
-        unclosed = getattr(self, "_thread", None) is not None
+        unclosed = self._thread is not None
         super().__del__()  # warns
         if unclosed:
             self._life.forsake()

@@ -19,7 +19,7 @@ from sharegroup.client.errors import IllegalState
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
 from sharegroup.model import errors
-from sharegroup.model.ids import TopicPartition
+from sharegroup.model.ids import NULL_TOPIC_ID, TopicPartition
 from sharegroup.model.log import (
     AbortedTransaction,
     Appended,
@@ -43,6 +43,8 @@ FRESH_S: Final = 1.0
 """Records that are kept for longer may be deleted in the cluster: it is asked first."""
 KEPT_S: Final = 5.0
 """Records that were read, and that nobody reads again for so long, are kept no longer."""
+PATIENCE_MS: Final = 1_000
+"""Who reads waits for so long for a leader that is being elected. `Following` looks for it on."""
 LARGEST_TIMESTAMP: Final = -3
 RECORD_BYTES_MAX: Final = 1 << 30
 READ_LANE: Final = "read"
@@ -75,6 +77,8 @@ class ClusterLog:
         """What was read last before what is in `_recent`: by who works off a backlog."""
         self._known_s = 0.0
         """When the cluster has told last where the log begins."""
+        self._in_vain = False
+        """Somebody has waited for a leader, and there is none yet."""
         self._read_to = 0
         self._read_s = 0.0
         """When somebody has read last."""
@@ -106,7 +110,9 @@ class ClusterLog:
         """The broker of the cluster that leads the partition; -1: not known."""
         topic = self._cluster.metadata.topics.get(self.topic_partition.topic)
         partition = self.topic_partition.partition
-        if topic is None or topic.topic_id != self.topic_id or partition >= len(topic.partitions):
+        if topic is None or partition >= len(topic.partitions):
+            return -1
+        if topic.topic_id not in (self.topic_id, NULL_TOPIC_ID):  # it has none where there are none
             return -1
         return topic.partitions[partition].leader
 
@@ -150,14 +156,17 @@ class ClusterLog:
         """
         self.is_known()
         known, stable = self._offsets, -1
-        if answer.records:
-            data = bytes(answer.records)
+        data = bytes(answer.records or b"")
+        if data:
             self._keep(offset, data)
-            headers = parse_headers(data)
-            if known.last_stable < known.high_watermark or any(map(is_transactional, headers)):
-                stable = await self._asked(lambda: self._reading.offset(LATEST, COMMITTED))
-        if stable < 0 and known.last_stable == known.high_watermark:
-            stable = answer.high_watermark  # no transaction is open
+        is_open = known.last_stable < known.high_watermark
+        if answer.high_watermark > known.high_watermark and not is_open:
+            if offset <= known.high_watermark and _has_plain_to(answer.high_watermark, data):
+                stable = answer.high_watermark  # no transaction has begun
+            else:
+                is_open = True  # perhaps
+        if is_open and (data or answer.high_watermark > known.high_watermark):
+            stable = await self._asked(lambda: self._reading.offset(LATEST, COMMITTED))
         self._learn(answer.log_start_offset, stable, answer.high_watermark)
 
     def _keep(self, offset: int, data: bytes) -> None:
@@ -340,10 +349,39 @@ class ClusterLog:
             raise self.failure
 
     async def _asked(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """What the partition's leader answers. Other partitions may have to wait for this answer:
+        so who has waited for a leader in vain does not wait again until there is one."""
+        self._in_vain &= not self._has_leader
+        if self._in_vain:
+            raise errors.LeaderNotAvailable(f"{self.topic_partition} has no leader now")
+
+        async def attempt() -> T:
+            self._check()
+            return await ask()
+
         try:
-            return await retrying(self._cluster, ask, self._cluster.request_timeout_ms)
+            return await retrying(self._cluster, attempt, PATIENCE_MS, self._is_worth_it)
         except IllegalState as error:  # this broker stops
             raise errors.NetworkException(str(error)) from error
+        except errors.RetriableError:
+            self._check()
+            self._in_vain = not self._has_leader
+            raise
+
+    def _is_worth_it(self, error: errors.KafkaError) -> bool:
+        return error.retriable and self.failure is None
+
+    @property
+    def _has_leader(self) -> bool:
+        return self.leader in self._cluster.metadata.nodes
+
+
+def _has_plain_to(end: int, data: bytes) -> bool:
+    """Whether the batches go to this end, and none of them is of a transaction."""
+    headers = parse_headers(data)
+    if not headers or any(map(is_transactional, headers)):
+        return False
+    return batch_bounds(data)[-1][1] + 1 >= end
 
 
 def _check_known(offset: int, known_end: int, end: int) -> None:

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.passing.passing import Asked, Passing
+from sharegroup.broker.passing.rights import require_topic
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
@@ -72,7 +74,9 @@ async def produce(
                 one.current_leader = LeaderIdAndEpoch()  # clients know no node but this one
                 yield topic.name, one.index, one
 
-    answers = await _from_leaders(passing, api, asked, wanted, part, parts_of, _not_appended)
+    answers = await _from_leaders(
+        passing, api, asked, wanted, part, parts_of, _not_appended, Operation.WRITE
+    )
     if request.acks == 0:
         return None
     return ProduceResponse(
@@ -122,7 +126,9 @@ async def leader_epochs(
     ) -> Iterable[tuple[str, int, EpochEndOffset]]:
         return ((one.topic, p.partition, p) for one in response.topics for p in one.partitions)
 
-    answers = await _from_leaders(passing, api, asked, wanted, part, parts_of, _no_epoch)
+    answers = await _from_leaders(
+        passing, api, asked, wanted, part, parts_of, _no_epoch, Operation.DESCRIBE
+    )
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
@@ -158,7 +164,9 @@ async def describe_producers(
     ) -> Iterable[tuple[str, int, PartitionResponse]]:
         return ((one.name, p.partition_index, p) for one in response.topics for p in one.partitions)
 
-    answers = await _from_leaders(passing, api, asked, wanted, part, parts_of, _no_producers)
+    answers = await _from_leaders(
+        passing, api, asked, wanted, part, parts_of, _no_producers, Operation.READ
+    )
     return DescribeProducersResponse(
         topics=[
             TopicResponse(
@@ -228,6 +236,7 @@ async def _from_leaders(
     part: Callable[[dict[str, list[P]]], Any],
     parts_of: Callable[[Any], Iterable[tuple[str, int, R]]],
     refused: Callable[[int, errors.KafkaError], R],
+    needed: Operation | None = None,
 ) -> dict[TopicPartition, R]:
     """What the leaders answer about these partitions.
 
@@ -235,11 +244,14 @@ async def _from_leaders(
         part: the request to one leader, about the partitions of these topics.
         parts_of: what a leader's answer says of each partition.
         refused: what to say of a partition that cannot be asked about.
+        needed: what the client must be allowed on each topic.
     """
     answers: dict[TopicPartition, R] = {}
     asking: dict[int, list[tuple[TopicPartition, P]]] = {}
     for where, one in wanted:
         try:
+            if needed is not None:
+                require_topic(asked.access, needed, where.topic)
             asking.setdefault(await _leader(passing.cluster, where), []).append((where, one))
         except errors.KafkaError as error:
             answers[where] = refused(where.partition, error)

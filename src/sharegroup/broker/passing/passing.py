@@ -246,11 +246,24 @@ class Passing:
         )
 
     async def to_controller(self, api: Api, request: Any, asked: Asked) -> Any:
-        """Ask the broker that changes topics, or any while it is not known."""
+        """Ask the broker that changes topics, or any while it is not known or not there: brokers
+        pass it on among themselves.
+
+        Raises:
+            NotController: the connection broke before the answer. Java's admin client asks again
+                then; it fails for good when it is told NETWORK_EXCEPTION.
+        """
         node_id = self.cluster.metadata.controller_id
         if node_id not in self.cluster.metadata.nodes:
             return await self.cluster.send_to_any(api, request)
-        return await self.to_node(node_id, api, request, asked)
+        try:
+            await self.cluster.connection(node_id, asked.lane)
+        except errors.NetworkException:
+            return await self.cluster.send_to_any(api, request)
+        try:
+            return await self.to_node(node_id, api, request, asked)
+        except errors.NetworkException as error:
+            raise errors.NotController(str(error)) from error
 
     async def to_all(self, api: Api, request: Any, asked: Asked) -> list[Any]:
         """Ask every broker of the cluster.

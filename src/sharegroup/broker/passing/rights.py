@@ -1,5 +1,6 @@
 """What a client must be allowed here before its request is passed on: the cluster sees the broker's
-own user only. A request is refused as a whole if one of its parts may not be done."""
+own user only. A request is refused as a whole if one of its parts may not be done; some parts are
+checked on their way."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ from sharegroup.wire.apis import Api
 CONFIGS_OF_TOPIC: Final = 2
 """The type of a resource whose settings are altered."""
 
-Need: TypeAlias = tuple[Operation, Resource]
+Enough: TypeAlias = Callable[[Access], bool]
+Need: TypeAlias = tuple[Operation, Resource] | tuple[Operation, Resource, Enough]
+"""What is needed, and what is enough instead of that."""
 Needs: TypeAlias = Callable[[Any], Iterator[Need]]
 
 
@@ -38,11 +41,37 @@ def check(access: Access, api: Api, request: Any) -> None:
         TopicAuthorizationFailed, GroupAuthorizationFailed, ClusterAuthorizationFailed,
         TransactionalIdAuthorizationFailed: the client may not do it.
     """
-    for operation, resource in NEEDS[api.key](request):
-        refused = _OURS.get(resource.type)
-        if refused is not None and resource.name.startswith(IN_CLUSTER_PREFIX):
-            raise refused(f"{resource.name} belongs to the brokers themselves")
-        access.require(operation, resource)
+    for operation, resource, *instead in NEEDS[api.key](request):
+        _not_ours(resource)
+        if not any(enough(access) for enough in instead):
+            access.require(operation, resource)
+
+
+def require_topic(access: Access, operation: Operation, name: str) -> None:
+    """Check that a client may do this with a topic.
+
+    Raises:
+        TopicAuthorizationFailed: it may not.
+    """
+    _not_ours(topic(name))
+    access.require_topic(operation, name)
+
+
+def require_delete(access: Access, name: str) -> None:
+    """Check that a client may delete a topic: that it may delete all of them is enough.
+
+    Raises:
+        TopicAuthorizationFailed: it may not.
+    """
+    _not_ours(topic(name))
+    if not access.allows(Operation.DELETE, CLUSTER):
+        access.require_topic(Operation.DELETE, name)
+
+
+def _not_ours(resource: Resource) -> None:
+    refused = _OURS.get(resource.type)
+    if refused is not None and resource.name.startswith(IN_CLUSTER_PREFIX):
+        raise refused(f"{resource.name} belongs to the brokers themselves")
 
 
 _OURS: Final = {
@@ -58,10 +87,9 @@ def _transactional(name: str) -> Need:
 
 
 def _produce(request: Any) -> Iterator[Need]:
+    """Each topic is checked on the way."""
     if request.transactional_id:
         yield _transactional(request.transactional_id)
-    for one in request.topic_data:
-        yield Operation.WRITE, topic(one.name)
 
 
 def _member(request: Any) -> Iterator[Need]:
@@ -93,7 +121,11 @@ def _offset_delete(request: Any) -> Iterator[Need]:
 
 def _init_producer_id(request: Any) -> Iterator[Need]:
     if request.transactional_id is None:
-        yield Operation.IDEMPOTENT_WRITE, CLUSTER
+        yield (
+            Operation.IDEMPOTENT_WRITE,
+            CLUSTER,
+            lambda access: access.allows_any(Operation.WRITE, ResourceType.TOPIC),
+        )
     else:
         yield _transactional(request.transactional_id)
 
@@ -123,12 +155,11 @@ def _txn_offset_commit(request: Any) -> Iterator[Need]:
 
 def _create_topics(request: Any) -> Iterator[Need]:
     for one in request.topics:
-        yield Operation.CREATE, topic(one.name)
-
-
-def _delete_topics(request: Any) -> Iterator[Need]:
-    for name in [*request.topic_names, *(one.name for one in request.topics if one.name)]:
-        yield Operation.DELETE, topic(name)
+        yield (
+            Operation.CREATE,
+            topic(one.name),
+            lambda access: access.allows(Operation.CREATE, CLUSTER),
+        )
 
 
 def _describe_groups(request: Any) -> Iterator[Need]:
@@ -139,16 +170,6 @@ def _describe_groups(request: Any) -> Iterator[Need]:
 def _describe_consumer_groups(request: Any) -> Iterator[Need]:
     for name in request.group_ids:
         yield Operation.DESCRIBE, group(name)
-
-
-def _leader_epochs(request: Any) -> Iterator[Need]:
-    for one in request.topics:
-        yield Operation.DESCRIBE, topic(one.topic)
-
-
-def _describe_producers(request: Any) -> Iterator[Need]:
-    for one in request.topics:
-        yield Operation.READ, topic(one.name)
 
 
 def _describe_transactions(request: Any) -> Iterator[Need]:
@@ -171,11 +192,12 @@ def _alter_cluster(_request: Any) -> Iterator[Need]:
     yield Operation.ALTER, CLUSTER
 
 
-def _write_markers(request: Any) -> Iterator[Need]:
-    yield Operation.ALTER, CLUSTER
-    for marker in request.markers:
-        for one in marker.topics:
-            yield Operation.WRITE, topic(one.name)
+def _write_markers(_request: Any) -> Iterator[Need]:
+    yield (
+        Operation.CLUSTER_ACTION,
+        CLUSTER,
+        lambda access: access.allows(Operation.ALTER, CLUSTER),
+    )
 
 
 def _checked_on_the_way(_request: Any) -> Iterator[Need]:
@@ -204,12 +226,12 @@ NEEDS: Final[dict[int, Needs]] = {
     apis.END_TXN.key: _end_txn,
     apis.TXN_OFFSET_COMMIT.key: _txn_offset_commit,
     apis.CREATE_TOPICS.key: _create_topics,
-    apis.DELETE_TOPICS.key: _delete_topics,
+    apis.DELETE_TOPICS.key: _checked_on_the_way,
     apis.CREATE_PARTITIONS.key: _create_partitions,
     apis.DESCRIBE_GROUPS.key: _describe_groups,
     apis.CONSUMER_GROUP_DESCRIBE.key: _describe_consumer_groups,
-    apis.OFFSET_FOR_LEADER_EPOCH.key: _leader_epochs,
-    apis.DESCRIBE_PRODUCERS.key: _describe_producers,
+    apis.OFFSET_FOR_LEADER_EPOCH.key: _checked_on_the_way,
+    apis.DESCRIBE_PRODUCERS.key: _checked_on_the_way,
     apis.DESCRIBE_TRANSACTIONS.key: _describe_transactions,
     apis.INCREMENTAL_ALTER_CONFIGS.key: _alter_configs,
     apis.ALTER_CONFIGS.key: _alter_configs,

@@ -8,12 +8,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.configs.topic import DEAD_LETTERS_ENABLE
 from sharegroup.broker.passing.passing import Asked, Created, Passing
-from sharegroup.model.errors import InvalidRequest
+from sharegroup.broker.passing.rights import require_delete
+from sharegroup.model.errors import InvalidRequest, KafkaError, UnknownTopicId
+from sharegroup.model.ids import NULL_TOPIC_ID
 from sharegroup.wire.apis import Api
 from sharegroup.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from sharegroup.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from sharegroup.wire.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
 from sharegroup.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -56,8 +65,41 @@ async def create(
     return answer
 
 
+async def delete(
+    passing: Passing, api: Api, request: DeleteTopicsRequest, asked: Asked
+) -> DeleteTopicsResponse:
+    """Delete topics, each of which the client may delete or not. A topic may be named by its id."""
+    names = {one.topic_id: name for name, one in passing.cluster.metadata.topics.items()}
+    wanted = [*request.topics, *(DeleteTopicState(name=name) for name in request.topic_names)]
+    refused = [
+        DeletableTopicResult(one.name, one.topic_id, error.code, error.message)
+        for one in wanted
+        if (error := _refused(one, names.get(one.topic_id), asked.access)) is not None
+    ]
+    known = {(one.name, one.topic_id) for one in refused}
+    topics = [one for one in request.topics if (one.name, one.topic_id) not in known]
+    without = [name for name in request.topic_names if (name, NULL_TOPIC_ID) not in known]
+    answer = DeleteTopicsResponse()
+    if topics or without:
+        allowed = replace(request, topics=topics, topic_names=without)
+        answer = await passing.to_controller(api, allowed, asked)
+        await passing.seen([])
+    return replace(answer, responses=[*refused, *answer.responses])
+
+
+def _refused(one: DeleteTopicState, name: str | None, access: Access) -> KafkaError | None:
+    """Why the client may not delete a topic; None: it may. ``name``: of the topic with that id."""
+    if one.name is None and name is None:
+        return UnknownTopicId()
+    try:
+        require_delete(access, one.name or name or "")
+    except KafkaError as error:
+        return error
+    return None
+
+
 async def change(passing: Passing, api: Api, request: Any, asked: Asked) -> Any:
-    """Delete topics, or let them grow."""
+    """Let topics grow."""
     answer = await passing.to_controller(api, request, asked)
     await passing.seen([])
     return answer

@@ -33,7 +33,7 @@ WAYS: Final[dict[int, Way]] = {
     apis.LIST_TRANSACTIONS.key: groups.list_transactions,
     apis.DESCRIBE_TRANSACTIONS.key: groups.describe_transactions,
     apis.CREATE_TOPICS.key: topics.create,
-    apis.DELETE_TOPICS.key: topics.change,
+    apis.DELETE_TOPICS.key: topics.delete,
     apis.CREATE_PARTITIONS.key: topics.change,
     apis.ELECT_LEADERS.key: topics.by_controller,
     apis.ALTER_PARTITION_REASSIGNMENTS.key: topics.by_controller,

@@ -293,6 +293,9 @@ class KeyPool(Generic[K, V]):
         try:
             await self._handler(entry.item)
         except asyncio.CancelledError:
+            if not _is_cancelled():
+                await self._failed(entry, RuntimeError("the handler cancelled itself"))
+                return
             if not entry.gone:
                 self._lanes.rest(entry)
             raise
@@ -316,8 +319,10 @@ class KeyPool(Generic[K, V]):
             try:
                 await self._on_failure(record, error)
             except asyncio.CancelledError:
-                self._lanes.rest(entry)
-                raise
+                if _is_cancelled():
+                    self._lanes.rest(entry)
+                    raise
+                error = RuntimeError("on_failure cancelled itself")
             except Exception as raised:  # noqa: BLE001  # as above
                 error = raised
             else:
@@ -390,3 +395,9 @@ class KeyPool(Generic[K, V]):
         self._cancel(gone)
         if self._full and self._lanes.count <= self._settings.room // 2:
             self._full = False
+
+
+def _is_cancelled() -> bool:
+    """Whether somebody cancels this task: its handler may as well await what was cancelled."""
+    me = asyncio.current_task()
+    return me is not None and me.cancelling() > 0

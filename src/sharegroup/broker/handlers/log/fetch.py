@@ -124,8 +124,10 @@ async def _look(
             elif begin < end:
                 await _read(log, begin, end, part, space)
         except KafkaError as error:
-            failed = True
-            part.error_code = as_readers_expect(error).code
+            told = as_readers_expect(error)
+            # What comes from others will pass: who was told so at once would ask again at once.
+            failed |= told is error
+            part.error_code = told.code
             part.high_watermark = -1
             parts.counters.add("fetch_errors", error.name)
         sent = len(part.records or b"")

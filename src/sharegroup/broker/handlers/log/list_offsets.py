@@ -60,7 +60,7 @@ async def _offset(
         parts.leadership.check(log.topic_id, index)
         part.timestamp, part.offset = await _look_up(log, partition.timestamp, committed=committed)
         if part.offset >= 0:  # without an offset there is no epoch either, as in Kafka
-            part.leader_epoch = parts.leadership.leader(log.topic_id, index).epoch
+            part.leader_epoch = parts.leadership.log_epoch
     except KafkaError as error:
         part.error_code = as_readers_expect(error).code
         parts.counters.add("list_offsets_errors", error.name)
