@@ -198,10 +198,8 @@ class ClassedOrder:
             window.extend(as_spans(new, window.end, end - 1))
         classes.load(offsets, hashes, end)
         if window.counts[DELAYED]:  # only restored records can rest: new ones were never delivered
-            for span in [one for one in unheld(window, since, known) if one.state is DELAYED]:
-                at = bisect_left(offsets, span.first)
-                until = bisect_left(offsets, span.last + 1)
-                classes.records.rest(offsets[at:until], hashes[at:until])
+            found = unheld(window, since, known)
+            classes.put_off([(one.first, one.last) for one in found if one.state is DELAYED])
         window.pass_terminal()
         classes.move_start()
 

@@ -94,8 +94,8 @@ class WaitingRecords:
         """The same for records that rest."""
 
     def load(self, offsets: Sequence[int], classes: Sequence[int], end: int) -> list[int]:
-        """Add records that nobody holds, with their classes. Returns the classes that had no
-        waiting records before.
+        """Add records that nobody holds, with their classes. Those that rest must be put off at
+        once (:meth:`put_off`). Returns the classes that had no waiting records before.
 
         Args:
             offsets: ascending, from :attr:`end` on.
@@ -113,10 +113,6 @@ class WaitingRecords:
             if self._wait(each, block):
                 waiting.append(each)
         return waiting
-
-    def rest(self, offsets: Sequence[int], classes: Sequence[int]) -> None:
-        """Note loaded records that rest since before they were loaded, with their classes."""
-        self._resting.update(zip(offsets, classes, strict=True))
 
     # -- take -------------------------------------------------------------------------------
 
@@ -393,6 +389,7 @@ class WaitingRecords:
                     assert block.first in known, "a class does not know its block"
         assert entries == self.entries, "sequences miscounted"
         assert len(set(waiting)) == len(waiting), "a record waits twice"
+        assert not self._resting.keys() & set(waiting), "a record that rests waits, too"
         first, last = self._window.start, min(self.end, self._window.end) - 1
         free = [*available(self._window, range(first, last + 1))]
         assert set(free) <= set(waiting), "an available record does not wait"
