@@ -298,6 +298,33 @@ def test_a_letter_that_is_too_large_waits_alone(
     run(tmp_path, scenario)
 
 
+def test_a_record_that_fails_again_is_said_to_be_too_large_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        def warnings() -> int:
+            return len([one for one in caplog.messages if "is too large" in one])
+
+        bootstrap, where = f"127.0.0.1:{port}", TopicPartition(TOPIC, 0)
+        async with prepared(port, records=0, **COPIES) as consumer, Admin(bootstrap) as admin:
+            await admin.alter_configs("topic", LETTERS, {"max.message.bytes": "10000"})
+            await produce(port, 1, value=b"x" * 100_000)
+            await reject(consumer, 1)
+            await until(lambda: warnings() == 1)
+        async with Admin(bootstrap) as admin:
+            assert await admin.alter_share_group_offsets(GROUP, {where: 0}) == {where: None}
+            async with ShareConsumer(
+                TOPIC, group_id=GROUP, bootstrap_servers=bootstrap, acknowledgement_mode="explicit"
+            ) as consumer:
+                await reject(consumer, 1)
+            await until(lambda: warnings() == 2)
+            await admin.alter_configs("topic", LETTERS, {"max.message.bytes": None})
+        assert [one["offset"] for one in await letters(broker, 2)] == ["0", "0"]
+        assert warnings() == 2, "one for each failure, however often the letter is tried"
+
+    run(tmp_path, scenario)
+
+
 @pytest.mark.parametrize(
     ("topic", "group", "cure"),
     [

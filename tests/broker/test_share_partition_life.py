@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sharegroup.broker.delivery import share_partitions
 from sharegroup.broker.delivery.led_share_partition import LedSharePartition
 from sharegroup.broker.server import Broker
 from sharegroup.model import errors
@@ -187,3 +188,24 @@ def test_an_end_of_a_session_that_cannot_be_written(tmp_path: Path) -> None:
         assert acquired(await other.fetch(0)) == {0: [(0, 0, 1), (2, 4, 1)]}
 
     run(tmp_path, scenario, disk=disk)
+
+
+def test_groups_without_share_partitions_are_forgotten_when_there_are_too_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(share_partitions, "GROUP_SETTINGS_MAX", 3)
+
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port, partitions=1, records=5)
+        assert acquired(await session.fetch(0)) == {0: [(0, 4, 1)]}
+        led = await loaded(broker)
+        of = broker.parts.share_partitions.delivery_settings
+        first = [of(name) for name in "abc"]
+        assert all(of(name) is one for name, one in zip("abc", first, strict=True))
+        of("d")
+        assert of("a") is not first[0]
+        broker.parts.configs.set_group(GROUP, {"share.ordering": "key"}, validate_only=False)
+        of(GROUP)
+        assert led.fenced, "what was in force before is still known"
+
+    run(tmp_path, scenario)

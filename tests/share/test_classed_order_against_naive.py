@@ -361,9 +361,10 @@ class FairMachine(RuleBasedStateMachine):
 
     # -- durable state ----------------------------------------------------------------------
 
-    @rule()
-    def load_again(self) -> None:
-        """As after a restart: locks are gone, and so is what was not written."""
+    @rule(batches=st.integers(0, 4), ms=st.integers(0, 60))
+    def load_again(self, batches: int, ms: int) -> None:
+        """As after a restart: locks are gone, and so is what was not written. Some of the log is
+        looked at again, and rests may end before anything else happens."""
         durable, resting = self.durable, self.durable.resting
         self.begun = None
         self.partition = keyed_partition(
@@ -386,6 +387,9 @@ class FairMachine(RuleBasedStateMachine):
                 one.count = count
                 if at in resting:
                     one.state, one.deadline = DELAYED, resting[at].due_ms
+        self.look_ahead(batches)
+        if ms:
+            self.pass_time(ms)
 
     @invariant()
     def agrees(self) -> None:
@@ -472,9 +476,9 @@ class PriorityMachine(FairMachine):
         self.settings = replace(self.settings, priority=Priority(b"p", most))
         self.partition.order.configure(self.settings)
 
-    @rule()
-    def load_again(self) -> None:
-        super().load_again()
+    @rule(batches=st.integers(0, 4), ms=st.integers(0, 60))
+    def load_again(self, batches: int, ms: int) -> None:
+        super().load_again(batches, ms)
         self.overtakes = 0
 
 

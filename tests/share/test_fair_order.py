@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sharegroup.model.limits import FAIR_ENTRIES_MAX, FAIR_WAITING_MAX
+from sharegroup.model.share_state import DelayedRow
 from sharegroup.share import AckType, DeliverySettings, fair_order
 from sharegroup.share.settings import Fairness
 from tests.share.classed_queue import ClassedQueue
@@ -179,6 +180,29 @@ def test_the_least_weight_gets_its_turn() -> None:
         "a" * 30_000, "b", settings=replace(SETTINGS, fairness=Fairness(weights=weights))
     )
     assert "b" in queue.letters(1, read=100) + queue.letters(1, read=100)
+
+
+def test_a_record_that_rested_while_it_was_loaded_waits_once() -> None:
+    """No read passes the record in between, so nothing has tidied up what waits."""
+    settings = replace(SETTINGS, fairness=Fairness(held_max=3))
+    rests = [DelayedRow(0, 0, 1, 50), DelayedRow(4, 4, 1, 50)]
+    partition = keyed_partition(0, [(0, 9, 0, 1)], rests, order=fair_order)
+    partition.order.load(range(10), [7] * 10, 10)
+    partition.tick(50, settings)
+    partition.check_invariants()
+    taken: list[int] = []
+    while (at := partition.next_fetch_offset("m")) < 10:
+        found = partition.acquire(
+            "m", [(0, 9)], fetch_offset=at, records_max=9,
+            batch_size=500, strict=True, now_ms=50, settings=settings,
+        )  # fmt: skip
+        offsets = [at for first, last, _ in found.ranges for at in range(first, last + 1)]
+        assert len(offsets) == min(3, 10 - len(taken)), "as many as the tenant may have"
+        taken += offsets
+        acks = [(at, at, [AckType.ACCEPT]) for at in offsets]
+        partition.acknowledge("m", acks, now_ms=50, settings=settings)
+        partition.check_invariants()
+    assert sorted(taken) == [*range(10)]
 
 
 @settings(max_examples=40)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import isqrt
 
+import pytest
+
+from sharegroup.model.share_state import DelayedRow
 from sharegroup.share import AckType, DeliverySettings, SharePartition
 from sharegroup.share.order.key_order import RELEASED_MAX, SOFT_LIMIT, WAITING_MAX
+from sharegroup.share.pauses import BackOff
 from tests.share.keyed import key_order, keyed_partition
 
 SETTINGS = DeliverySettings(
@@ -61,6 +66,44 @@ def test_very_many_records_of_a_lock_go_back_in_parts() -> None:
     assert calls >= 2
     half = count // 2
     assert acquire(partition, "n") == [(0, half - 1, 2)], "one of a key until it is through"
+
+
+def test_records_that_fail_together_rest_together() -> None:
+    """A row for each would be a change of the window for each, and a row of durable state."""
+    backs_off = replace(SETTINGS, back_off=BackOff(1_000, 1_000))
+    partition = loaded(range(2_000))
+    acquire(partition)
+    change = partition.release_member("m", now_ms=0, settings=backs_off)
+    assert change is not None
+    assert [(one.first, one.last) for one in change.delayed] == [(0, 1_999)]
+    partition.check_invariants()
+    partition.tick(2_000, backs_off)
+    assert acquire(partition) == [(0, 1_999, 2)]
+    each = [(at, at, [AckType.RELEASE]) for at in range(2_000)]
+    pauses = [(at, at, 500) for at in range(2_000)]
+    change = partition.acknowledge("m", each, now_ms=2_000, settings=SETTINGS, pauses=pauses)
+    assert change is not None
+    assert change.delayed == (DelayedRow(0, 1_999, 2, 2_506),)
+    partition.check_invariants()
+
+
+@pytest.mark.parametrize("backs_off", [False, True])
+def test_each_record_rests_as_long_as_its_member_asks(backs_off: bool) -> None:
+    obeyed = replace(SETTINGS, back_off=BackOff(64, 64, 1.0, 0.0) if backs_off else None)
+    partition = loaded(range(10))
+    acquire(partition)
+    answers = [(0, 4, [AckType.RELEASE]), (5, 5, [AckType.ACCEPT]), (6, 9, [AckType.RELEASE])]
+    pauses = [(8, 8, 20), (2, 2, 30), (3, 3, 0), (4, 6, 30)]
+    change = partition.acknowledge("m", answers, now_ms=0, settings=obeyed, pauses=pauses)
+    assert change is not None
+    asked = [(2, 2, 30), (4, 4, 30), (6, 6, 30), (8, 8, 20)]
+    others = [(0, 1, 64), (7, 7, 64), (9, 9, 64)] if backs_off else []
+    found = [(first, last, due_ms) for first, last, _, due_ms in change.delayed]
+    assert found == sorted(asked + others)
+    partition.check_invariants()
+    assert acquire(partition) == (
+        [(3, 3, 2)] if backs_off else [(0, 1, 2), (3, 3, 2), (7, 7, 2), (9, 9, 2)]
+    )
 
 
 def test_loading_stops_where_too_many_wait() -> None:

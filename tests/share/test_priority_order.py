@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sharegroup.share import AckType, DeliverySettings, priority_order
+from sharegroup.share.schedule import NotDue
 from sharegroup.share.settings import Priority
 from tests.share.classed_queue import ClassedQueue
 
@@ -54,6 +55,15 @@ def test_a_released_record_goes_first_again() -> None:
     assert queue.fetch(2) == [1, 2]
     queue.say(AckType.RELEASE, 2)
     assert queue.fetch(2) == [0, 2]
+
+
+def test_a_record_that_has_rested_does_not_pass_older_ones() -> None:
+    queue = queue_of("5555")
+    queue.partition.let_rest(
+        [NotDue(1, 2, 50)], [(0, 3)], fetch_offset=0, now_ms=0, settings=queue.settings
+    )
+    queue.partition.tick(50, queue.settings)
+    assert [queue.fetch(1) for _ in range(4)] == [[0], [1], [2], [3]]
 
 
 def test_after_so_many_overtakes_the_oldest_comes() -> None:

@@ -294,6 +294,10 @@ GROUP_LABELS_MAX: Final = 1_000
 """Pairs of group and topic that have record metrics of their own. Clients name groups as they like;
 further pairs are summed under the group ``other``."""
 
+GROUP_SETTINGS_MAX: Final = 10_000
+"""Groups whose settings are kept at hand, a kilobyte or two each. Clients name groups as they like,
+and these need not exist. The settings of a group that was forgotten are resolved again."""
+
 AUTHORIZER_ANSWERS_MAX: Final = 10_000
 """Answers of the authorizer cached for one connection. Beyond this the authorizer is asked again,
 so that a client that names ever new topics costs time, not memory."""

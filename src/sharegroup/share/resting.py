@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from sharegroup.model.share_state import DelayedRow
 from sharegroup.share.locks import NOBODY, Lock
@@ -63,6 +63,35 @@ def rest(
         for span in spans_of(new)
         if span.state is DELAYED and span.lock is not None
     ]
+
+
+def alike(
+    released: Iterable[int], asked: Sequence[tuple[int, int, int]], *, backs_off: bool
+) -> Iterator[tuple[int, int, int | None]]:
+    """Those of ``released`` that rest, as runs of adjoining offsets with the same pause: the
+    milliseconds that the member asks for, or None, as the group's back-off says.
+
+    Args:
+        released: ascending.
+        asked: ascending and disjoint ranges of offsets, and milliseconds; 0 is no rest.
+        backs_off: whether the group has a back-off.
+    """
+    run: tuple[int, int, int | None] | None = None
+    at = 0
+    for offset in released:
+        while at < len(asked) and asked[at][1] < offset:
+            at += 1
+        pause_ms = asked[at][2] if at < len(asked) and asked[at][0] <= offset else None
+        if not (backs_off if pause_ms is None else pause_ms):
+            continue
+        if run is not None and run[1:] == (offset - 1, pause_ms):
+            run = (run[0], offset, pause_ms)
+            continue
+        if run is not None:
+            yield run
+        run = (offset, offset, pause_ms)
+    if run is not None:
+        yield run
 
 
 def end_rest(window: Window, pauses: list[Lock]) -> list[tuple[int, int]]:

@@ -14,6 +14,7 @@ from sharegroup.groups.config import GroupSettings, effective, today
 from sharegroup.groups.config_rules import check_group_configs
 from sharegroup.model.config import ConfigType, split_list
 from sharegroup.model.errors import InvalidConfig, KafkaStorageError
+from sharegroup.model.limits import GROUP_SETTINGS_MAX
 from sharegroup.model.store import ConfigStore
 
 
@@ -33,8 +34,14 @@ class LiveConfigs:
         settings = self._groups.get(group_id)
         if settings is None:
             settings = effective(self.of_group(group_id), self.broker.group_defaults())
+            if len(self._groups) >= GROUP_SETTINGS_MAX:
+                del self._groups[next(iter(self._groups))]  # the oldest
             self._groups[group_id] = settings
         return settings
+
+    def forget(self, group_id: str) -> None:
+        """The group is deleted. Its own settings stay in the store, as in Kafka."""
+        self._groups.pop(group_id, None)
 
     def changed_elsewhere(self) -> None:
         """Another node has changed settings of groups, or of all nodes, in the store."""

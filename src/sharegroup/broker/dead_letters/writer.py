@@ -54,6 +54,15 @@ class _Round(NamedTuple):
     left: dict[DeadKey, Sequence[DeadRecords]]
 
 
+class _Apart:
+    """Dead records of one share partition, each alone, whose letter is too large for the topic."""
+
+    def __init__(self) -> None:
+        self.waiting: set[DeadKey] = set()
+        """Those that are not tried until the next pause is over."""
+        self.logged: set[DeadKey] = set()
+
+
 class DeadLetterWriter:
     """See the module.
 
@@ -87,8 +96,6 @@ class DeadLetterWriter:
         self._idle.set()
         self._said: dict[str, str] = {}
         """Group → the trouble that was logged, until a letter of the group is written."""
-        self._too_large: set[tuple[SharePartitionKey, int]] = set()
-        """The records that were logged as too large."""
 
     async def resume(self) -> None:
         """Write the letters that an earlier run has left.
@@ -134,8 +141,7 @@ class DeadLetterWriter:
     async def _write_all(self, key: SharePartitionKey) -> None:
         """Write until no dead record of ``key`` is left, or the broker closes."""
         wait_s = RETRY_MIN_S
-        too_large: set[DeadKey] = set()
-        """Dead records, each alone, whose letter is too large for the topic."""
+        apart = _Apart()
         dead: Sequence[DeadRecords] = ()
         while not self._closing.is_set():
             trouble: KafkaError | None = None
@@ -143,10 +149,11 @@ class DeadLetterWriter:
                 dead = await self._state.dead(key)
                 if not dead:
                     return
-                ready = [one for one in dead if one.key not in too_large]
+                apart.logged.intersection_update(one.key for one in dead)
+                ready = [one for one in dead if one.key not in apart.waiting]
                 if ready:
                     async with self._turns:
-                        if not await self._write_some(key, ready, too_large):
+                        if not await self._write_some(key, ready, apart):
                             continue
                     wait_s = RETRY_MIN_S
                     continue
@@ -156,7 +163,7 @@ class DeadLetterWriter:
                 trouble = error
             if trouble is not None and dead:
                 self._say(key.group_id, sum(one.size for one in dead), trouble)
-            too_large.clear()  # after the pause they are tried again
+            apart.waiting.clear()  # after the pause they are tried again
             await self._pause(wait_s)
             wait_s = min(2 * wait_s, RETRY_MAX_S)
 
@@ -169,7 +176,7 @@ class DeadLetterWriter:
             return
 
     async def _write_some(
-        self, key: SharePartitionKey, dead: Sequence[DeadRecords], too_large: set[DeadKey]
+        self, key: SharePartitionKey, dead: Sequence[DeadRecords], apart: _Apart
     ) -> bool:
         """Write one batch of letters, and forget their records. Returns False if there was no
         letter to write.
@@ -185,7 +192,7 @@ class DeadLetterWriter:
             except MessageTooLarge:
                 if len(batch.letters) > 1:
                     raise  # the topic's limit was lowered meanwhile: it is asked again
-                too_large.add(await self._set_apart(key, *batch.first, goal))
+                await self._set_apart(key, *batch.first, goal, apart)
                 return False
             self._wrote(key.group_id, len(batch.letters))
         await self._state.bury(key, batch.left)
@@ -245,13 +252,21 @@ class DeadLetterWriter:
         await log.wait_durable(appended.last_offset + 1)
 
     async def _set_apart(
-        self, key: SharePartitionKey, dead: DeadRecords, offset: int, goal: Goal
-    ) -> DeadKey:
-        """Let a record whose letter is too large wait by itself, not in the way of the others.
-        Returns its name."""
+        self, key: SharePartitionKey, dead: DeadRecords, offset: int, goal: Goal, apart: _Apart
+    ) -> None:
+        """Let a record whose letter is too large wait by itself, not in the way of the others."""
         self._counters.add("dead_letter_failures", key.group_id)
-        if (key, offset) not in self._too_large:
-            self._too_large.add((key, offset))
+        alone = dead._replace(first=offset, last=offset)
+        if dead.size > 1:
+            parts = (
+                dead._replace(last=offset - 1),
+                alone,
+                dead._replace(first=offset + 1),
+            )
+            await self._state.bury(key, {dead.key: [one for one in parts if one.size > 0]})
+        apart.waiting.add(alone.key)
+        if alone.key not in apart.logged:
+            apart.logged.add(alone.key)
             logger.warning(
                 "the dead letter of group %s for offset %d of partition %d of topic %s is too "
                 "large for %s and waits: raise the max.message.bytes of %s, or set the group's %s "
@@ -264,15 +279,6 @@ class DeadLetterWriter:
                 goal.topic,
                 COPY_RECORD,
             )
-        alone = dead._replace(first=offset, last=offset)
-        if dead.size > 1:
-            parts = (
-                dead._replace(last=offset - 1),
-                alone,
-                dead._replace(first=offset + 1),
-            )
-            await self._state.bury(key, {dead.key: [one for one in parts if one.size > 0]})
-        return alone.key
 
     def _wrote(self, group_id: str, letters: int) -> None:
         self._counters.add("dead_letters", group_id, letters)

@@ -30,7 +30,7 @@ from sharegroup.groups.offset_reset import OffsetResetKind
 from sharegroup.model import errors
 from sharegroup.model.environment import Clock
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
-from sharegroup.model.limits import DEAD_WEIGHT_MAX
+from sharegroup.model.limits import DEAD_WEIGHT_MAX, GROUP_SETTINGS_MAX
 from sharegroup.model.log import ReadableLog
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.share.archived import Archived, Reason
@@ -110,6 +110,8 @@ class SharePartitions:
         if known is None or known[0] is not settings:
             delivery = group_rules.delivery_settings(settings, dead_letters=self._dead_letters)
             before, known = known, (settings, delivery)
+            if before is None:
+                self._make_room()
             self._delivery_settings[group_id] = known
             if before is not None and (
                 why := group_rules.reason_to_load_again(before[1], delivery)
@@ -118,6 +120,17 @@ class SharePartitions:
             for led in [led for key, led in self._led.items() if key.group_id == group_id]:
                 led.core.order.configure(known[1])
         return known[1]
+
+    def _make_room(self) -> None:
+        """Forget the settings of groups without loaded share partitions, once there are too many:
+        clients name groups as they like. Those of the others tell what a change of them needs."""
+        if len(self._delivery_settings) >= GROUP_SETTINGS_MAX + len(self._led):
+            loaded = {key.group_id for key in self._led}
+            self._delivery_settings = {
+                group_id: known
+                for group_id, known in self._delivery_settings.items()
+                if group_id in loaded
+            }
 
     def reads_committed(self, group_id: str) -> bool:
         """Whether the group sees records of committed transactions only."""

@@ -4,8 +4,8 @@
 All records of a tenant, or of a priority, are one *class*. :class:`Classes` has the waiting records
 of each and says whose record is next: :mod:`sharegroup.share.order.tenants` by turns,
 :mod:`sharegroup.share.order.priorities` by priority. The window has the states. Records come in no
-order that could be relied upon: of one class about in the order of the log, those that came back
-first. What else differs from the order of the log:
+order that could be relied upon: of one class about in the order of the log, also those that came
+back. What else differs from the order of the log:
 
 * **Records are loaded before they are delivered**, and far ahead: up to FAIR_WAITING_MAX records
   that nobody holds. So the window also holds records that were not delivered yet. Only acquired
@@ -198,10 +198,8 @@ class ClassedOrder:
             window.extend(as_spans(new, window.end, end - 1))
         classes.load(offsets, hashes, end)
         if window.counts[DELAYED]:  # only restored records can rest: new ones were never delivered
-            for span in [one for one in unheld(window, since, known) if one.state is DELAYED]:
-                at = bisect_left(offsets, span.first)
-                until = bisect_left(offsets, span.last + 1)
-                classes.records.rest(offsets[at:until], hashes[at:until])
+            found = unheld(window, since, known)
+            classes.put_off([(one.first, one.last) for one in found if one.state is DELAYED])
         window.pass_terminal()
         classes.move_start()
 

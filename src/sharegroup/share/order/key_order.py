@@ -64,7 +64,7 @@ from sharegroup.share.pauses import Pauses
 from sharegroup.share.ranges import AcquiredRange, LogRead, apart
 from sharegroup.share.record_state import ACQUIRED, AVAILABLE, DELAYED, Verb
 from sharegroup.share.release import put_off, regions
-from sharegroup.share.resting import end_rest, rest
+from sharegroup.share.resting import alike, end_rest, rest
 from sharegroup.share.schedule import NotDue, Schedule, within
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.spans import Status, as_spans
@@ -264,17 +264,16 @@ class KeyOrder:
         asked: Sequence[tuple[int, int, int]] = (),
     ) -> tuple[DelayedRow, ...]:
         """Let ``released`` records rest, but for those that are stuck, and their keys with them.
-        Records that went back with another one do not rest: nothing has failed there. ``asked``:
-        ranges of offsets, and the milliseconds that the member asks for."""
+        Records that went back with another one do not rest: nothing has failed there. ``asked``: as
+        in :func:`alike`."""
         if settings.back_off is None and not asked:
             return ()
         rows: list[DelayedRow] = []
         pauses = Pauses(self._window.locks, settings.back_off, now_ms)
-        for offset in released:
-            pause_ms = next((ms for first, last, ms in asked if first <= offset <= last), None)
-            rests = settings.back_off is not None if pause_ms is None else pause_ms > 0
-            if rests and offset not in stuck:
-                rows += rest(self._window, offset, offset, pauses, pause_ms)
+        resting = [offset for offset in released if offset not in stuck] if stuck else released
+        for first, last, pause_ms in alike(resting, asked, backs_off=settings.back_off is not None):
+            rows += rest(self._window, first, last, pauses, pause_ms)
+            for offset in range(first, last + 1):
                 self._queues.rest(offset)
         return tuple(rows)
 

@@ -94,8 +94,8 @@ class WaitingRecords:
         """The same for records that rest."""
 
     def load(self, offsets: Sequence[int], classes: Sequence[int], end: int) -> list[int]:
-        """Add records that nobody holds, with their classes. Returns the classes that had no
-        waiting records before.
+        """Add records that nobody holds, with their classes. Those that rest must be put off at
+        once (:meth:`put_off`). Returns the classes that had no waiting records before.
 
         Args:
             offsets: ascending, from :attr:`end` on.
@@ -113,10 +113,6 @@ class WaitingRecords:
             if self._wait(each, block):
                 waiting.append(each)
         return waiting
-
-    def rest(self, offsets: Sequence[int], classes: Sequence[int]) -> None:
-        """Note loaded records that rest since before they were loaded, with their classes."""
-        self._resting.update(zip(offsets, classes, strict=True))
 
     # -- take -------------------------------------------------------------------------------
 
@@ -159,22 +155,38 @@ class WaitingRecords:
         self, each: int, blocks: Iterable[Block], between: tuple[int, int], wanted: int
     ) -> list[int]:
         """Let a member hold up to ``wanted`` available records of a class in these blocks, at or
-        after the first offset in ``between`` and before the second one. Returns their offsets."""
+        after the first offset in ``between`` and before the second one. Returns their offsets,
+        ascending."""
         found: list[int] = []
         for block in blocks:
-            for offsets in (block.again.get(each), block.fresh.get(each)):
-                if offsets is None or len(found) == wanted:
-                    continue
-                low, high = (bisect_left(offsets, offset) for offset in between)
-                at = low
-                while at < high and len(found) < wanted:
-                    until = min(high, at + wanted - len(found))
-                    found += available(self._window, offsets[at:until])
-                    at = until
-                if at > low:
-                    self._keep(offsets, each, block, without(offsets, low, at))
+            if len(found) < wanted:
+                found += self._take_from(block, each, between, wanted - len(found))
         self.classes[each].held += len(found)
         self._held.update(zip(found, repeat(each)))
+        return found
+
+    def _take_from(
+        self, block: Block, each: int, between: tuple[int, int], wanted: int
+    ) -> list[int]:
+        """The same from one block: these records wait no longer."""
+        parts = [one for one in (block.again.get(each), block.fresh.get(each)) if one is not None]
+        found: list[int] = []
+        for offsets in parts:
+            at, high = (bisect_left(offsets, offset) for offset in between)
+            enough = len(found) + wanted
+            while at < high and len(found) < enough:
+                until = min(high, at + enough - len(found))
+                found += available(self._window, offsets[at:until])
+                at = until
+        found.sort()  # a record that has rested may lie behind one that was not taken yet
+        del found[wanted:]
+        begin, end = between
+        if len(found) == wanted:
+            end = found[-1] + 1
+        for offsets in parts:
+            low, high = bisect_left(offsets, begin), bisect_left(offsets, end)
+            if low < high:
+                self._keep(offsets, each, block, without(offsets, low, high))
         return found
 
     # -- back, gone -------------------------------------------------------------------------
@@ -377,6 +389,7 @@ class WaitingRecords:
                     assert block.first in known, "a class does not know its block"
         assert entries == self.entries, "sequences miscounted"
         assert len(set(waiting)) == len(waiting), "a record waits twice"
+        assert not self._resting.keys() & set(waiting), "a record that rests waits, too"
         first, last = self._window.start, min(self.end, self._window.end) - 1
         free = [*available(self._window, range(first, last + 1))]
         assert set(free) <= set(waiting), "an available record does not wait"

@@ -34,18 +34,19 @@ async def _delete(
 ) -> DeletableGroupResult:
     try:
         context.access.require_group(Operation.DELETE, group_id)
-        if parts.group_registry.type_of(group_id) is GroupType.CONSUMER:
+        group_type = parts.group_registry.type_of(group_id)
+        if group_type is GroupType.CONSUMER:
             await parts.consumer_groups.delete(group_id)
             await parts.offsets.delete_group(group_id)
-            return DeletableGroupResult(group_id)
-        if parts.group_registry.type_of(group_id) is GroupType.CLASSIC:
+        elif group_type is GroupType.CLASSIC:
             await _delete_classic(parts, group_id)
-            return DeletableGroupResult(group_id)
-        await parts.groups.delete(group_id)
+        else:
+            await parts.groups.delete(group_id)
+            parts.share_partitions.drop_group(group_id)
+            parts.rates.forget(group_id)
     except KafkaError as error:
         return _refused(group_id, error)
-    parts.share_partitions.drop_group(group_id)
-    parts.rates.forget(group_id)
+    parts.configs.forget(group_id)
     return DeletableGroupResult(group_id)
 
 
