@@ -175,11 +175,33 @@ class Acknowledger:
     async def flush(self, node_id: int, *, final: bool = False) -> None:
         """Send the queued ranges of one node, after the requests under way there."""
         session = self._sessions[node_id]
-        if node_id in self._carried:
-            await asyncio.shield(self._carried[node_id][0])
+        await self._carried_to(node_id)
         ranges = self.take(node_id)
         if ranges or final:
             await self.send(session, ranges, final=final)
+
+    async def _carried_to(self, node_id: int) -> None:
+        if node_id in self._carried:
+            await asyncio.shield(self._carried[node_id][0])
+
+    async def send_alone(
+        self, partition: TopicIdPartition, alone: AcknowledgedRange, lease: LeaseView | None
+    ) -> None:
+        """Send a range in a request of its own, after the requests under way. In the queue, others
+        would join it. It is not sent without the locks of ``lease``, if these are known."""
+        await self._finish([self._send_alone(partition, alone, lease)])
+
+    async def _send_alone(
+        self, partition: TopicIdPartition, alone: AcknowledgedRange, lease: LeaseView | None
+    ) -> None:
+        node_id = self._sessions.leader(partition) if lease is None else lease.node_id
+        if node_id is not None:
+            await self._carried_to(node_id)
+        if node_id is None or (lease is not None and self._gone(partition, lease)):
+            self.complete(Acknowledged(partition, [alone], locks_gone()))
+            return
+        self._metrics.acknowledgements_sent([alone])
+        await self.send(self._sessions[node_id], {partition: [alone]})
 
     async def send(self, session: NodeSession, ranges: Ranges, *, final: bool = False) -> None:
         """Send these ranges, and retry after transient errors. Reports every range's outcome."""
@@ -272,9 +294,11 @@ class Acknowledger:
     def fail_moved(self) -> None:
         """Fail the ranges whose locks are gone, or another node's."""
         for partition, lease in list(self._leases.items()):
-            leader = self._sessions.leader(partition)
-            if lease.lost or leader not in (None, lease.node_id):
+            if self._gone(partition, lease):
                 self._fail_queue(partition)
+
+    def _gone(self, partition: TopicIdPartition, lease: LeaseView) -> bool:
+        return lease.lost or self._sessions.leader(partition) not in (None, lease.node_id)
 
     def _fail_queue(self, partition: TopicIdPartition) -> None:
         ranges = self._taken(partition)

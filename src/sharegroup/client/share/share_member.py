@@ -12,10 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from sharegroup.client.closing import ended
-from sharegroup.client.core.acknowledgements import (
-    AcknowledgedRange,
-    AckType,
-)
+from sharegroup.client.core.acknowledgements import AcknowledgedRange, AckType
 from sharegroup.client.core.fetched import Acknowledged, FetchedPartition
 from sharegroup.client.core.membership import MemberState, ShareMembership
 from sharegroup.client.core.offset_notes import OffsetNotes
@@ -424,6 +421,12 @@ class ShareMember:
     ) -> None:
         """As :meth:`acknowledge`, for several ranges: while the locks of ``lease`` are there."""
         self._acknowledger.extend(partition, ranges, lease)
+
+    async def acknowledge_alone(
+        self, partition: TopicIdPartition, alone: AcknowledgedRange, lease: LeaseView | None
+    ) -> None:
+        """Acknowledge in a request of its own, while the locks of ``lease`` are there."""
+        await self._acknowledger.send_alone(partition, alone, lease)
 
     def has_moved(self, partition: TopicIdPartition, node_id: int) -> bool:
         """Whether another node leads the partition now: the locks from ``node_id`` are gone."""
