@@ -362,7 +362,9 @@ class ShareConsumer(Generic[K, V]):
     def renew(self, *records: Record[Any, Any] | ArrowRows) -> None:
         """Explicit mode: processing goes on; the next :meth:`poll` or :meth:`commit` renews the
         acquisition locks. The poll after that returns the records once more, and they must then be
-        acknowledged. Raises as :meth:`accept`.
+        acknowledged. Raises as :meth:`accept`. With a broker older than Apache Kafka 4.2, that poll
+        or commit raises UnsupportedVersion, and the records are delivered again when their locks
+        end.
         """
         self._decisions.decide(records, AckType.RENEW)
 
