@@ -272,12 +272,41 @@ def test_a_renewal_that_is_not_answered_in_time_goes_on() -> None:
             async with consumer_of(group, acknowledgement_mode="explicit") as consumer:
                 [record] = await poll_until(consumer, 1)
                 consumer.renew(record)
-                async with asyncio.timeout(20):
-                    assert failure(await consumer.commit(timeout_ms=50)) is RequestTimedOut
-                    assert failure(await consumer.commit(timeout_ms=50)) is RequestTimedOut
-                answering.set()
+                try:
+                    async with asyncio.timeout(20):
+                        assert failure(await consumer.commit(timeout_ms=50)) is RequestTimedOut
+                        assert failure(await consumer.commit(timeout_ms=50)) is RequestTimedOut
+                finally:
+                    answering.set()
                 assert await consumer.commit() == {P0: None}
                 assert await consumer.poll() == [record]
+
+    run(scenario)
+
+
+def test_a_commit_waits_for_acknowledgements_of_earlier_commits() -> None:
+    async def scenario() -> None:
+        answering = asyncio.Event()
+        async with ScriptedGroup([1], records=5, at_once=5) as group:
+
+            async def acknowledge(request: Any, version: int) -> Any:
+                await answering.wait()
+                return group._acknowledge(1, request)
+
+            group.nodes[1].handle(apis.SHARE_ACKNOWLEDGE, acknowledge, (1, 2))
+            async with consumer_of(group, acknowledgement_mode="explicit") as consumer:
+                first, second, *_ = await poll_until(consumer, 5)
+                try:
+                    consumer.accept(first)
+                    consumer.commit_async()
+                    assert failure(await consumer.commit(timeout_ms=50)) is RequestTimedOut
+                    consumer.accept(second)
+                    assert failure(await consumer.commit(timeout_ms=50)) is RequestTimedOut
+                    assert failure(await consumer.commit(timeout_ms=50)) is RequestTimedOut
+                finally:
+                    answering.set()
+                assert await consumer.commit() == {P0: None}
+                assert await consumer.commit() == {}
 
     run(scenario)
 

@@ -410,7 +410,7 @@ class ShareConsumer(Generic[K, V]):
     ) -> Coroutine[Any, Any, dict[TopicPartition, KafkaError | None]]:
         """Send pending acknowledgements and await the outcome of each partition: None is success,
         an error means that all acknowledgements of the partition failed. Failures are not raised:
-        their records are delivered again.
+        their records are delivered again. What was sent before and is not answered yet counts, too.
 
         In implicit mode, all records returned so far are accepted first. In a loop's body, that
         includes the record in work: commit when the work is done. A commit by another task leaves
@@ -418,8 +418,8 @@ class ShareConsumer(Generic[K, V]):
         commit loses the outcome, not the acknowledgements.
 
         Args:
-            timeout_ms: an outcome that takes longer is RequestTimedOut; None: only the time-out of
-                each request applies.
+            timeout_ms: an outcome that takes longer is RequestTimedOut; its request goes on, and a
+                later commit waits for it, too. None: only the time-out of each request applies.
 
         Raises:
             Wakeup: :meth:`wakeup` was called.

@@ -41,7 +41,6 @@ class AcknowledgementCommitter:
         self._callback = callback
         callback.watcher = holdings.answered
         self._background: set[asyncio.Task[Any]] = set()
-        self._flushes: set[asyncio.Task[AckOutcomes]] = set()
         self._renewing: dict[asyncio.Task[AckOutcomes], set[TopicIdPartition]] = {}
         """Renewals whose outcome nobody has looked at, and their partitions."""
         self._linger: asyncio.TimerHandle | None = None
@@ -77,14 +76,9 @@ class AcknowledgementCommitter:
         """
         outcomes = self.queue_decided(in_work=in_work)
         self.begin_renewals()
-        before = set(self._flushes)
         now = asyncio.get_running_loop().time
         began = now()
         _join(outcomes, await self._member.commit(wait_s))
-        if before:
-            done, _ = await asyncio.wait(before, timeout=wait_s)
-            for one in done:
-                _join(outcomes, one.result())
         left_s = None if wait_s is None else max(0.0, began + wait_s - now())
         _join(outcomes, await self.renewed(left_s))
         return outcomes
@@ -96,9 +90,7 @@ class AcknowledgementCommitter:
         if not self._member.has_pending_acknowledgements:
             return
         if not soon:
-            flush = self.later(self._member.commit())
-            self._flushes.add(flush)
-            flush.add_done_callback(self._flushes.discard)
+            self.later(self._member.commit())
         elif self._linger is None:
             loop = asyncio.get_running_loop()
             self._linger = loop.call_later(_LINGER_S, self._end_linger)

@@ -351,12 +351,14 @@ class ShareMember:
     ) -> list[FetchedPartition]:
         """One node's part of a fetch. After a transient error: a pause and an empty list."""
         session = self._sessions[node_id]
-        acknowledgements = self._acknowledger.take(node_id) if session.open else {}
-        riding = {p: acknowledgements.pop(p) for p in wanted if p in acknowledgements}
-        settled = self._acknowledger.carry(node_id, (*riding, *acknowledgements))
+        riding = self._acknowledger.take(node_id) if session.open else {}
+        settled = self._acknowledger.carry(node_id)
         try:
-            if acknowledgements:  # the ones left are of partitions that are not ours any more
-                await self._acknowledger.send(session, acknowledgements)
+            if not riding.keys() <= set(
+                wanted
+            ):  # some are of partitions that are not ours any more
+                await self._acknowledger.send(session, riding)
+                riding = {}
             if not wanted:
                 return []
             fetched = await self._fetch_from(session, wanted, riding, limits)
