@@ -164,7 +164,8 @@ class ShareConsumer(Generic[K, V]):
     # --- receiving --------------------------------------------------------------------------------
 
     async def poll(self, timeout_ms: int = 1_000) -> Records[K, V]:
-        """The next records; empty when there were none within ``timeout_ms``.
+        """The next records; empty when there were none within ``timeout_ms``, or the consumer was
+        closed meanwhile.
 
         Records of one partition ascend in offset. In implicit mode a poll accepts the records of
         the previous poll; in explicit mode each of them must have been acknowledged. While locks

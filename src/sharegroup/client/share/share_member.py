@@ -233,10 +233,9 @@ class ShareMember:
         if not self._rounds:
             return
         await asyncio.wait(self._rounds.values(), timeout=_CLOSE_WAIT_S)
-        for task in self._rounds.values():
-            task.cancel()
-        await asyncio.gather(*self._rounds.values(), return_exceptions=True)
-        self._rounds.clear()
+        rounds = list(self._rounds.values())
+        self._rounds.clear()  # who waits for them is not cancelled with them
+        await ended(rounds)
 
     async def _end_sessions(self) -> None:
         open_sessions = [session for session in self._sessions if session.open]
