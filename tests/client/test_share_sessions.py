@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sharegroup.client import ShareConsumer
+from sharegroup.client import IllegalState, ShareConsumer
 from sharegroup.model.errors import (
     CoordinatorNotAvailable,
     FencedLeaderEpoch,
@@ -20,8 +20,10 @@ from sharegroup.model.errors import (
     ShareSessionNotFound,
     TopicAuthorizationFailed,
     UnknownTopicOrPartition,
+    UnsupportedVersion,
 )
 from sharegroup.model.ids import TopicPartition
+from sharegroup.wire import apis
 from tests.client.scripted_group import TOPIC, ScriptedGroup
 from tests.client.working import poll_until, run
 
@@ -207,6 +209,104 @@ def test_a_response_without_a_partition_is_an_error_for_it() -> None:
             await poll_until(consumer, 5)
             group.silent = True
             assert failure(await consumer.commit()) is InvalidRecordState
+
+    run(scenario)
+
+
+def test_the_outcome_of_a_renewal_is_told_once() -> None:
+    async def scenario() -> None:
+        async with (
+            ScriptedGroup([1], records=5, at_once=5) as group,
+            consumer_of(group, acknowledgement_mode="explicit") as consumer,
+        ):
+            first, second, *_ = await poll_until(consumer, 5)
+            consumer.renew(first)
+            group.refusals = [InvalidRecordState.code]
+            assert failure(await consumer.commit()) is InvalidRecordState
+            consumer.accept(second)
+            assert await consumer.commit() == {P0: None}
+
+    run(scenario)
+
+
+def test_a_broker_that_knows_no_renewals_takes_what_comes_after_one() -> None:
+    """Apache Kafka 4.1."""
+    heard: list[tuple[Any, type]] = []
+
+    def callback(offsets: Any, error: KafkaError | None) -> None:
+        heard.append((offsets[P0], type(error)))
+
+    async def scenario() -> None:
+        group = ScriptedGroup([1], records=5, at_once=5)
+        async with group:
+            group.nodes[1].handle(apis.SHARE_ACKNOWLEDGE, group._on(1, group._acknowledge), (1, 1))
+            async with consumer_of(
+                group,
+                acknowledgement_mode="explicit",
+                acknowledgement_commit_callback=callback,
+            ) as consumer:
+                first, *others = await poll_until(consumer, 5)
+                consumer.renew(first)
+                with pytest.raises(UnsupportedVersion, match="renewing locks needs"):
+                    await consumer.commit()
+                consumer.accept(*others)
+                assert await consumer.commit() == {P0: None}
+                with pytest.raises(IllegalState, match="was acknowledged before"):
+                    consumer.accept(first)
+                assert await consumer.poll(10) == []
+
+    run(scenario)
+    assert heard == [([(0, 0)], UnsupportedVersion), ([(1, 4)], type(None))]
+
+
+def test_a_renewal_that_is_not_answered_in_time_goes_on() -> None:
+    async def scenario() -> None:
+        answering = asyncio.Event()
+        async with ScriptedGroup([1], records=1, at_once=1) as group:
+
+            async def acknowledge(request: Any, version: int) -> Any:
+                await answering.wait()
+                return group._acknowledge(1, request)
+
+            group.nodes[1].handle(apis.SHARE_ACKNOWLEDGE, acknowledge, (1, 2))
+            async with consumer_of(group, acknowledgement_mode="explicit") as consumer:
+                [record] = await poll_until(consumer, 1)
+                consumer.renew(record)
+                try:
+                    async with asyncio.timeout(20):
+                        assert failure(await consumer.commit(timeout_ms=50)) is RequestTimedOut
+                        assert failure(await consumer.commit(timeout_ms=50)) is RequestTimedOut
+                finally:
+                    answering.set()
+                assert await consumer.commit() == {P0: None}
+                assert await consumer.poll() == [record]
+
+    run(scenario)
+
+
+def test_a_commit_waits_for_acknowledgements_of_earlier_commits() -> None:
+    async def scenario() -> None:
+        answering = asyncio.Event()
+        async with ScriptedGroup([1], records=5, at_once=5) as group:
+
+            async def acknowledge(request: Any, version: int) -> Any:
+                await answering.wait()
+                return group._acknowledge(1, request)
+
+            group.nodes[1].handle(apis.SHARE_ACKNOWLEDGE, acknowledge, (1, 2))
+            async with consumer_of(group, acknowledgement_mode="explicit") as consumer:
+                first, second, *_ = await poll_until(consumer, 5)
+                try:
+                    consumer.accept(first)
+                    consumer.commit_async()
+                    assert failure(await consumer.commit(timeout_ms=50)) is RequestTimedOut
+                    consumer.accept(second)
+                    assert failure(await consumer.commit(timeout_ms=50)) is RequestTimedOut
+                    assert failure(await consumer.commit(timeout_ms=50)) is RequestTimedOut
+                finally:
+                    answering.set()
+                assert await consumer.commit() == {P0: None}
+                assert await consumer.commit() == {}
 
     run(scenario)
 

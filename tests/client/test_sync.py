@@ -133,6 +133,17 @@ def test_closing_in_the_loops_body_ends_the_loop(
             consumer.close()
 
 
+def test_closing_in_another_thread_ends_the_loop(
+    broker: RunningServer, names: tuple[str, str]
+) -> None:
+    topic, group = names
+    with ShareConsumer(topic, group_id=group, bootstrap_servers=broker.bootstrap) as consumer:
+        closing = threading.Timer(1.0, consumer.close)
+        closing.start()
+        assert list(consumer) == []
+        closing.join()
+
+
 def test_an_error_is_raised_by_result_flush_or_send(
     broker: RunningServer, names: tuple[str, str]
 ) -> None:

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from sharegroup.client import ShareConsumer
+from sharegroup.client import Admin, ShareConsumer
 from sharegroup.client.share.share_member import ShareMember
 from sharegroup.sim import MemoryDisk
+from tests.client.worker_jobs import nothing
+from tests.client.working import until
 from tests.sim.test_broker_in_virtual_time import simulate, start
 
 
@@ -37,6 +39,67 @@ def test_the_last_part_of_a_millisecond_is_not_spent_asking(
             began_s = now_s()
             assert not await consumer.poll(timeout_ms)
             assert timeout_ms - 1.01 <= (now_s() - began_s) * 1_000 <= timeout_ms + 20
+        await broker.close()
+
+    simulate(scenario)
+
+
+async def waits(consumer: ShareConsumer, polling: asyncio.Task[Any], exists: bool) -> None:
+    """Wait until it has polled for a while, with the partitions of its topic."""
+    await until(lambda: not exists or bool(consumer.assignment))
+    await asyncio.sleep(2.2)
+    assert not polling.done()
+
+
+async def all_of(consumer: ShareConsumer) -> list[Any]:
+    return [record async for record in consumer]
+
+
+async def all_batches_of(consumer: ShareConsumer) -> list[Any]:
+    return [batch async for batch in consumer.batches()]
+
+
+async def one_poll_of(consumer: ShareConsumer) -> list[Any]:
+    return await consumer.poll(3_600_000)
+
+
+async def work_on(consumer: ShareConsumer) -> list[Any]:
+    await consumer.run(nothing, signals=())
+    return []
+
+
+@pytest.mark.parametrize("exists", [True, False], ids=["a topic", "no topic"])
+@pytest.mark.parametrize("read", [all_of, all_batches_of, one_poll_of, work_on])
+def test_what_waits_ends_when_the_consumer_is_closed(read: Any, exists: bool) -> None:
+    async def scenario(disk: MemoryDisk) -> None:
+        broker, port = await start(disk, "auto.create.topics.enable=false")
+        bootstrap = f"127.0.0.1:{port}"
+        if exists:
+            async with Admin(bootstrap) as admin:
+                await admin.create_topics("idle")
+        async with asyncio.timeout(120):
+            async with ShareConsumer("idle", group_id="g", bootstrap_servers=bootstrap) as consumer:
+                reading = asyncio.create_task(read(consumer))
+                await waits(consumer, reading, exists)
+            assert await reading == []
+            await broker.close()
+
+    simulate(scenario)
+
+
+def test_a_poll_is_not_cancelled_by_an_unsubscribe() -> None:
+    async def scenario(disk: MemoryDisk) -> None:
+        broker, port = await start(disk)
+        bootstrap = f"127.0.0.1:{port}"
+        async with Admin(bootstrap) as admin:
+            await admin.create_topics("idle")
+        async with ShareConsumer(
+            "idle", group_id="g", bootstrap_servers=bootstrap, fetch_max_wait_ms=5_000
+        ) as consumer:
+            polling = asyncio.create_task(consumer.poll(20_000))
+            await waits(consumer, polling, True)
+            await consumer.unsubscribe()
+            assert await polling == []
         await broker.close()
 
     simulate(scenario)

@@ -164,7 +164,8 @@ class ShareConsumer(Generic[K, V]):
     # --- receiving --------------------------------------------------------------------------------
 
     async def poll(self, timeout_ms: int = 1_000) -> Records[K, V]:
-        """The next records; empty when there were none within ``timeout_ms``.
+        """The next records; empty when there were none within ``timeout_ms``, or the consumer was
+        closed meanwhile.
 
         Records of one partition ascend in offset. In implicit mode a poll accepts the records of
         the previous poll; in explicit mode each of them must have been acknowledged. While locks
@@ -362,7 +363,9 @@ class ShareConsumer(Generic[K, V]):
     def renew(self, *records: Record[Any, Any] | ArrowRows) -> None:
         """Explicit mode: processing goes on; the next :meth:`poll` or :meth:`commit` renews the
         acquisition locks. The poll after that returns the records once more, and they must then be
-        acknowledged. Raises as :meth:`accept`.
+        acknowledged. Raises as :meth:`accept`. With a broker older than Apache Kafka 4.2, that poll
+        or commit raises UnsupportedVersion, and the records are delivered again when their locks
+        end.
         """
         self._decisions.decide(records, AckType.RENEW)
 
@@ -408,7 +411,7 @@ class ShareConsumer(Generic[K, V]):
     ) -> Coroutine[Any, Any, dict[TopicPartition, KafkaError | None]]:
         """Send pending acknowledgements and await the outcome of each partition: None is success,
         an error means that all acknowledgements of the partition failed. Failures are not raised:
-        their records are delivered again.
+        their records are delivered again. What was sent before and is not answered yet counts, too.
 
         In implicit mode, all records returned so far are accepted first. In a loop's body, that
         includes the record in work: commit when the work is done. A commit by another task leaves
@@ -416,8 +419,8 @@ class ShareConsumer(Generic[K, V]):
         commit loses the outcome, not the acknowledgements.
 
         Args:
-            timeout_ms: an outcome that takes longer is RequestTimedOut; None: only the time-out of
-                each request applies.
+            timeout_ms: an outcome that takes longer is RequestTimedOut; its request goes on, and a
+                later commit waits for it, too. None: only the time-out of each request applies.
 
         Raises:
             Wakeup: :meth:`wakeup` was called.

@@ -20,6 +20,7 @@ from sharegroup.client.network.retrying import pause
 from sharegroup.client.share.metrics import ShareConsumerMetrics
 from sharegroup.client.share.node_session import NodeSession
 from sharegroup.client.share.node_sessions import NodeSessions
+from sharegroup.client.share.unanswered import Unanswered
 from sharegroup.model import errors
 from sharegroup.model.ids import TopicIdPartition
 
@@ -69,7 +70,8 @@ class Acknowledger:
         self._leases: dict[TopicIdPartition, LeaseView] = {}
         """The locks that a queue is about, where they are known."""
         self._collectors: list[AckOutcomes] = []
-        self._carried: dict[int, tuple[asyncio.Future[None], set[TopicIdPartition]]] = {}
+        self._carried: dict[int, asyncio.Future[None]] = {}
+        self._unanswered = Unanswered()
         self._sending: set[asyncio.Task[Any]] = set()
 
     def __bool__(self) -> bool:
@@ -116,14 +118,16 @@ class Acknowledger:
     def _taken(self, partition: TopicIdPartition) -> list[AcknowledgedRange]:
         self._leases.pop(partition, None)
         queue = self._queues.pop(partition, None)
-        return queue.take() if queue else []
+        ranges = queue.take() if queue else []
+        self._unanswered.sent(partition, len(ranges))
+        return ranges
 
-    def carry(self, node_id: int, partitions: Iterable[TopicIdPartition]) -> Callable[[], None]:
-        """Note that a fetch from this node carries acknowledgements of these partitions. The caller
-        must call the returned function when their outcomes are known.
+    def carry(self, node_id: int) -> Callable[[], None]:
+        """Note that a fetch from this node is under way, which may carry acknowledgements. The
+        caller must call the returned function when their outcomes are known.
         """
         known = asyncio.get_running_loop().create_future()
-        self._carried[node_id] = known, set(partitions)
+        self._carried[node_id] = known
 
         def done() -> None:
             del self._carried[node_id]
@@ -139,23 +143,27 @@ class Acknowledger:
         caller is cancelled.
         """
         outcomes: AckOutcomes = {}
-        queued = [partition for partition, queue in self._queues.items() if queue]
-        carried = [p for _, partitions in self._carried.values() for p in partitions]
+        queued = {partition for partition, queue in self._queues.items() if queue}
+        asked = queued | self._unanswered.partitions
         self._collectors.append(outcomes)
         try:
-            await self._finish([self._flush_all(queued)], wait_s)
+            in_time = await self._finish([self._flush_all(queued, asked)], wait_s)
         finally:
             self._collectors = [one for one in self._collectors if one is not outcomes]
-        for partition in (*queued, *carried):
-            if partition not in outcomes:
-                outcomes[partition] = errors.RequestTimedOut(f"no answer in {wait_s} s")
+        for partition in () if in_time else asked:
+            if self._queues.get(partition) or partition in self._unanswered:
+                late = errors.RequestTimedOut("the acknowledgement was not answered in time")
+                outcomes[partition] = outcomes.get(partition) or late
         return outcomes
 
-    async def _flush_all(self, queued: Sequence[TopicIdPartition]) -> None:
+    async def _flush_all(
+        self, queued: Iterable[TopicIdPartition], asked: Iterable[TopicIdPartition]
+    ) -> None:
         by_node = await self._sessions.by_node(queued)
         await asyncio.gather(*(self.flush(n) for n in by_node.keys() | self._carried.keys()))
         self.fail_unled()
         self.fail_moved()
+        await self._unanswered.wait(asked)
 
     async def _finish(
         self, work: Iterable[Coroutine[Any, Any, Any]], wait_s: float | None = None
@@ -170,16 +178,39 @@ class Acknowledger:
         if not tasks:
             return []
         done, _ = await asyncio.wait(tasks, timeout=wait_s)
-        return [task.result() for task in tasks if task in done]
+        return [task.result() for task in tasks if task in done and not task.cancelled()]
 
     async def flush(self, node_id: int, *, final: bool = False) -> None:
         """Send the queued ranges of one node, after the requests under way there."""
         session = self._sessions[node_id]
-        if node_id in self._carried:
-            await asyncio.shield(self._carried[node_id][0])
+        await self._carried_to(node_id)
         ranges = self.take(node_id)
         if ranges or final:
             await self.send(session, ranges, final=final)
+
+    async def _carried_to(self, node_id: int) -> None:
+        if node_id in self._carried:
+            await asyncio.shield(self._carried[node_id])
+
+    async def send_alone(
+        self, partition: TopicIdPartition, alone: AcknowledgedRange, lease: LeaseView | None
+    ) -> None:
+        """Send a range in a request of its own, after the requests under way. In the queue, others
+        would join it. It is not sent without the locks of ``lease``, if these are known."""
+        await self._finish([self._send_alone(partition, alone, lease)])
+
+    async def _send_alone(
+        self, partition: TopicIdPartition, alone: AcknowledgedRange, lease: LeaseView | None
+    ) -> None:
+        node_id = self._sessions.leader(partition) if lease is None else lease.node_id
+        if node_id is not None:
+            await self._carried_to(node_id)
+        self._unanswered.sent(partition, 1)
+        if node_id is None or (lease is not None and self._gone(partition, lease)):
+            self.complete(Acknowledged(partition, [alone], locks_gone()))
+            return
+        self._metrics.acknowledgements_sent([alone])
+        await self.send(self._sessions[node_id], {partition: [alone]})
 
     async def send(self, session: NodeSession, ranges: Ranges, *, final: bool = False) -> None:
         """Send these ranges, and retry after transient errors. Reports every range's outcome."""
@@ -187,32 +218,29 @@ class Acknowledger:
         deadline = loop.time() + self._cluster.request_timeout_ms / 1000
         pauses = self._cluster.pauses()
         left: Ranges = dict(ranges)
-        while True:
-            try:
+        try:
+            while True:
                 outcomes = await session.acknowledge(left, self._wanted(), final=final)
-            except errors.KafkaError as error:
-                self.complete_all(left, as_outcome(error))
-                self.fail_node(session.node_id)
-                return
-            except asyncio.CancelledError:
-                self.complete_all(
-                    left, errors.NotLeaderOrFollower("the acknowledgement was cancelled")
-                )
-                raise
-            again = not final and loop.time() < deadline
-            passing = {
-                one.partition: one.ranges
-                for one in outcomes
-                if isinstance(one.error, errors.RetriableError)
-                and not isinstance(one.error, _LOCKS_GONE)
-            }
-            left = passing if again else {}
-            for outcome in outcomes:
-                if outcome.partition not in left:
-                    self.complete(outcome)
-            if not left:
-                return
-            await pause(pauses)
+                again = not final and loop.time() < deadline
+                passing = {
+                    one.partition: one.ranges
+                    for one in outcomes
+                    if isinstance(one.error, errors.RetriableError)
+                    and not isinstance(one.error, _LOCKS_GONE)
+                }
+                left = passing if again else {}
+                for outcome in outcomes:
+                    if outcome.partition not in left:
+                        self.complete(outcome)
+                if not left:
+                    return
+                await pause(pauses)
+        except errors.KafkaError as error:
+            self.complete_all(left, as_outcome(error))
+            self.fail_node(session.node_id)
+        except asyncio.CancelledError:
+            self.complete_all(left, errors.NotLeaderOrFollower("the acknowledgement was cancelled"))
+            raise
 
     async def renew(self, ranges: Iterable[tuple[TopicIdPartition, int, int]]) -> AckOutcomes:
         """Renew acquisition locks at once, without queueing. Goes on if the caller is cancelled."""
@@ -244,6 +272,7 @@ class Acknowledger:
 
     def complete(self, outcome: Acknowledged) -> None:
         """Report an outcome."""
+        self._unanswered.answered(outcome.partition, len(outcome.ranges))
         for notes in self._notes:
             notes.forget(outcome.partition, outcome.ranges)
         if outcome.error is not None:
@@ -272,9 +301,11 @@ class Acknowledger:
     def fail_moved(self) -> None:
         """Fail the ranges whose locks are gone, or another node's."""
         for partition, lease in list(self._leases.items()):
-            leader = self._sessions.leader(partition)
-            if lease.lost or leader not in (None, lease.node_id):
+            if self._gone(partition, lease):
                 self._fail_queue(partition)
+
+    def _gone(self, partition: TopicIdPartition, lease: LeaseView) -> bool:
+        return lease.lost or self._sessions.leader(partition) not in (None, lease.node_id)
 
     def _fail_queue(self, partition: TopicIdPartition) -> None:
         ranges = self._taken(partition)

@@ -15,7 +15,8 @@ from sharegroup.client.network.member_loop import now_ms
 from sharegroup.client.share.acknowledger import AckOutcomes, locks_gone
 from sharegroup.client.share.commit_callback import CommitCallback
 from sharegroup.client.share.share_member import ShareMember
-from sharegroup.model.errors import UnsupportedVersion
+from sharegroup.model.errors import KafkaError, RequestTimedOut, UnsupportedVersion
+from sharegroup.model.ids import TopicIdPartition
 
 log = logging.getLogger("sharegroup.client")
 
@@ -40,8 +41,8 @@ class AcknowledgementCommitter:
         self._callback = callback
         callback.watcher = holdings.answered
         self._background: set[asyncio.Task[Any]] = set()
-        self._flushes: set[asyncio.Task[AckOutcomes]] = set()
-        self._renewing: asyncio.Task[AckOutcomes] | None = None
+        self._renewing: dict[asyncio.Task[AckOutcomes], set[TopicIdPartition]] = {}
+        """Renewals whose outcome nobody has looked at, and their partitions."""
         self._linger: asyncio.TimerHandle | None = None
 
     def queue(self, decided: list[Decided]) -> AckOutcomes:
@@ -66,22 +67,20 @@ class AcknowledgementCommitter:
         return self.queue(self._holdings.take_decided())
 
     async def commit(self, wait_s: float | None, *, in_work: bool) -> AckOutcomes:
-        """Send everything that :meth:`queue_decided` queues. Returns the outcomes: None is success,
-        RequestTimedOut is a request that takes longer than ``wait_s`` and goes on.
+        """Send everything that :meth:`queue_decided` queues, and pending renewals. Returns the
+        outcomes: None is success, RequestTimedOut is a request that takes longer than ``wait_s``
+        and goes on.
+
+        Raises:
+            UnsupportedVersion: as :meth:`renewed`.
         """
         outcomes = self.queue_decided(in_work=in_work)
-        renewing = self.begin_renewals()
-        before = set(self._flushes)
-        found_all = [await self._member.commit(wait_s)]
-        if before:
-            done, _ = await asyncio.wait(before, timeout=wait_s)
-            found_all += [one.result() for one in done]
-        if renewing is not None:
-            await asyncio.wait([renewing])
-            found_all.append(renewing.result())
-        for found in found_all:
-            for partition, error in found.items():
-                outcomes[partition] = outcomes.get(partition) or error
+        self.begin_renewals()
+        now = asyncio.get_running_loop().time
+        began = now()
+        _join(outcomes, await self._member.commit(wait_s))
+        left_s = None if wait_s is None else max(0.0, began + wait_s - now())
+        _join(outcomes, await self.renewed(left_s))
         return outcomes
 
     def flush(self, *, soon: bool = False) -> None:
@@ -91,9 +90,7 @@ class AcknowledgementCommitter:
         if not self._member.has_pending_acknowledgements:
             return
         if not soon:
-            flush = self.later(self._member.commit())
-            self._flushes.add(flush)
-            flush.add_done_callback(self._flushes.discard)
+            self.later(self._member.commit())
         elif self._linger is None:
             loop = asyncio.get_running_loop()
             self._linger = loop.call_later(_LINGER_S, self._end_linger)
@@ -123,40 +120,62 @@ class AcknowledgementCommitter:
 
     # --- renewals ---------------------------------------------------------------------------------
 
-    def begin_renewals(self) -> asyncio.Task[AckOutcomes] | None:
-        """Send pending renewals, after the requests under way. Returns the sending task, if any."""
+    def begin_renewals(self) -> None:
+        """Send pending renewals, after the renewals under way."""
         renewals = self._holdings.take_renewals()
         if renewals:
-            self._renewing = self.later(self._renew(renewals, self._renewing))
-        return self._renewing
+            task = self.later(self._renew(renewals, list(self._renewing)))
+            self._renewing[task] = {one.delivery.partition for one in renewals}
 
-    async def renewed(self, wait_s: float) -> bool:
-        """Wait until no renewal is under way. Returns False if ``wait_s`` was too short."""
-        if self._renewing is not None:
-            await asyncio.wait([self._renewing], timeout=wait_s)
-            if not self._renewing.done():
-                return False
-            renewing, self._renewing = self._renewing, None
-            renewing.result()
-        return True
+    @property
+    def renewing(self) -> bool:
+        """A renewal is under way."""
+        return any(not task.done() for task in self._renewing)
+
+    async def renewed(self, wait_s: float | None) -> AckOutcomes:
+        """Wait until no renewal is under way. Returns the outcomes that nobody has got yet:
+        RequestTimedOut is a renewal that takes longer than ``wait_s`` and goes on.
+
+        Raises:
+            UnsupportedVersion: the broker is older than Apache Kafka 4.2.
+        """
+        if self._renewing:
+            await asyncio.wait(self._renewing, timeout=wait_s)
+        outcomes: AckOutcomes = {}
+        for task, partitions in list(self._renewing.items()):
+            if not task.done():
+                late = RequestTimedOut("the renewal was not answered in time")
+                _join(outcomes, dict.fromkeys(partitions, late))
+                continue
+            del self._renewing[task]
+            cut = task.cancelled()  # the consumer was closed
+            _join(outcomes, dict.fromkeys(partitions, locks_gone()) if cut else task.result())
+        return outcomes
 
     async def _renew(
-        self, renewals: list[Renewals], before: asyncio.Task[AckOutcomes] | None
+        self, renewals: list[Renewals], before: list[asyncio.Task[AckOutcomes]]
     ) -> AckOutcomes:
-        if before is not None:
-            await asyncio.wait([before])
+        if before:
+            await asyncio.wait(before)
         now = asyncio.get_running_loop().time
         began = now()
-        outcomes = await self._member.renew(
-            (one.delivery.partition, *one.offsets) for one in renewals
-        )
+        try:
+            outcomes = await self._member.renew(
+                (one.delivery.partition, *one.offsets) for one in renewals
+            )
+        except KafkaError as error:
+            for one in renewals:
+                self._note_renewed(one, error, began)
+            raise
         deadline = began + (self._member.lock_timeout_ms or 0) / 1000
         for one in renewals:
-            partition = one.delivery.partition
-            self._holdings.renewed(one, outcomes[partition], deadline)
-            said = AcknowledgedRange(*one.offsets, bytes([AckType.RENEW]))
-            self._callback.note(Acknowledged(partition, [said], outcomes[partition]))
+            self._note_renewed(one, outcomes[one.delivery.partition], deadline)
         return outcomes
+
+    def _note_renewed(self, one: Renewals, error: KafkaError | None, deadline: float) -> None:
+        self._holdings.renewed(one, error, deadline)
+        said = AcknowledgedRange(*one.offsets, bytes([AckType.RENEW]))
+        self._callback.note(Acknowledged(one.delivery.partition, [said], error))
 
     async def keep_locks(self) -> None:
         """Renew all held locks whenever a third of the lock duration is over, for ever."""
@@ -188,3 +207,9 @@ class AcknowledgementCommitter:
         self._background.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.info("acknowledging in the background: %s", error)
+
+
+def _join(outcomes: AckOutcomes, more: AckOutcomes) -> None:
+    """Add more outcomes. The first error of a partition counts."""
+    for partition, error in more.items():
+        outcomes[partition] = outcomes.get(partition) or error

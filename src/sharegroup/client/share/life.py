@@ -12,6 +12,7 @@ from sharegroup.client.closing import ended, finish
 from sharegroup.client.core.setting_checks import check_topics
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.share.parts import ShareParts
+from sharegroup.client.wakeup import WakeupCall
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
 
@@ -22,12 +23,14 @@ class ShareLife:
     Attributes:
         closed: the consumer has been closed, or is being closed.
         started: it was connected, and began to join the group.
+        ending: ends the poll that waits when the consumer is closed.
     """
 
     def __init__(self, parts: ShareParts) -> None:
         self._parts = parts
         self.closed = False
         self.started = False
+        self.ending = WakeupCall()
         self._lock_keeper: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
 
@@ -108,6 +111,7 @@ class ShareLife:
         parts.callback.check_outside()
         if self._closing is None:
             self.closed = True
+            self.ending.ring()
             timeout_ms = min(timeout_ms, parts.cluster.request_timeout_ms)
             closing = self._close(timeout_ms)
             self._closing = asyncio.create_task(closing, name="share-consumer-close")

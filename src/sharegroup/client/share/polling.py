@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sharegroup.client.core.held_deliveries import Iteration
 from sharegroup.client.core.record import Records
-from sharegroup.client.errors import IllegalState
+from sharegroup.client.errors import IllegalState, Wakeup
 from sharegroup.client.records.arrow_modules import arrow
 from sharegroup.client.share.decisions import ARROW_BATCHES
 from sharegroup.client.share.life import ShareLife
@@ -56,7 +56,8 @@ class SharePolling:
     async def poll(
         self, wait_s: float, take: Callable[[], T], asking: Iteration | None = None
     ) -> T | None:
-        """The result of ``take``, after as many fetches as ``wait_s`` allows; None: no records.
+        """The result of ``take``, after as many fetches as ``wait_s`` allows; None: no records, or
+        the consumer was closed meanwhile.
 
         Args:
             asking: the loop that asks; None: a poll asks.
@@ -77,8 +78,12 @@ class SharePolling:
         parts.leaving.stop()
         parts.member.metrics.poll_begins()
         try:
-            async with parts.wakeup.answering():
+            async with parts.wakeup.answering(), self._life.ending.answering():
                 return await parts.receiver.receive(take, wait_s, asking)
+        except Wakeup:
+            if not self._life.closed:
+                raise
+            return None
         finally:
             self._polling = False
             parts.member.metrics.poll_ends()

@@ -61,7 +61,8 @@ class Receiver:
         self._committer.queue(self._holdings.settle(asking))
         self._member.polled()
         self._committer.begin_renewals()
-        if not await self._committer.renewed(wait_s):
+        await self._committer.renewed(wait_s)
+        if self._committer.renewing:
             return None  # while renewals are under way there are no other records
         taken = self._take(take)
         riding = False  # a prefetch under way carries the queued acknowledgements

@@ -12,10 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from sharegroup.client.closing import ended
-from sharegroup.client.core.acknowledgements import (
-    AcknowledgedRange,
-    AckType,
-)
+from sharegroup.client.core.acknowledgements import AcknowledgedRange, AckType
 from sharegroup.client.core.fetched import Acknowledged, FetchedPartition
 from sharegroup.client.core.membership import MemberState, ShareMembership
 from sharegroup.client.core.offset_notes import OffsetNotes
@@ -236,10 +233,9 @@ class ShareMember:
         if not self._rounds:
             return
         await asyncio.wait(self._rounds.values(), timeout=_CLOSE_WAIT_S)
-        for task in self._rounds.values():
-            task.cancel()
-        await asyncio.gather(*self._rounds.values(), return_exceptions=True)
-        self._rounds.clear()
+        rounds = list(self._rounds.values())
+        self._rounds.clear()  # who waits for them is not cancelled with them
+        await ended(rounds)
 
     async def _end_sessions(self) -> None:
         open_sessions = [session for session in self._sessions if session.open]
@@ -354,12 +350,14 @@ class ShareMember:
     ) -> list[FetchedPartition]:
         """One node's part of a fetch. After a transient error: a pause and an empty list."""
         session = self._sessions[node_id]
-        acknowledgements = self._acknowledger.take(node_id) if session.open else {}
-        riding = {p: acknowledgements.pop(p) for p in wanted if p in acknowledgements}
-        settled = self._acknowledger.carry(node_id, (*riding, *acknowledgements))
+        riding = self._acknowledger.take(node_id) if session.open else {}
+        settled = self._acknowledger.carry(node_id)
         try:
-            if acknowledgements:  # the ones left are of partitions that are not ours any more
-                await self._acknowledger.send(session, acknowledgements)
+            if not riding.keys() <= set(
+                wanted
+            ):  # some are of partitions that are not ours any more
+                await self._acknowledger.send(session, riding)
+                riding = {}
             if not wanted:
                 return []
             fetched = await self._fetch_from(session, wanted, riding, limits)
@@ -424,6 +422,12 @@ class ShareMember:
     ) -> None:
         """As :meth:`acknowledge`, for several ranges: while the locks of ``lease`` are there."""
         self._acknowledger.extend(partition, ranges, lease)
+
+    async def acknowledge_alone(
+        self, partition: TopicIdPartition, alone: AcknowledgedRange, lease: LeaseView | None
+    ) -> None:
+        """Acknowledge in a request of its own, while the locks of ``lease`` are there."""
+        await self._acknowledger.send_alone(partition, alone, lease)
 
     def has_moved(self, partition: TopicIdPartition, node_id: int) -> bool:
         """Whether another node leads the partition now: the locks from ``node_id`` are gone."""

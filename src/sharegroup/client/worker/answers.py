@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from sharegroup.client.core.acknowledgements import SENT, AckType
+from sharegroup.client.core.acknowledgements import SENT, AcknowledgedRange, AckType
 from sharegroup.client.core.fetched import Acknowledged
 from sharegroup.client.core.held_deliveries import Holdings
 from sharegroup.client.core.record import Record, delivery_of
@@ -115,20 +115,25 @@ class WorkerAnswers:
     def outcome(self, outcome: Acknowledged) -> None:
         """Take the broker's outcome of some answers."""
         self.on_answered([outcome])
-        given = self._settled(outcome)
         if outcome.error is None:
+            self._settled(outcome)
             return
         said = _each(outcome)
-        if isinstance(outcome.error, InvalidRecordState) and len(said) > 1 and self.ordered:
-            log.info("some of %d acknowledgements came too late", len(said))
-        elif isinstance(outcome.error, InvalidRecordState) and len(said) > 1:
-            task = asyncio.create_task(self._say_again(outcome, said, given))
+        mixed = isinstance(outcome.error, InvalidRecordState) and len(said) > 1
+        if mixed and not self.ordered:
+            given = self._given.get(outcome.partition, {})
+            again = [(offset, kind, given.get(offset)) for offset, kind in said]
+            task = asyncio.create_task(self._say_again(outcome.partition, again))
             self._again.add(task)
             task.add_done_callback(self._again.discard)
+            return
+        settled = self._settled(outcome)
+        if mixed:
+            log.info("some of %d acknowledgements came too late", len(said))
         elif said:
             log.info("%d acknowledgements came too late: %s", len(said), outcome.error)
             if isinstance(outcome.error, RetriableError):
-                for one in given:
+                for one in settled:
                     due = None if one.pause_ms is None else one.due
                     self.on_unconfirmed(one.record, one.kind, one.reason, due)
             self._on_late(len(said))
@@ -147,14 +152,17 @@ class WorkerAnswers:
         return found
 
     async def _say_again(
-        self, outcome: Acknowledged, said: list[tuple[int, int]], given: list[_Given]
+        self, partition: TopicIdPartition, said: list[tuple[int, int, _Given | None]]
     ) -> None:
-        notes = {one.record.offset: one for one in given}
-        for offset, kind in said:
-            if offset in notes:  # they were forgotten with the outcome
-                self._note(notes[offset])
-            self._member.acknowledge(outcome.partition, offset, offset, bytes([kind]))
-            await self._member.commit()
+        for offset, kind, given in said:
+            if self._given.get(partition, {}).get(offset) is not given:
+                continue  # a later delivery of the record has an answer of its own
+            lease = None  # of a damaged batch it is not known
+            if given is not None:
+                self._note(given)  # it was forgotten with the outcome
+                lease = delivery_of(given.record).lease
+            alone = AcknowledgedRange(offset, offset, bytes([kind]))
+            await self._member.acknowledge_alone(partition, alone, lease)
 
     async def finish(self) -> None:
         """Send all decided answers, and wait until no answer has to be sent again."""

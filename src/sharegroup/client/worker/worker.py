@@ -220,8 +220,8 @@ class Worker:
     # --- fetching ---------------------------------------------------------------------------------
 
     async def _take(self, slots: Slots) -> None:
-        """Fetch as many records as there is room for."""
-        while True:
+        """Fetch as many records as there is room for, until the consumer is closed."""
+        while not self._life.closed:
             slots.changed.clear()
             room = slots.room()
             if slots.failure is not None:
