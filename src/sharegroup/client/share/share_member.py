@@ -353,9 +353,7 @@ class ShareMember:
         riding = self._acknowledger.take(node_id) if session.open else {}
         settled = self._acknowledger.carry(node_id)
         try:
-            if not riding.keys() <= set(
-                wanted
-            ):  # some are of partitions that are not ours any more
+            if not riding.keys() <= set(wanted):  # some partitions are not ours any more
                 await self._acknowledger.send(session, riding)
                 riding = {}
             if not wanted:
