@@ -193,6 +193,24 @@ def test_answers_survive_the_process_that_should_have_sent_them(
     until(lambda: lag(server, topic) == 0)
 
 
+def test_the_answer_of_a_batch_does_not_come_into_the_next_one_by_a_restart(
+    start: Start, server: RunningServer, topic: str
+) -> None:
+    admin.produce(server.bootstrap, topic, values(1))
+    one = start(defaultAck="accept")
+    one.batch(lambda record: RELEASE)
+    end = one.wait()  # the batch before is settled, and its record is in this one
+    crash(one)
+    two = start(defaultAck="accept")
+    two.offset = one.offset
+    assert two.run(end, lambda record: None) == [Seen(b"0", 2)]
+    two.offset = end
+    assert two.next() is None, "a record is given to Spark again"
+    report = two.report()
+    assert (report["accepted"], report["released"]) == (1, 0)
+    until(lambda: lag(server, topic) == 0)
+
+
 def test_decisions_about_other_records_have_no_effect_and_are_counted(
     start: Start, server: RunningServer, topic: str
 ) -> None:
@@ -247,7 +265,7 @@ def test_a_batch_whose_answers_cannot_be_read_is_settled_by_the_next_call(
     query = start()
     query.batch(by_rule)
     query.next()
-    (settled,) = Path(acks).glob("decisions-*.json")
+    (settled,) = Path(acks).glob("settled-*.json")
     settled.unlink()
     settled.mkdir()  # deleting it as a file now fails
     admin.produce(server.bootstrap, topic, values(3), partition=0)

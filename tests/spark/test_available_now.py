@@ -72,6 +72,23 @@ def run(stream: Stream) -> Counter[bytes]:
     return seen
 
 
+def test_a_run_leaves_records_that_come_into_an_empty_partition(
+    broker: RunningServer, name: str
+) -> None:
+    Admin(broker.bootstrap).create_topic(name, partitions=2)
+    produce_singly(broker, name, VALUES[:20])
+    stream = Stream(broker, name)
+    stream.reader.prepareForTriggerAvailableNow()
+    produce_singly(broker, name, VALUES[20:30], partition=1)
+    seen: Counter[bytes] = Counter()
+    while (end := stream.next(limit=5)) is not None:  # more than one batch, so that both came
+        seen += stream.run(end)
+    stream.stop()
+    assert seen == Counter(VALUES[:20])
+    assert run(Stream(broker, name)) == Counter(VALUES[20:30])
+    assert sum(lag or 0 for lag in lags(broker, name)) == 0
+
+
 def test_a_run_gets_the_records_of_a_member_that_died_without_a_checkpoint(
     broker: RunningServer, name: str, source: Source
 ) -> None:

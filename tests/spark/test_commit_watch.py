@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from uuid import UUID
 
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.model.ids import TopicPartition
@@ -28,3 +29,6 @@ def test_only_decisions_since_the_batch_began_show_its_commit(tmp_path: Path) ->
     second.touch()
     assert inbox.committed(["orders"])
     assert not inbox.committed(["others"])
+    inbox.take({UUID(int=1): "orders"}, 1)
+    inbox.begin()
+    assert not inbox.committed(["orders"]), "the files of a settled batch do not count"

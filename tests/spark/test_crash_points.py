@@ -81,7 +81,11 @@ def number(place: Place) -> int:
 
 
 class Query:
-    """A query that is started again and again from one checkpoint, and its sink."""
+    """A query that is started again and again from one checkpoint, and its sink.
+
+    Attributes:
+        answers_failures_only: what it does not answer is accepted.
+    """
 
     def __init__(self, broker: RunningServer, topic: str, mode: Mode, acks: Path) -> None:
         self.broker = broker
@@ -90,6 +94,7 @@ class Query:
         self.checkpoint = Checkpoint()
         self.sink: dict[int, Rows] = {}
         self.readers: list[ShareStreamReader] = []
+        self.answers_failures_only = False
         self._acks = acks
         self._claims = acks.with_name("claims")
         self._acks_copy = acks.with_name("acks-copy")
@@ -98,6 +103,8 @@ class Query:
         options = source_options(self.broker, self.topic, pollTimeoutMs="50")
         if self.lane.mode.is_answered:
             options |= {"ackLocation": str(self._acks)}
+        if self.answers_failures_only:
+            options |= {"defaultAck": "accept"}
         if self.lane.mode is Mode.CLAIM:
             options |= {"claimLocation": str(self._claims)}
         self.readers.append(ShareStreamReader(options, FIELDS))
@@ -121,6 +128,8 @@ class Query:
         for partition, offset, count in rows:
             this = number((partition, offset))
             word = AckType[self.lane.decision(this, count).upper()]
+            if self.answers_failures_only and word == AckType.ACCEPT:
+                continue
             delay_ms = ANCHOR_MS if this < self.lane.anchors else 0
             where = answers.setdefault(TopicPartition(self.topic, partition), [])
             where.append([offset, offset, word, delay_ms])
@@ -291,6 +300,18 @@ def test_one_disaster_after_another(query: Query, seed: int) -> None:
         except Crashed:
             continue
         break
+    assert query.wrong() == []
+
+
+@ours
+@explicit
+@points
+def test_a_crash_at_any_point_of_a_query_that_answers_failures_only(
+    query: Query, point: Point
+) -> None:
+    query.answers_failures_only = True
+    first_again = RECORDS // LIMIT  # this batch has what the one before released
+    run_with(query, Disaster.DIES, (first_again, point))
     assert query.wrong() == []
 
 

@@ -14,8 +14,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from sharegroup.arrow.schema import COLUMNS, column_names
 from sharegroup.client.core.share_session import FetchLimits
 from sharegroup.model.errors import ConfigError
+from sharegroup.model.ids import TopicPartition
 from sharegroup.spark.data_source import ShareStreamReader
 from sharegroup.spark.source import sigterm
+from sharegroup.sync import Admin
 from tests.servers import admin
 from tests.servers.sharegroup_server import SharegroupServer
 from tests.spark.conftest import lags, source_options
@@ -163,6 +165,34 @@ def test_a_lost_acknowledgement_is_repeated_and_nothing_is_read_twice(
     assert two.latestOffset(start, ALL) is start
     assert sum(lag or 0 for lag in lags(broker, topic)) == 0
     assert told(two)["unconfirmed"] == 0
+
+
+def test_a_query_of_a_group_that_was_reset_begins_with_a_new_checkpoint(
+    reader: Reader, broker: SharegroupServer, topic: str
+) -> None:
+    """With the old one it takes the records of its last batch for records whose acknowledgement was
+    lost, as docs/groups.md says."""
+    admin.produce(broker.bootstrap, topic, [b"a", b"b"], partition=0)
+    one = reader()
+    first = next_batch(one, one.initialOffset())
+    assert rows(one, one.initialOffset(), first) == Counter([b"a", b"b"])
+    assert one.latestOffset(first, ALL) is first
+
+    def reset() -> None:
+        beginning = {TopicPartition(topic, 0): 0}
+        with Admin(broker.bootstrap) as client:
+            assert client.alter_share_group_offsets(topic, beginning) == dict.fromkeys(beginning)
+
+    one.stop()
+    reset()
+    old = reader()
+    while sum(lag or 0 for lag in lags(broker, topic)):
+        assert old.latestOffset(first, ALL) is first, "the last batch is given to Spark again"
+    old.stop()
+    reset()
+    new = reader()
+    again = next_batch(new, new.initialOffset())
+    assert rows(new, new.initialOffset(), again) == Counter([b"a", b"b"])
 
 
 def test_a_replay_needs_nothing_but_the_offset(

@@ -114,6 +114,18 @@ def test_records_that_retention_removed(broker: SharegroupServer) -> None:
     assert left[0] >= RECORDS - BATCH_MAX
 
 
+@pytest.mark.parametrize("lost", [(RECORDS, RECORDS + 9), (RECORDS + 500, RECORDS + 509)])
+def test_a_log_that_came_back_shorter(
+    broker: SharegroupServer, lost: tuple[int, int], caplog: pytest.LogCaptureFixture
+) -> None:
+    part = sliced(broker, (RECORDS - 5, RECORDS - 1), lost)
+    with pytest.raises(DataLoss, match="or a broker came back without them"):
+        list(read(part, settings(broker, patience=300)))
+    left = list(read(part, settings(broker, loss=False, patience=300)))
+    assert left == list(range(RECORDS - 5, RECORDS))
+    assert "going on without them" in caplog.text
+
+
 def test_a_recreated_topic_is_not_read_for_the_old_one(broker: SharegroupServer) -> None:
     part = sliced(broker, (0, RECORDS - 1))
     admin.Admin(broker.bootstrap).delete_topic("t")

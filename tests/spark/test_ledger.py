@@ -165,6 +165,8 @@ def test_a_record_whose_acknowledgement_was_lost_is_not_processed_again() -> Non
     assert ledger.acquired(P, [Acquired(5, 14, 2)]) == [Done(5, 9, 1)]
     assert ledger.take(100, None) == {P: (Acquired(10, 14, 2),)}
     ledger.confirmed(P, [(5, 9)])
+    ledger.passed(P, 0)  # the group has finished none: its first record is not confirmed
+    assert ledger.done() == {P: (Done(0, 4, 1),)}
     ledger.passed(P, 5)
     assert ledger.done() == {}
 
@@ -185,6 +187,16 @@ def test_a_batch_takes_evenly_from_all_partitions() -> None:
         ledger.acquired(part, [Acquired(0, count - 1, 1)])
     sizes = {part: size(ranges) for part, ranges in ledger.take(110, None).items()}
     assert sizes == {parts[0]: 45, parts[1]: 1, parts[2]: 44, parts[3]: 20}
+
+
+def test_a_run_leaves_the_records_of_partitions_that_were_empty_at_its_start() -> None:
+    ledger = Ledger()
+    other = TopicIdPartition(UUID(int=1), 1)
+    ledger.acquired(P, [Acquired(0, 9, 1)])
+    ledger.acquired(other, [Acquired(0, 4, 1)])
+    assert ledger.ready_count({P: 5}) == 5
+    assert ledger.take(100, {P: 5}) == {P: (Acquired(0, 4, 1),)}
+    assert ledger.ready() == {P: [(5, 9)], other: [(0, 4)]}
 
 
 def test_types_that_were_not_confirmed_survive_a_crash_in_the_offset() -> None:

@@ -96,9 +96,9 @@ def test_the_reasons_of_a_later_file_replace_those_of_an_earlier_one(tmp_path: P
     outbox = AckOutbox(str(tmp_path))
     outbox.put({JOBS: [[0, 5, 3, 0]]}, reasons={JOBS: [Reason(0, 5, "old")]})
     outbox.put({JOBS: [[2, 3, 3, 0]]}, reasons={JOBS: [Reason(2, 2, "new")]})
-    assert source.take({KEY.topic_id: "jobs"})[KEY][1] == Decision(2, 3, 3)
+    assert source.take({KEY.topic_id: "jobs"}, 1)[KEY][1] == Decision(2, 3, 3)
     assert source.reasons == {KEY: [Reason(0, 1, "old"), Reason(2, 2, "new"), Reason(4, 5, "old")]}
-    assert source.take({KEY.topic_id: "jobs"}) == {}
+    assert source.take({KEY.topic_id: "jobs"}, 2) == {}
     assert source.reasons == {}
 
 

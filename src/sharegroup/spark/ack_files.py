@@ -9,16 +9,21 @@ a restart. The folder holds::
     decisions-<number>-<id>.json     {"v": 1, "topic": name, "commit": path or null, "partitions":
                                       {partition: [[first, last, type, delay_ms], …]},
                                       "reasons": {partition: [[first, last, text], …]}}
+    settled-<batch>-<number>-<id>.json    the same; this batch of the source was settled with it
 
 ``reasons`` is there only if there are some. ``commit`` is the file that Spark writes into the
 query's checkpoint when it commits the batch; null if that file is not known.
 
 The offsets in a decision say which batch it belongs to. A batch number would not do: Spark's batch
 ids shift against the source's, and a batch that runs again writes again. If several files decide
-about one record, the file with the highest number wins. A file is deleted when a *later* batch is
-settled: until then a restart settles its batch again, and must find the same decisions. Files about
-topics that another source reads are left alone. Files that no source reads, or that are unreadable,
-are deleted by the same rule, and a warning names them.
+about one record, the file with the highest number wins.
+
+A released record may be in the next batch too, without an answer there. So the source renames the
+files that it has used, before it acknowledges anything: from then on they belong to that batch
+only. A file is deleted when a *later* batch is settled: until then a restart settles its batch
+again, and must find the same decisions. Files about topics that another source reads are left
+alone. Files that no source reads, or that are unreadable, are deleted by the same rule, and a
+warning names them.
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ import logging
 import os
 import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -52,6 +58,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("sharegroup.spark")
 
 VERSION: Final = 1
+NEW: Final = "decisions-"
+SETTLED: Final = "settled-"
 Table = Mapping[TopicPartition, Sequence[Sequence[int]]]
 """Rows of first, last, type, delay in milliseconds; ascending, disjoint."""
 Texts = Mapping[TopicPartition, Sequence[Reason]]
@@ -94,7 +102,7 @@ class AckOutbox:
             self._check(topic, writer)
         number = 1 + max((_number(path) for path in _files(self._folder)), default=0)
         for topic, partitions in topics.items():
-            name = f"decisions-{number:012d}-{secrets.token_hex(4)}.json"
+            name = f"{NEW}{number:012d}-{secrets.token_hex(4)}.json"
             content = {"v": VERSION, "topic": topic, "commit": commit, "partitions": partitions}
             if topic in said:
                 content["reasons"] = said[topic]
@@ -181,22 +189,27 @@ class Inbox:
             log.info("%s is of an earlier query: %s", path, content["topic"])
             path.unlink(missing_ok=True)
 
-    def take(self, topics: Mapping[UUID, str]) -> dict[TopicIdPartition, list[Decision]]:
-        """The decisions since the previous batch; deletes the files of that batch.
+    def take(
+        self, topics: Mapping[UUID, str], sequence: int
+    ) -> dict[TopicIdPartition, list[Decision]]:
+        """The decisions since the previous batch. They belong to this batch from now on, and the
+        files of other batches are deleted.
 
         Args:
             topics: id and name of the topics that the source reads.
+            sequence: of the batch that is settled. If it was settled before, perhaps by an earlier
+                process, its decisions are found again.
         """
-        for path in self._settled:
-            path.unlink(missing_ok=True)
+        _delete_others(self._settled, sequence)  # without a look inside
         names = set(topics.values())
-        contents = {path: _content(path) for path in sorted(_files(self._folder))}
+        contents = {path: _content(path) for path in sorted(_files(self._folder), key=_order)}
         files = _about(names, contents)
-        self._settled = {*files, *self._strays(names, contents)}
-        self._commits = dict.fromkeys(self._settled, ("", None))
+        left = _delete_others([*files, *self._strays(names, contents)], sequence)
+        self._settled = self._given_to(sequence, left)
+        self._commits = {}
         self.reasons = {}
         found: dict[TopicIdPartition, list[Decision]] = {}
-        for content in files.values():
+        for content in (files[path] for path in left if path in files):
             ids = [topic_id for topic_id, name in topics.items() if name == content["topic"]]
             for number, rows in content["partitions"].items():
                 for key in (TopicIdPartition(topic_id, int(number)) for topic_id in ids):
@@ -205,6 +218,17 @@ class Inbox:
                     kept = without(found.get(key, ()), new)
                     found[key] = sorted(kept + new) if kept else new
         return found
+
+    def _given_to(self, sequence: int, paths: Iterable[Path]) -> set[Path]:
+        """Rename the new ones of these files, so that they belong to the batch ``sequence`` for
+        good. Returns what the files are called now."""
+        names = {p: p.name.replace(NEW, f"{SETTLED}{sequence}-", 1) for p in paths}
+        for path, name in names.items():
+            with suppress(FileNotFoundError):  # a stray, and another source was quicker
+                path.rename(path.with_name(name))
+        if names:
+            _sync(self._folder)
+        return {path.with_name(name) for path, name in names.items()}
 
     def _note_reasons(
         self, key: TopicIdPartition, decided: Sequence[Decision], rows: Sequence[Sequence[Any]]
@@ -226,7 +250,7 @@ class Inbox:
             return False
         known = self._commits  # :meth:`begin` may replace these for the next batch meanwhile
         for path in _files(self._folder):
-            if path not in known:
+            if path not in known and _batch_of(path) is None:
                 content = _content(path) or {"topic": "", "commit": None}
                 commit = content["commit"]
                 known[path] = content["topic"], None if commit is None else Path(commit)
@@ -257,12 +281,34 @@ def _about(topics: set[str], contents: Mapping[Path, Any]) -> dict[Path, Any]:
     return {path: one for path, one in contents.items() if one and one["topic"] in topics}
 
 
-def _files(folder: Path) -> Iterable[Path]:
-    return folder.glob("decisions-*-*.json")
+def _files(folder: Path) -> list[Path]:
+    # In this order: a file that is renamed meanwhile is seen twice, not missed.
+    return [*folder.glob(f"{NEW}*-*.json"), *folder.glob(f"{SETTLED}*-*-*.json")]
 
 
 def _number(path: Path) -> int:
-    return int(path.name.split("-")[1])
+    return int(path.name.split("-")[-2])
+
+
+def _order(path: Path) -> tuple[int, str]:
+    """The order in which files were written."""
+    return _number(path), path.name
+
+
+def _batch_of(path: Path) -> int | None:
+    """The batch that the file belongs to since it was settled; None: none has used the file."""
+    return None if path.name.startswith(NEW) else int(path.name.split("-")[1])
+
+
+def _delete_others(paths: Iterable[Path], sequence: int) -> list[Path]:
+    """Delete the files that belong to other batches than ``sequence``. Returns the rest."""
+    left = []
+    for path in paths:
+        if _batch_of(path) in (None, sequence):
+            left.append(path)
+        else:
+            path.unlink(missing_ok=True)
+    return left
 
 
 def _content(path: Path) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -52,10 +51,15 @@ def redrive(
     # The producer and the redrive are loaded by programs that redrive only.
     from sharegroup.spark.letters.redriving import redrive_rows
     from sharegroup.spark.options.letters import parse_letter_options
+    from sharegroup.sync.loop_thread import LoopThread
 
     wanted = parse_letter_options(options)
     for name in PLACE_COLUMNS:
         if name not in letters.columns:
             raise ConfigError(f"the column {name} is missing: keep it in the rows to redrive")
     table = letters.select(*PLACE_COLUMNS).toArrow()
-    return asyncio.run(redrive_rows(wanted, table, to=to, rate=rate))
+    loop = LoopThread("kafka-share-redrive")  # in a notebook the caller's thread runs a loop too
+    try:
+        return loop.run(redrive_rows(wanted, table, to=to, rate=rate))
+    finally:
+        loop.close()

@@ -61,6 +61,7 @@ default."""
 WAIT_MS: Final = 500
 RETRY_SECONDS: Final = 0.2
 EARLIEST: Final = -2
+LATEST: Final = -1
 
 _WRONG_LEADER = (
     errors.NotLeaderOrFollower,
@@ -168,7 +169,8 @@ class SliceReader:
                 end = self._end(answer, data)
                 if end is None or end <= offset:  # the answer has no records yet
                     self._keys = None  # a request for all keys waits at the broker, see _ask
-                    self._check_time(errors.NetworkException(f"no records at offset {offset}"))
+                    if self._ends_at(offset):
+                        return
                     continue
             except errors.KafkaError as error:
                 offset = self._recovered(error, offset)
@@ -280,7 +282,21 @@ class SliceReader:
                 f"{self._settings.poll_timeout_ms} ms: {error}"
             ) from error
 
-    def _recovered(self, error: errors.KafkaError, offset: int | None) -> int | None:
+    def _ends_at(self, offset: int) -> bool:
+        """Whether the log has lost its end, from ``offset`` on. A broker answers a request at the
+        end of its log as if records were to come, so this is asked when the time is up.
+
+        Raises:
+            DataLoss: it has, and ``failOnDataLoss`` is set.
+            NetworkException: the time is up, and it has not.
+        """
+        if time.monotonic() >= self._deadline and self._listed(LATEST) <= offset:
+            self._after_loss(errors.OffsetOutOfRange(), None)
+            return True
+        self._check_time(errors.NetworkException(f"no records at offset {offset}"))
+        return False
+
+    def _recovered(self, error: errors.KafkaError, offset: int) -> int | None:
         """The offset to go on from after an error; raises errors that cannot be recovered from."""
         if isinstance(error, errors.TopicRangeFetchNotAllowed):
             self._keys = None
@@ -288,7 +304,9 @@ class SliceReader:
         self._drop()
         try:
             if isinstance(error, errors.OffsetOutOfRange):
-                return self._after_loss(error, self._earliest())
+                earliest = self._listed(EARLIEST)
+                # If the log begins before, its end is lost, and all that we still need with it.
+                return self._after_loss(error, earliest if earliest > offset else None)
             if isinstance(error, _GONE) and self._look_up_leader() is None:
                 return self._after_loss(error, None)
         except errors.RetriableError as another:
@@ -304,7 +322,8 @@ class SliceReader:
     def _after_loss(self, error: errors.KafkaError, earliest: int | None) -> int | None:
         text = (
             f"{self._slice.topic}-{self._slice.partition}: acquired records are no longer in the "
-            f"log ({error.name}): retention or a deletion removed them"
+            f"log ({error.name}): retention or a deletion removed them, or a broker came back "
+            "without them"
         )
         if self._settings.fail_on_data_loss:
             raise DataLoss(
@@ -313,8 +332,9 @@ class SliceReader:
         log.warning("%s; going on without them", text)
         return None if earliest is None else self._needed_from(earliest)
 
-    def _earliest(self) -> int:
-        part = ListOffsetsPartition(partition_index=self._slice.partition, timestamp=EARLIEST)
+    def _listed(self, timestamp: int) -> int:
+        """Where the log begins (``EARLIEST``), or ends."""
+        part = ListOffsetsPartition(partition_index=self._slice.partition, timestamp=timestamp)
         topic = ListOffsetsTopic(name=self._slice.topic, partitions=[part])
         request = ListOffsetsRequest(replica_id=-1, topics=[topic])
         response = self._connected().call(apis.LIST_OFFSETS, request, ListOffsetsResponse)

@@ -215,7 +215,8 @@ class Ledger:
 
     def passed(self, partition: TopicIdPartition, start_offset: int) -> None:
         """The group's start offset is ``start_offset``: all records before it are final."""
-        self.confirmed(partition, [(0, start_offset - 1)])
+        if start_offset > 0:
+            self.confirmed(partition, [(0, start_offset - 1)])
 
     def lost(self, partition: TopicIdPartition, ranges: Iterable[tuple[int, int]]) -> None:
         """The locks of these records are gone. Ready and held records are forgotten; the batch goes
@@ -358,7 +359,8 @@ def _below(
 ) -> list[Acquired]:
     if targets is None:
         return ranges
-    return common(ranges, [(0, targets.get(partition, 0) - 1)])
+    end = targets.get(partition, 0)  # absent: it held no records when the run began
+    return common(ranges, [(0, end - 1)]) if end > 0 else []
 
 
 def _shares(limit: int, sizes: Mapping[TopicIdPartition, int]) -> dict[TopicIdPartition, int]:

@@ -230,7 +230,7 @@ class Settlement:
         """Acknowledge the records as decided, and hold the records that must wait."""
         await acquirer.catch_up()  # first, while the ledger still knows the batch's records
         inherited = batch.sequence == self._inherited
-        decided, default, reasons = await self._decisions()
+        decided, default, reasons = await self._decisions(batch)
         longest_ms = acknowledging.pause_max_ms
         self._settled = batch.sequence  # a step that fails from here on is not repeated
         if inherited:  # the batch's locks may be lost: no record can be kept waiting
@@ -251,12 +251,13 @@ class Settlement:
         holds.look()
 
     async def _decisions(
-        self,
+        self, batch: BatchOffset
     ) -> tuple[Decided, AckType, Mapping[TopicIdPartition, Sequence[Reason]]]:
         """The sink's decisions, the acknowledgement type of all other records, and the reasons."""
         if self.inbox is None:
             return NOTHING_DECIDED, AckType.ACCEPT, MappingProxyType({})
-        decided = await asyncio.to_thread(self.inbox.take, self._subscription.topics)
+        topics = self._subscription.topics
+        decided = await asyncio.to_thread(self.inbox.take, topics, batch.sequence)
         return decided, self.inbox.default, self.inbox.reasons
 
     def _without_answers(self, batch: BatchOffset, decided: Decided, *, inherited: bool) -> None:
