@@ -48,6 +48,24 @@ def test_a_thirty_second_lock_expires_in_milliseconds_of_real_time() -> None:
     assert simulate(scenario) > 30  # virtual seconds
 
 
+def test_files_have_the_virtual_time_of_their_last_write() -> None:
+    async def scenario(disk: MemoryDisk) -> None:
+        clock = simulated_environment(disk).clock
+        await asyncio.sleep(5)
+        file = disk.open("f")
+        file.append(b"x")
+        file.sync()
+        written_ms = clock.wall_ms()
+        await asyncio.sleep(5)
+        assert file.modified_ms() == written_ms
+        assert disk.survivor().open("f").modified_ms() == written_ms
+        assert disk.successor().open("f").modified_ms() == written_ms
+        file.truncate(0)
+        assert file.modified_ms() == written_ms + 5_000
+
+    simulate(scenario)
+
+
 def test_accepted_records_are_not_redelivered_after_a_power_failure() -> None:
     async def scenario(disk: MemoryDisk) -> None:
         broker, port = await start(disk)

@@ -211,6 +211,22 @@ def test_what_is_not_cleaned(tmp_path: Path) -> None:
     run(main())
 
 
+def test_records_without_a_timestamp_wait_for_the_lag_from_the_last_write_on(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        settings = replace(COMPACTED, min_compaction_lag_ms=10_000)
+        async with opened(tmp_path, settings) as folder:
+            log = await one_log(folder)
+            for _ in range(20):
+                await append_durably(log, keyed([(b"k", FILLER)], time=-1))
+            written_ms = log.cleaning.segments[0].newest_ms()
+            assert not await clean(folder, written_ms + 9_000)
+            assert await clean(folder, written_ms + 70_000)
+
+    run(main())
+
+
 def test_an_open_transaction_ends_what_is_cleaned(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path, COMPACTED) as folder:

@@ -218,6 +218,28 @@ def test_retention_by_time_deletes_whole_segments_and_finally_all(tmp_path: Path
     run(main())
 
 
+def test_records_without_a_timestamp_age_from_the_last_write_of_their_file(tmp_path: Path) -> None:
+    async def main() -> None:
+        settings = LogSettings(retention_ms=1000)
+        async with opened(tmp_path, settings) as folder:
+            log = await one_log(folder)
+            await append_durably(log, batch(b"first", timestamp_ms=-1))
+            written_ms = int(os.stat(tmp_path / "t-0" / f"{0:020d}.log").st_mtime * 1000)
+            assert folder.enforce_retention(written_ms + 1000) == 0
+            assert len(await read_values(log)) == 1
+        os.utime(tmp_path / "t-0" / f"{0:020d}.log", (NOW_MS / 1000, NOW_MS / 1000))
+        async with opened(tmp_path, settings) as folder:
+            log = await one_log(folder)
+            for now_ms, left in ((NOW_MS + 1000, 1), (NOW_MS + 1001, 0)):
+                folder.enforce_retention(now_ms)
+                await folder.flusher.idle()
+                folder.enforce_retention(now_ms)
+                assert len(await read_values(log)) == left
+            log.check_invariants()
+
+    run(main())
+
+
 @pytest.mark.parametrize("policy", list(FlushPolicy))
 def test_retention_by_size_keeps_what_fits(policy: FlushPolicy, tmp_path: Path) -> None:
     async def main() -> None:

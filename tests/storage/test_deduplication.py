@@ -4,6 +4,8 @@ after a restart."""
 from __future__ import annotations
 
 import errno
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +83,13 @@ async def values_of(log: LocalPartitionLog) -> list[tuple[int, bytes]]:
 def files_in(path: Path) -> list[Path]:
     """The files with ids, in the order of their offsets."""
     return sorted(path.rglob(f"*{SUFFIX}"))
+
+
+def segments_written_within(path: Path, now_ms: int, first_offset: int) -> None:
+    """Let the segments from ``first_offset`` on have been written within the window, no others."""
+    for log in path.rglob("*.log"):
+        age_ms = WINDOW_MS // 2 if int(log.stem) >= first_offset else WINDOW_MS * 2
+        os.utime(log, ns=((now_ms - age_ms) * 10**6,) * 2)
 
 
 def told(appended: Appended) -> tuple[int, int, list[tuple[int, int]]]:
@@ -271,6 +280,32 @@ def test_a_file_of_ids_that_cannot_be_read_is_made_up_for_by_the_log(
             for number in range(20):
                 assert told(await log.append(batch(b"%d" % number)))[2] == [(0, number)]
         assert len(files) > 3
+
+    run(main())
+
+
+def test_without_the_first_file_of_ids_all_that_was_written_in_the_window_is_read(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        clock = StillClock()
+        rules = replace(WITH_IDS, segment_bytes=200)
+        folder = await open_folder(tmp_path, rules, clock=clock)
+        log = await one_log(folder)
+        for number in range(20):
+            clock.now_ms += WINDOW_MS // 40
+            await log.append(batch(b"%d" % number))
+            await log.wait_durable(log.log_end_offset)
+        await folder.close()
+        for path in files_in(tmp_path)[:2]:
+            path.write_bytes(b"damaged")
+        segments_written_within(tmp_path, clock.now_ms, first_offset=4)
+        assert len(files_in(tmp_path)) > 3
+        async with opened(tmp_path, rules, clock=clock) as folder:
+            log = await one_log(folder)
+            for number in range(4, 20):
+                assert told(await log.append(batch(b"%d" % number)))[2] == [(0, number)]
+            assert told(await log.append(batch(b"0")))[2] == []
 
     run(main())
 

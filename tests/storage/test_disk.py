@@ -41,6 +41,24 @@ def test_appends_reads_and_truncates(disk: LocalDisk, tmp_path: Path) -> None:
     again.close()
 
 
+def test_the_time_of_the_last_write_is_asked_once_after_a_write(
+    disk: LocalDisk, tmp_path: Path
+) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    os.utime(path, (5, 5))
+    file = disk.open(str(path))
+    assert file.modified_ms() == 5_000
+    file.append(b"new")
+    written_ms = file.modified_ms()
+    assert abs(written_ms - time.time() * 1000) < 60_000
+    os.utime(path, (6, 6))
+    assert file.modified_ms() == written_ms
+    file.truncate(1)
+    assert file.modified_ms() >= written_ms
+    file.close()
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
 def test_a_write_that_fails_raises(disk: LocalDisk) -> None:
     file = disk.open("/dev/full")

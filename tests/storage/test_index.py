@@ -43,6 +43,12 @@ def test_time_index(times: list[int], ask: int) -> None:
     for each in (index, again):
         entry = each.before(ask)
         assert all(time < ask for time in times[: entry.relative_offset if entry else 0])
+        before = each.before_offset(ask)
+        if before is not None:
+            assert before.relative_offset < ask
+            assert before.timestamp == max(times[: before.relative_offset + 1])
+        indexed = times[: (ask - 1) // 3 * 3 + 1] if ask > 0 else []
+        assert max(indexed, default=-1) <= (-1 if before is None else before.timestamp)
         assert each.max_timestamp == max(times)
         assert each.max_timestamp_offset == times.index(max(times))
 

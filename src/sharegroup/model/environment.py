@@ -78,6 +78,10 @@ class DiskFile(Protocol):
 
     def truncate(self, size: int) -> None: ...
 
+    def modified_ms(self) -> int:
+        """When the content last changed, in milliseconds since 1970; raises OSError."""
+        ...
+
     def close(self) -> None: ...
 
 

@@ -30,6 +30,10 @@ class Trouble:
 NONE: Final = Trouble()
 
 
+def _no_time() -> int:
+    return 0
+
+
 @dataclass(slots=True)
 class _Content:
     data: bytearray = field(default_factory=bytearray)
@@ -37,13 +41,21 @@ class _Content:
     """How many bytes survive a crash. The file itself always survives."""
     failed: bool = False
     """A sync has failed: the system has forgotten what was not durable, so no later sync helps."""
+    modified_ms: int = 0
 
 
 class MemoryFile:
     """One open file of a :class:`MemoryDisk`."""
 
-    def __init__(self, path: str, content: _Content, trouble: Trouble = NONE) -> None:
+    def __init__(
+        self,
+        path: str,
+        content: _Content,
+        trouble: Trouble = NONE,
+        wall_ms: Callable[[], int] = _no_time,
+    ) -> None:
         self.path = path
+        self._wall_ms = wall_ms
         self._content = content
         self._trouble = trouble
 
@@ -63,11 +75,17 @@ class MemoryFile:
         self._trouble.before("write", self.path)
         for chunk in [data] if isinstance(data, bytes) else data:
             self._content.data += chunk
+        self._content.modified_ms = self._wall_ms()
 
     def truncate(self, size: int) -> None:
         """Cut the file."""
         del self._content.data[size:]
         self._content.durable = min(self._content.durable, size)
+        self._content.modified_ms = self._wall_ms()
+
+    def modified_ms(self) -> int:
+        """When the content last changed."""
+        return self._content.modified_ms
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
@@ -85,9 +103,14 @@ class MemoryFile:
 
 
 class MemoryDisk:
-    """Implements ``model.environment.Disk``."""
+    """Implements ``model.environment.Disk``.
+
+    Attributes:
+        wall_ms: the clock that tells when a file was modified.
+    """
 
     def __init__(self, trouble: Trouble = NONE) -> None:
+        self.wall_ms: Callable[[], int] = _no_time
         self._trouble = trouble
         self._files: dict[str, _Content] = {}
         self._folders: set[str] = set()
@@ -112,7 +135,9 @@ class MemoryDisk:
             data = bytes(content.data[: content.durable])
             if torn is not None:
                 data += _torn(bytes(content.data[content.durable :]), torn)
-            other._files[path] = _Content(bytearray(data), len(data))
+            other._files[path] = _Content(
+                bytearray(data), len(data), modified_ms=content.modified_ms
+            )
         other._folders = set(self._folders)
         return other
 
@@ -121,13 +146,16 @@ class MemoryDisk:
         written, and has not synced it."""
         other = MemoryDisk(self._trouble)
         for path, content in self._files.items():
-            other._files[path] = _Content(bytearray(content.data), content.durable)
+            other._files[path] = _Content(
+                bytearray(content.data), content.durable, modified_ms=content.modified_ms
+            )
         other._folders = set(self._folders)
         return other
 
     def open(self, path: str) -> MemoryFile:
         """Open a file for reading and appending; creates it if missing."""
-        return MemoryFile(path, self._files.setdefault(path, _Content()), self._trouble)
+        content = self._files.setdefault(path, _Content())
+        return MemoryFile(path, content, self._trouble, self.wall_ms)
 
     async def sync(self, files: Sequence[DiskFile]) -> None:
         """Make the content of all ``files`` durable."""
@@ -167,7 +195,7 @@ class MemoryDisk:
     def write_file(self, path: str, data: bytes) -> None:
         """Replace a file durably."""
         self._trouble.before("change", path)
-        self._files[path] = _Content(bytearray(data), len(data))
+        self._files[path] = _Content(bytearray(data), len(data), modified_ms=self.wall_ms())
 
     def reserve(self, path: str, size: int) -> None:
         """Create the file; memory is not reserved."""

@@ -34,9 +34,12 @@ class SimulatedClock:
 def simulated_environment(
     disk: MemoryDisk, seed: int = 0, clock: SimulatedClock | None = None
 ) -> Environment:
-    """An environment with a virtual clock, ``disk``, and randomness determined by ``seed``."""
+    """An environment with a virtual clock, ``disk``, and randomness determined by ``seed``. The
+    disk takes the times of its files from that clock."""
+    clock = clock or SimulatedClock()
+    disk.wall_ms = clock.wall_ms
     return Environment(
-        clock=clock or SimulatedClock(),
+        clock=clock,
         disk=disk,
         entropy=random.Random(seed).randbytes,
     )

@@ -1,8 +1,10 @@
 """Reads the message ids of a partition at its opening: from the ``.ids`` files, then from the log.
 
 A file that cannot be read is removed, and so is one that goes beyond the end of the log: its ids
-are read from the log instead, from the end of the file before it. Without any file, ids are read
-from the last segment only: a partition has a file from the moment when it gets a window.
+are read from the log instead, from the end of the file before it. If that is the first file, nobody
+knows where it began: then no file is used, and ids are read from the segments that were written
+within the window. Without any file, ids are read from the last segment only: a partition has a file
+from the moment when it gets a window.
 """
 
 from __future__ import annotations
@@ -46,10 +48,12 @@ def load(
     """
     disk, now_ms = environment.disk, now.monotonic_ms
     end = segments[-1].next_offset
-    chunks = _chunks(disk, folder, end)
+    chunks, lost = _chunks(disk, folder, end)
     new = not chunks
     if new:
         first = segments[-1].base_offset
+        if lost:
+            first = _first_written(segments, now.wall_ms - window_ms)
         chunks = [Chunk(environment.entropy(SECRET_BYTES), first, first, b"")]
     table, journal = id_table(), IdJournal(disk, folder, chunks)
     for chunk in chunks:
@@ -107,27 +111,38 @@ def _first_file(disk: Disk, folder: str, chunk: Chunk) -> DiskFile:
     return file
 
 
-def _chunks(disk: Disk, folder: str, end: int) -> list[Chunk]:
-    """The readable files, each of which begins where the one before it ends."""
+def _first_written(segments: Sequence[Segment], since_ms: int) -> int:
+    """Where the first segment begins that was written at ``since_ms`` or later; else the last."""
+    written = (each for each in segments if each.file.modified_ms() >= since_ms)
+    return next(written, segments[-1]).base_offset
+
+
+def _chunks(disk: Disk, folder: str, end: int) -> tuple[list[Chunk], bool]:
+    """The readable files, each of which begins where the one before it ends; and whether there is
+    none because the first one cannot be read."""
     chunks: list[Chunk] = []
+    lost = False
     for offset in id_journal.ends(disk.list(folder)):
         path = id_journal.path_of(folder, offset)
         try:
             chunk = id_journal.decode(disk.read_file(path))
             if chunk.end_offset > end:
                 raise ValueError(f"it goes beyond the end of the log, {end}")
+            if lost:
+                raise ValueError("the ids before it are lost")
             if chunks and chunk.secret != chunks[0].secret:
                 raise ValueError("it is of another series")
         except ValueError as error:
             logger.warning("%s is not used: %s", path, error)
             disk.remove(path)
+            lost = not chunks
             continue
         if chunks and chunk.first_offset != chunks[-1].end_offset:
             # What is missing between the two comes from the log, and so does all that follows.
             disk.remove(path)
             continue
         chunks.append(chunk)
-    return chunks
+    return chunks, lost
 
 
 def _replay(deduplication: Deduplication, segment: Segment, start: int, now_ms: int) -> None:

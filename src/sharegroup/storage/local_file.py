@@ -133,6 +133,7 @@ class LocalFile:
         facts = os.fstat(self._fd)
         self._size = facts.st_size
         self._identity = facts.st_dev, facts.st_ino
+        self._modified = self._written, _modified_ms(facts)
         self._home.descriptors.hold(self)
 
     def size(self) -> int:
@@ -208,6 +209,14 @@ class LocalFile:
             os.ftruncate(fd, size)
             self._size = size
             self._torn = False
+
+    def modified_ms(self) -> int:
+        """When the content last changed, in milliseconds since 1970. Asks the system only once
+        after a write."""
+        with self._lock:
+            if self._modified[0] != self._written:
+                self._modified = self._written, _modified_ms(os.fstat(self._descriptor()))
+            return self._modified[1]
 
     def sync(self, folders: dict[str, OSError | None] | None = None) -> None:
         """Block until data, size and (for a new file) name are on stable storage.
@@ -324,6 +333,10 @@ class LocalFile:
         """Truncate the bytes that a failed append has left."""
         os.ftruncate(fd, self._size)
         self._torn = False
+
+
+def _modified_ms(facts: os.stat_result) -> int:
+    return facts.st_mtime_ns // 1_000_000
 
 
 def write_all(fd: int, buffers: Sequence[bytes | memoryview], total: int) -> None:

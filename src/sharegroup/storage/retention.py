@@ -23,6 +23,9 @@ def expired(
     groups that the topic names, if it names any; None: not known, so they need everything.
 
     An empty segment never expires: it is the active one, which takes the next batch.
+
+    Raises:
+        OSError: the disk failed.
     """
     needed = (needed or EVERYTHING) if settings.names_groups else None
     size = sum(segment.size for segment in segments)
@@ -31,7 +34,7 @@ def expired(
     for segment in segments:
         if segment.size == 0:
             break
-        age_ms = now_ms - segment.indexes.max_timestamp
+        age_ms = now_ms - segment.newest_ms()
         goes = _is_past(
             segment, age_ms, spare_bytes, settings.retention_ms, settings.retention_bytes
         )

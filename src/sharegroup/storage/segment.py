@@ -122,6 +122,12 @@ class Segment:
 
     # Looking up ------------------------------------------------------------------------------
 
+    def newest_ms(self) -> int:
+        """The largest timestamp in the segment; if no batch has one, when the file was last
+        written. Retention and cleaning count the segment's age from here. Raises OSError."""
+        largest = self.indexes.max_timestamp
+        return largest if largest >= 0 else self.file.modified_ms()
+
     def position_of(self, offset: int) -> int:
         """The position of the batch that holds ``offset``; if no batch does, of the next batch.
 

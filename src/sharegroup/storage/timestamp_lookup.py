@@ -49,13 +49,18 @@ def latest(segments: Sequence[Segment], start_offset: int, end_offset: int) -> F
 
 def _largest(segment: Segment, start_offset: int, end_offset: int) -> Found:
     """(timestamp, last offset of its batch) of the largest timestamp within the bounds. Only the
-    first and the last segment are read; the index is enough for the others.
+    first and the last segment are read: what the index does not know of the last one, and the first
+    one from the log start on, if its largest timestamp lies before. The index is enough for the
+    others.
     """
     offset = segment.indexes.max_timestamp_offset
     if offset < 0 or start_offset <= offset < end_offset:
         return segment.indexes.max_timestamp, offset
-    timestamp, offset = -1, -1
-    for _, header in segment.headers(0, segment.size):
+    timestamp, offset = segment.indexes.largest_below(end_offset)
+    known_to = end_offset - 1
+    if 0 <= offset < start_offset:
+        timestamp, offset, known_to = -1, -1, start_offset
+    for _, header in segment.headers(segment.indexes.boundary(known_to), segment.size):
         if header.base_offset >= end_offset:
             break
         if header.last_offset >= start_offset and header.max_timestamp > timestamp:

@@ -246,8 +246,7 @@ class DeadLetterWriter:
         batch = record_batch(letters, self._clock.wall_ms())
         how = log.recompression
         if how is not None:
-            where = TopicIdPartition(log.topic_id, log.topic_partition.partition)
-            batch = await self._unpacking.walked(where, batch, how, log.record_bytes_max)
+            batch = await self._unpacking.walked(batch, how, log.record_bytes_max)
         appended = await log.append(batch)
         await log.wait_durable(appended.last_offset + 1)
 

@@ -3,21 +3,20 @@
 Most batches are small when unpacked, and are checked at once. Larger batches go to a thread, where
 the codecs and the compiled walk let the loop run. Large batches whose keys are hashed for order per
 key go there too. The thread takes one request at a time, so that a hundred decompression bombs take
-the memory of one. Later batches of the same partition wait until it is done, because a producer's
-batches must stay in order.
+the memory of one. Later Produce requests of the same connection wait until the batches are appended
+(:attr:`Unpacking.producing`), because a producer's batches must stay in order.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
 
+from sharegroup.keyed_locks import KeyedLocks
 from sharegroup.model.errors import CorruptMessage
-from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.limits import DECOMPRESSED_BATCH_BYTES_MAX, UNPACKED_ON_LOOP_BYTES_MAX
 from sharegroup.model.log import MessageIds, OwnedLog, Recompression
 from sharegroup.records.walked_batches import (
@@ -42,16 +41,16 @@ class Unpacking:
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
-        self._waiting: Counter[TopicIdPartition] = Counter()
+        self.producing = KeyedLocks()
+        """By connection: held by a Produce request that may wait for the thread, until all of its
+        batches are appended."""
 
     def passes(self, batches: bytes, how: Recompression | None = None) -> bool:
-        """Whether ``batches`` may skip :meth:`walked`: no batch is compressed or has to be, and no
-        earlier batch waits for the thread."""
-        return how is None and not self._waiting and not is_compressed(batches)
+        """Whether ``batches`` may skip :meth:`walked`: no batch is compressed or has to be."""
+        return how is None and not is_compressed(batches)
 
     async def walked(
         self,
-        partition: TopicIdPartition,
         batches: bytes,
         how: Recompression | None = None,
         record_bytes_max: int | None = None,
@@ -69,14 +68,12 @@ class Unpacking:
         secret = None if ids is None else ids.secret
         work = partial(walk, record_bytes_max=record_bytes_max, id_secret=secret)
         small = how is None or len(batches) <= RECOMPRESSED_ON_LOOP_BYTES_MAX
-        if small and partition not in self._waiting:
+        if small:
             with suppress(CorruptMessage):  # or too large for the loop: the thread finds out which
                 return work(batches, UNPACKED_ON_LOOP_BYTES_MAX)
-        return await self._others_wait(partition, partial(work, batches))
+        return await self.in_thread(partial(work, batches))
 
-    async def without_repeats(
-        self, partition: TopicIdPartition, batches: bytes, ids: MessageIds, log: OwnedLog
-    ) -> None:
+    async def without_repeats(self, batches: bytes, ids: MessageIds, log: OwnedLog) -> None:
         """Take the repeated records out of large compressed batches, so that the append need not:
         that unpacks and compresses them. The caller must append at once.
 
@@ -90,17 +87,7 @@ class Unpacking:
         while any(gone := ids.repeated(batches, log.log_end_offset)):
             if batches.prepared is not None and batches.prepared.gone == gone:
                 return  # nothing has changed meanwhile
-            await self._others_wait(partition, partial(prepare, batches, gone))
-
-    async def _others_wait(self, partition: TopicIdPartition, work: Callable[[], T]) -> T:
-        """Run ``work`` in the thread; later batches of the partition wait for the thread too."""
-        self._waiting[partition] += 1
-        try:
-            return await self.in_thread(work)
-        finally:
-            self._waiting[partition] -= 1
-            if not self._waiting[partition]:
-                del self._waiting[partition]
+            await self.in_thread(partial(prepare, batches, gone))
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Run ``work`` in the thread when its turn has come."""

@@ -123,7 +123,7 @@ def _survey(log: CleanableLog, now_ms: int) -> tuple[Candidate, bool]:
             clean_bytes += segment.size
         else:
             lag_ms = settings.min_compaction_lag_ms
-            if lag_ms and segment.indexes.max_timestamp > now_ms - lag_ms:
+            if lag_ms and segment.newest_ms() > now_ms - lag_ms:
                 break
             dirty_bytes += segment.size
             overdue = overdue or _is_overdue(segment, now_ms - settings.max_compaction_lag_ms)

@@ -8,7 +8,7 @@ rebuilt from the log.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
 from sharegroup.model.environment import Disk, DiskFile
@@ -139,11 +139,26 @@ class SegmentIndexes:
         """Where to start the search for ``timestamp``: all batches that end before this offset have
         only older records.
         """
-        entry = self.both[1].before(timestamp)
+        entry = self._verified(lambda times: times.before(timestamp))
+        return self._log.base_offset + (0 if entry is None else entry.relative_offset)
+
+    def largest_below(self, end_offset: int) -> tuple[int, int]:
+        """(timestamp, last offset of its batch) of the last indexed maximum below ``end_offset``;
+        (-1, -1) if there is none. Since both indexes grow together, only batches from
+        ``boundary(end_offset - 1)`` on can have a larger timestamp."""
+        relative = end_offset - self._log.base_offset
+        entry = self._verified(lambda times: times.before_offset(relative))
+        if entry is None:
+            return -1, -1
+        return entry.timestamp, self._log.base_offset + entry.relative_offset
+
+    def _verified(self, find: Callable[[TimeIndex], TimeEntry | None]) -> TimeEntry | None:
+        """The entry that ``find`` finds, verified by the log."""
+        entry = find(self.both[1])
         if entry is not None and not self._has(entry):
             self._rebuild("an entry of the time index does not match the log")
-            entry = self.both[1].before(timestamp)
-        return self._log.base_offset + (0 if entry is None else entry.relative_offset)
+            entry = find(self.both[1])
+        return entry
 
     def _header_at(self, entry: OffsetEntry) -> BatchHeader | None:
         """The batch header where an offset index entry points; None if the log has another batch

@@ -149,6 +149,11 @@ class TimeIndex:
         at = bisect_left(self._timestamps, timestamp) - 1
         return TimeEntry(self._timestamps[at], self._offsets[at]) if at >= 0 else None
 
+    def before_offset(self, relative_offset: int) -> TimeEntry | None:
+        """The last entry of a batch that ends before an offset."""
+        at = bisect_left(self._offsets, relative_offset) - 1
+        return TimeEntry(self._timestamps[at], self._offsets[at]) if at >= 0 else None
+
     def last(self) -> TimeEntry | None:
         """The entry of the largest timestamp."""
         if not self._timestamps:

@@ -9,6 +9,7 @@ from sharegroup.broker.authorization.resources import Operation, Resource, Resou
 from sharegroup.broker.coordination.transaction_writes import TransactionalWrites, Write
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
+from sharegroup.keyed_locks import Holding
 from sharegroup.model import errors
 from sharegroup.model.ids import NULL_TOPIC_ID, TopicIdPartition
 from sharegroup.model.limits import PRODUCED_PARTITIONS_MAX
@@ -56,14 +57,32 @@ async def produce(
             transactional_id, context.version
         ) as admission:
             await admission.add(_transactional_writes(parts, request, context))
-            await _append_all(parts, request, context, appends, admission)
+            await _append_all(parts, request, context, appends, admission, None)
     else:
-        await _append_all(parts, request, context, appends, None)
+        await _append_in_turn(parts, request, context, appends)
     if request.acks == ALL_ACKS:
         # Waiting one by one takes no longer: the flusher already works on all of them.
         for wait in appends.waits:
             await _durable(parts, *wait)
     return None if request.acks == NO_ACKS else ProduceResponse(responses=appends.topics)
+
+
+async def _append_in_turn(
+    parts: BrokerParts, request: ProduceRequest, context: RequestContext, appends: _Appends
+) -> None:
+    """Append after all earlier requests of the connection, as Kafka does: a producer's batches stay
+    in order. Only a request that may wait takes the connection's lock, and it does so before it
+    waits; so the lock costs nothing while all batches pass. Transactional requests wait for each
+    other in their admission."""
+    producing, connection = parts.unpacking.producing, context.connection
+    turn = producing.holding(connection)
+    try:
+        if connection in producing:
+            await turn.take()
+        await _append_all(parts, request, context, appends, None, turn)
+    finally:
+        if turn.held:
+            turn.give_back()
 
 
 async def _append_all(
@@ -72,6 +91,7 @@ async def _append_all(
     context: RequestContext,
     appends: _Appends,
     admission: TransactionalWrites | None,
+    turn: Holding | None,
 ) -> None:
     for topic in request.topic_data:
         answers = []
@@ -82,7 +102,7 @@ async def _append_all(
             try:
                 if name is not None:
                     context.access.require_topic(Operation.WRITE, name)
-                appends.waits.append(await _append(parts, topic, partition, part, admission))
+                appends.waits.append(await _append(parts, topic, partition, part, admission, turn))
             except errors.KafkaError as error:
                 _refuse(parts, part, error)
         topic_id = parts.topics.id_of(name) if name else None
@@ -125,6 +145,7 @@ async def _append(
     partition: PartitionProduceData,
     part: PartitionProduceResponse,
     admission: TransactionalWrites | None,
+    turn: Holding | None,
 ) -> tuple[AppendableLog, int, PartitionProduceResponse]:
     """Append one partition's batches. Returns the log and end offset to wait for, and the
     partition's response."""
@@ -136,11 +157,12 @@ async def _append(
     batches = partition.records
     how = log.recompression
     if not parts.unpacking.passes(batches, how):
-        where = TopicIdPartition(log.topic_id, partition.index)
+        if turn is not None and not turn.held:
+            await turn.take()
         ids, most = log.ids, log.record_bytes_max
-        batches = await parts.unpacking.walked(where, batches, how, most, ids)
+        batches = await parts.unpacking.walked(batches, how, most, ids)
         if ids is not None:
-            await parts.unpacking.without_repeats(where, batches, ids, log)
+            await parts.unpacking.without_repeats(batches, ids, log)
     write = None
     if admission is not None and _is_transactional(batches):
         write = Write(log, parse_headers(batches)[0])
