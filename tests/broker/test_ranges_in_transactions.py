@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from sharegroup.model.errors import InvalidProducerEpoch
+from sharegroup.model.errors import InvalidProducerEpoch, UnstableOffsetCommit
 from tests.broker.group_wire import World, simulate
 from tests.broker.test_committed_offsets import check
 from tests.broker.test_individual_commits import TOPIC, Reader
@@ -60,5 +62,47 @@ def test_a_plain_offset_takes_the_ranges_with_it_only_backwards(
             assert await reader.committed() == then
             check(world)
             await again()
+
+    simulate(scenario)
+
+
+def test_a_transaction_commits_ranges_one_after_the_other() -> None:
+    """It does not wait for what it has committed itself."""
+
+    async def scenario(world: World) -> None:
+        await world.create_topic(TOPIC, 1)
+        reader = Reader(world)
+        await reader.commit({AT: 45})
+        assert await reader.commit_ranges_in_transaction((45, 49)) == (0, 50)
+        assert await reader.commit_ranges_in_transaction((50, 54)) == (0, 55)
+        assert await reader.commit_ranges_in_transaction((45, 49)) == (0, 50), "told again"
+        gap = await reader.commit_ranges_in_transaction((57, 59))
+        assert gap == (UnstableOffsetCommit.code, -1)
+        another = await reader.commit_ranges_in_transaction((55, 59), producer=(8, 0))
+        assert another == (UnstableOffsetCommit.code, -1)
+        assert await reader.committed() == (45, ())
+        await reader.end(committed=True)
+        assert await reader.committed() == (55, ())
+
+    simulate(scenario)
+
+
+def test_transactions_whose_offsets_interleave_wait_for_each_other() -> None:
+    """As docs/keys.md says: one of them has to end before it can go on."""
+
+    async def scenario(world: World) -> None:
+        await world.create_topic(TOPIC, 1)
+        a, b = Reader(world), Reader(world)
+        await a.commit({AT: 45})
+        assert await a.commit_ranges_in_transaction((45, 49)) == (0, 50)
+        both = await asyncio.gather(
+            a.commit_ranges_in_transaction((55, 59)),
+            b.commit_ranges_in_transaction((50, 54), producer=(8, 0)),
+        )
+        assert set(both) == {(UnstableOffsetCommit.code, -1)}
+        await a.end(committed=False)
+        assert await a.commit_ranges_in_transaction((45, 49)) == (0, 50)
+        await a.end(committed=True)
+        assert await b.commit_ranges_in_transaction((50, 54), producer=(8, 0)) == (0, 55)
 
     simulate(scenario)

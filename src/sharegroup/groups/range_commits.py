@@ -117,14 +117,19 @@ class IndividualCommits:
         known = self._ranges.get(group_id, {}).get(TopicPartition(topic, partition))
         return known.ranges if known is not None else ()
 
-    def blocks(self, group_id: str, topic: str, partition: int, ranges: Intervals) -> bool:
+    def blocks(self, where: Where, ranges: Intervals, pending: int) -> bool:
         """Whether an offset between the stable offset and the last of ``ranges`` is neither in
-        ``ranges`` nor committed. If so, a transaction with these ranges has to wait."""
-        committed = self._offsets.get(group_id, topic, partition)
-        if committed is None or ranges[-1][1] < committed.offset:
+        ``ranges`` nor committed. If so, a transaction with these ranges has to wait.
+
+        Args:
+            pending: the offset that the transaction itself commits already; or NONE.
+        """
+        committed = self._offsets.get(*where)
+        if committed is None:
             return False
-        wanted = ((committed.offset, ranges[-1][1]),)
-        return bool(minus(minus(wanted, ranges), self.of(group_id, topic, partition)))
+        begin, last = max(committed.offset, pending), ranges[-1][1]
+        wanted = ((begin, last),) if begin <= last else ()
+        return bool(minus(minus(wanted, ranges), self.of(*where)))
 
     def going_back(self, producer_id: int) -> list[tuple[str, TopicPartition]]:
         """Group and partition of the ranges that do not outlive a commit of the producer's
