@@ -113,6 +113,21 @@ def test_a_commit_acknowledges_what_it_read() -> None:
     run_with(scenario)
 
 
+def test_a_transaction_that_acknowledges_nothing_is_none() -> None:
+    """The broker does not know of it: it would refuse its end, and the producer could not go on."""
+
+    async def scenario(bootstrap: str) -> None:
+        async with working(bootstrap, 1) as (producer, consumer, [record]):
+            async with producer.transaction() as transaction:
+                transaction.acknowledge(consumer)
+            async with producer.transaction() as transaction:
+                transaction.acknowledge(consumer)
+                transaction.acknowledge(consumer, record)
+            assert await states(bootstrap) == []
+
+    run_with(scenario)
+
+
 def test_a_failed_block_brings_the_records_back() -> None:
     async def scenario(bootstrap: str) -> None:
         async with working(bootstrap, 1) as (producer, consumer, [record]):

@@ -213,6 +213,28 @@ def test_offsets_of_an_aborted_transaction_are_not_committed(group_broker: Runni
     run(scenario)
 
 
+def test_a_transaction_of_no_offsets_needs_no_broker(group_broker: RunningServer) -> None:
+    """The broker does not know of such a transaction: it would refuse its end, for good."""
+
+    async def scenario() -> None:
+        source, target = await created(group_broker, "source", "target")
+        async with (
+            transactional(group_broker) as producer,
+            Consumer(
+                source, group_id=fresh("group"), bootstrap_servers=group_broker.bootstrap
+            ) as consumer,
+        ):
+            async with producer.transaction():
+                await producer.send_offsets({}, consumer.group_metadata())
+            with pytest.raises(LookupError):
+                await spoilt(producer, producer.send_offsets({}, consumer.group_metadata()))
+            async with producer.transaction():
+                await producer.send(target, "a", partition=0)
+        assert await values(group_broker, target, count=1) == [b"a"]
+
+    run(scenario)
+
+
 def test_what_is_dropped_says_so(group_broker: RunningServer) -> None:
     async def scenario() -> None:
         [topic] = await created(group_broker, "tx")

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from sharegroup.cooperative.intervals import Interval
+from sharegroup.cooperative.intervals import Interval, Intervals
 from sharegroup.sim import SimulatedLoop
 from tests.broker.group_wire import FillingDisk, World
 from tests.broker.test_committed_offsets import check
@@ -123,3 +123,43 @@ def test_commits_of_ranges_over_crashes(seed: int) -> None:
     for image in disk.images:
         with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
             runner.run(look(image.disk, known(told[: image.told])))
+
+
+async def go_back(disk: Disk, *, merges: bool) -> None:
+    """Commit ranges, and then a lower offset in a transaction. Images are of its end."""
+    world = World(disk, [])
+    await world.start()
+    await world.create_topic(TOPIC, 1)
+    reader = Reader(world)
+    await reader.commit_ranges((45, 47), (60, 60), start=43)
+    await reader.commit_in_transaction({(TOPIC, 0): 3})
+    if merges:
+        await reader.commit_ranges((48, 50))
+    disk.images.clear()
+    await reader.end(committed=True)
+    await world.stop()
+
+
+async def look_after_going_back(image: Any, before: tuple[int, Intervals]) -> int:
+    disk = FillingDisk()
+    disk._files, disk._folders = deepcopy(image._files), set(image._folders)
+    world = World(disk, [])
+    await world.start()
+    offset, ranges = await Reader(world).committed()
+    assert (offset, ranges) in (before, (before[0], ()), (3, ())), "ranges hide records"
+    check(world)
+    await world.stop()
+    return offset
+
+
+@pytest.mark.parametrize("merges", [False, True])
+def test_a_transaction_that_moves_the_group_back_over_crashes(merges: bool) -> None:
+    disk = Disk([])
+    with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
+        runner.run(go_back(disk, merges=merges))
+    found = []
+    for image in disk.images:
+        with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
+            before = (43, ((45, 50 if merges else 47), (60, 60)))
+            found.append(runner.run(look_after_going_back(image.disk, before)))
+    assert (found[0], found[-1]) == (43, 3)

@@ -193,6 +193,18 @@ class CommittedOffsets:
             for group_id, topic, partition, _ in transaction.entries()
         ]
 
+    def pending(
+        self, producer_id: int, group_id: str, topic: str, partition: int
+    ) -> CommittedOffset | None:
+        """The offset that the producer's open transaction is about to commit. None: it commits
+        nothing there, or a later commit counts instead."""
+        transaction = self._transactions.get(producer_id)
+        entry = transaction.get(group_id, topic, partition) if transaction else None
+        known = self._live.get(group_id, topic, partition)
+        if entry is None or (known is not None and known[0] > entry[0]):
+            return None
+        return entry[1]
+
     # -- changes ------------------------------------------------------------------------------
 
     def commit(

@@ -10,7 +10,9 @@ ever. The ranges after it are records of ``__individual_commit_offsets``, one fo
 * A range that the stable offset has taken in is *superseded*. Its null record is written only when
   the stable offset is durable (:meth:`IndividualCommits.take_due`).
 * A commit of a plain offset drops the ranges, because it may move the group back. The null records
-  must be durable before the offset is written: a range that stayed would hide records.
+  must be durable before the offset is written: a range that stayed would hide records. In a
+  transaction this is done at its end, before the marker (:meth:`IndividualCommits.drop_ahead`):
+  until then nobody knows whether the offset will count.
 * Ranges of a partition without a committed offset count for nothing: the group's first commit was
   never confirmed, or the offset was deleted.
 
@@ -115,14 +117,31 @@ class IndividualCommits:
         known = self._ranges.get(group_id, {}).get(TopicPartition(topic, partition))
         return known.ranges if known is not None else ()
 
-    def blocks(self, group_id: str, topic: str, partition: int, ranges: Intervals) -> bool:
+    def blocks(self, where: Where, ranges: Intervals, pending: int) -> bool:
         """Whether an offset between the stable offset and the last of ``ranges`` is neither in
-        ``ranges`` nor committed. If so, a transaction with these ranges has to wait."""
-        committed = self._offsets.get(group_id, topic, partition)
-        if committed is None or ranges[-1][1] < committed.offset:
+        ``ranges`` nor committed. If so, a transaction with these ranges has to wait.
+
+        Args:
+            pending: the offset that the transaction itself commits already; or NONE.
+        """
+        committed = self._offsets.get(*where)
+        if committed is None:
             return False
-        wanted = ((committed.offset, ranges[-1][1]),)
-        return bool(minus(minus(wanted, ranges), self.of(group_id, topic, partition)))
+        begin, last = max(committed.offset, pending), ranges[-1][1]
+        wanted = ((begin, last),) if begin <= last else ()
+        return bool(minus(minus(wanted, ranges), self.of(*where)))
+
+    def going_back(self, producer_id: int) -> list[tuple[str, TopicPartition]]:
+        """Group and partition of the ranges that do not outlive a commit of the producer's
+        transaction: it moves the group back."""
+        found = []
+        for group_id, where in self._offsets.pending_of(producer_id) if self.has_some else ():
+            committed = self._offsets.get(group_id, *where)
+            pending = self._offsets.pending(producer_id, group_id, *where)
+            back = committed and pending and pending.offset < committed.offset
+            if back and self.has_any(group_id, [where]):
+                found.append((group_id, where))
+        return found
 
     # -- changes ------------------------------------------------------------------------------
 
@@ -156,6 +175,12 @@ class IndividualCommits:
             self._put(where, None)
             records += [RangeRecord(*where, *each, False) for each in sorted(gone)]
         return records
+
+    def drop_ahead(self, producer_id: int) -> list[RangeRecord]:
+        """Forget the ranges that do not outlive a commit of the producer's transaction, which is
+        about to be written."""
+        going = self.going_back(producer_id)
+        return [record for group_id, where in going for record in self.drop(group_id, [where])]
 
     def has_any(self, group_id: str, partitions: Iterable[TopicPartition]) -> bool:
         """Whether :meth:`drop` has something to do."""

@@ -170,7 +170,6 @@ class OffsetCoordinator:
             KafkaError: as ``check_transaction`` or ``CommittingGroups.check_commit``; or the log
                 failed.
         """
-        await self._forget_ranges(committer, commits)
         await self.commit_ranges_in_transaction(
             committer, transaction, commits, lambda _machine: commits
         )
@@ -222,13 +221,21 @@ class OffsetCoordinator:
         """
         for check in self._checks.get(producer_id, ()):
             check.ended = True
-        runtime = self._runtimes.all()[partition]
+        runtime, producer = (
+            self._runtimes.all()[partition],
+            ProducerEpoch(producer_id, producer_epoch),
+        )
+
+        def forget(machine: OffsetsMachine) -> tuple[None, Sequence[AnyRecord]]:
+            runtime.check_producer(producer)
+            return None, machine.individual.drop_ahead(producer_id)
+
         with unavailable():
-            await runtime.end_transaction(
-                EndOfTransaction(
-                    ProducerEpoch(producer_id, producer_epoch), committed, coordinator_epoch
-                )
-            )
+            await runtime.load()
+            # As in _forget_ranges; more ranges may come while the null records become durable.
+            while committed and runtime.machine(OffsetsMachine).individual.going_back(producer_id):
+                await runtime.commit(OffsetsMachine, forget)
+            await runtime.end_transaction(EndOfTransaction(producer, committed, coordinator_epoch))
         self.progressed(0)
 
     async def fetch(

@@ -20,7 +20,7 @@ from sharegroup.broker.coordination.offset_coordinator import (
 )
 from sharegroup.broker.coordination.offsets_machine import OffsetsMachine
 from sharegroup.broker.coordination.runtime import unavailable
-from sharegroup.groups.offsets import Commit, CommitClient
+from sharegroup.groups.offsets import NONE, Commit, CommitClient
 from sharegroup.groups.range_commits import AnyRecord, RangeCommit, RangesCommitted
 from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
@@ -124,8 +124,8 @@ class RangeCommits:
 
         Raises:
             IndividualCommitNotAllowed: the broker does not allow it.
-            UnstableOffsetCommit: offsets before the ranges are still not committed; the client
-                should retry.
+            UnstableOffsetCommit: offsets before the ranges are still committed neither for good nor
+                in this transaction; the client should retry.
             IndividualCommitTooOld: all of a partition's ranges are committed.
             InvalidRequest: a partition has only empty ranges.
             KafkaError: as ``OffsetCoordinator.commit_in_transaction``.
@@ -138,13 +138,15 @@ class RangeCommits:
         def offsets_after(machine: OffsetsMachine) -> list[Commit]:
             found = []
             for one in commits:
-                where, last = one.commit.where, one.ranges[-1][1]
-                known = machine.offsets.get(group_id, *where)
-                if machine.individual.blocks(group_id, *where, one.ranges):
+                where, last = (group_id, *one.commit.where), one.ranges[-1][1]
+                known = machine.offsets.get(*where)
+                earlier = machine.offsets.pending(transaction.producer.producer_id, *where)
+                pending = NONE if earlier is None else earlier.offset
+                if machine.individual.blocks(where, one.ranges, pending):
                     raise errors.UnstableOffsetCommit
                 if known is not None and last < known.offset:
                     raise errors.IndividualCommitTooOld
-                after = one.commit.committed._replace(offset=last + 1)
+                after = one.commit.committed._replace(offset=max(last + 1, pending))
                 found.append(one.commit._replace(committed=after))
             return found
 

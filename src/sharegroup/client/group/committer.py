@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Final, Protocol
 
 from sharegroup.client.admin.offset_requests import commit_offsets, commit_ranges
@@ -17,7 +17,7 @@ from sharegroup.client.group.metrics import GroupConsumerMetrics
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
 from sharegroup.cooperative.intervals import Intervals
-from sharegroup.model.errors import KafkaError, StaleMemberEpoch
+from sharegroup.model.errors import KafkaError, RebalanceInProgress, StaleMemberEpoch
 from sharegroup.model.ids import TopicPartition
 
 RANGES_PER_REQUEST: Final = 10_000
@@ -80,6 +80,8 @@ class OffsetCommitter:
         self._identity = identity
         self._lock = asyncio.Lock()
         self._auto: asyncio.Task[None] | None = None
+        self._given_up: list[set[TopicPartition]] = []
+        """For each commit under way, the partitions that were given up since it began."""
 
     def follow(self, progress: ReadingProgress) -> None:
         """From now on, ``progress`` says which records are done."""
@@ -89,10 +91,12 @@ class OffsetCommitter:
         """Commit these offsets; retries transient errors.
 
         Raises:
+            RebalanceInProgress: a partition was given up meanwhile; its offset is not committed.
             KafkaError: the commit was refused. No offset, or only some, are committed.
         """
-        async with self._lock:
-            await self._commit(offsets, timeout_ms)
+        with self._watching() as gone:
+            async with self._lock:
+                await self._commit(offsets, gone, timeout_ms)
 
     async def commit_single(
         self, offsets: Mapping[TopicPartition, Sequence[int]], timeout_ms: int | None = None
@@ -117,7 +121,8 @@ class OffsetCommitter:
         """
         async with self._lock:  # ask what is done only when no other commit is under way
             try:
-                await self._commit(as_offsets(self._missing()), timeout_ms)
+                with self._watching() as gone:
+                    await self._commit(as_offsets(self._missing()), gone, timeout_ms)
             except KafkaError as error:
                 log.warning("offsets could not be committed: %s", error)
 
@@ -132,7 +137,26 @@ class OffsetCommitter:
             if where in covered and covered.before(where, at.offset)
         }
 
-    async def _commit(self, offsets: Offsets, timeout_ms: int | None) -> None:
+    def give_up(self, wheres: Iterable[TopicPartition]) -> None:
+        """These partitions are not ours any more. Commits under way leave them out of what they
+        send from now on: other members may have committed there, and a retry, under the epoch that
+        this member has by then, would move the group back."""
+        for gone in self._given_up:
+            gone.update(wheres)
+
+    @contextmanager
+    def _watching(self) -> Iterator[set[TopicPartition]]:
+        """The partitions that are given up during this block, as they come."""
+        gone: set[TopicPartition] = set()
+        self._given_up.append(gone)
+        try:
+            yield gone
+        finally:
+            self._given_up = [one for one in self._given_up if one is not gone]
+
+    async def _commit(
+        self, offsets: Offsets, gone: set[TopicPartition], timeout_ms: int | None
+    ) -> None:
         if not offsets:
             return
         if timeout_ms is None:
@@ -140,20 +164,27 @@ class OffsetCommitter:
 
         covered = self.covered
         ranges = {w: covered.before(w, offsets[w].offset) for w in offsets if w in covered}
-        plain = {where: one for where, one in offsets.items() if where not in ranges}
 
-        async def attempt() -> None:
-            if plain:
+        async def attempt() -> set[TopicPartition]:
+            ours = offsets.keys() - gone
+            if plain := {where: offsets[where] for where in ours if where not in ranges}:
                 await commit_offsets(self._cluster, self._identity(), plain)
-            await self._commit_ranges(ranges)
+            await self._commit_ranges({where: ranges[where] for where in ours if where in ranges})
+            return ours
 
         began = self._metrics.time()
         try:
-            await retrying(self._cluster, attempt, timeout_ms, _worth_another_try)
+            sent = await retrying(self._cluster, attempt, timeout_ms, _worth_another_try)
+            self._note({where: offsets[where] for where in sent - gone})
+            if sent != offsets.keys():
+                names = ", ".join(map(str, sorted(offsets.keys() - sent)))
+                raise RebalanceInProgress(f"given up before it could be committed: {names}")
         except KafkaError:
             self._metrics.commit_failed()
             raise
         self._metrics.committed(began)
+
+    def _note(self, offsets: Offsets) -> None:
         positions = {w: Position(one.offset, one.leader_epoch) for w, one in offsets.items()}
         self.committed.note(positions)
         self._progress.committed(positions)

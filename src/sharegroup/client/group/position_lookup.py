@@ -143,7 +143,12 @@ class PositionLookup:
 
     async def _check(self, wanted: dict[TopicPartition, int]) -> None:
         """Check that positions are still in the log: an unclean change of leader may have cut it
-        short (KIP-320)."""
+        short (KIP-320).
+
+        Raises:
+            LeaderNotAvailable: a partition has no leader; all others were checked.
+        """
+        without_leader = []
         by_node: dict[int, dict[TopicPartition, tuple[Position, int]]] = {}
         for where, version in wanted.items():
             info, position = self._fetcher.leader_of(where), self._positions.position(where)
@@ -153,7 +158,7 @@ class PositionLookup:
                 else:
                     by_node.setdefault(info.leader, {})[where] = (position, info.leader_epoch)
             else:
-                await self._cluster.refresh()
+                without_leader.append(where)
         for node_id, mine in by_node.items():
             for where, end in (await epoch_ends(self._cluster, node_id, mine)).items():
                 position, leader_epoch = mine[where]
@@ -170,6 +175,10 @@ class PositionLookup:
                     self._positions.found(where, wanted[where], end)
                 else:
                     self._positions.checked(where, wanted[where], leader_epoch)
+        if without_leader:
+            await self._cluster.refresh()
+            names = ", ".join(map(str, without_leader))
+            raise errors.LeaderNotAvailable(f"no leader to ask about positions: {names}")
 
 
 def _worth_another_try(error: errors.KafkaError) -> bool:

@@ -152,6 +152,7 @@ class Rebalancing:
         if handling is not None:
             handling.forget(gone)
         self.drop(gone)
+        self._committer.give_up(gone)
         if change.assigned:
             self._begin(change)  # first, so that the callback can seek
             await self._tell(self.on_assigned, change.assigned)

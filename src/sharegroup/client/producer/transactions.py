@@ -111,9 +111,12 @@ class TransactionRequests:
     async def send_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], member: MemberIdentity
     ) -> None:
-        """AddOffsetsToTxn if the transaction's version needs it, and TxnOffsetCommit."""
+        """AddOffsetsToTxn if the transaction's version needs it, and TxnOffsetCommit. Without
+        offsets the broker is told nothing: it would not know of a transaction to end."""
         machine = self.machine
         machine.check_open()
+        if not offsets:
+            return
         machine.touch()
         if any(offset.ranges for offset in offsets.values()):
             await check_commits_ranges(self._cluster, member.group_id)
@@ -155,7 +158,8 @@ class TransactionRequests:
         await self._trying(attempt)
 
     async def acknowledge(self, handed: Iterable[HandedOver]) -> None:
-        """Let the transaction hold records of a share group, which its commit acknowledges.
+        """Let the transaction hold records of a share group, which its commit acknowledges. Where
+        there are no records, the broker is told nothing.
 
         Raises:
             UnsupportedVersion: the broker cannot do that, or transactions have version 1.
@@ -169,9 +173,8 @@ class TransactionRequests:
             )
             machine.failed(error)
             raise error
-        machine.touch()
-
-        for own in by_member(handed):
+        for own in by_member(one for one in handed if one.ranges()):
+            machine.touch()
 
             async def attempt(own: Sequence[HandedOver] = own) -> None:
                 await acknowledge_in_transaction(
