@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sharegroup.check.delivery_rules import Settings
 from sharegroup.check.history import FIELDS, BadHistory
 from sharegroup.check.judge import judged
+from sharegroup.check.states import Settings
 from sharegroup.check.verdict import evidence
 from tests.check.recorder import GROUP, TOPIC, Recorder
 

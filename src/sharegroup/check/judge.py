@@ -7,7 +7,7 @@ from math import inf
 from sys import maxsize
 from typing import Final
 
-from sharegroup.check.delivery_rules import Found, Phase, Settings, SharePartitionRules
+from sharegroup.check.delivery_rules import SharePartitionRules
 from sharegroup.check.gone_rules import Compaction, Gone
 from sharegroup.check.history import (
     ABORTED,
@@ -24,6 +24,7 @@ from sharegroup.check.key_rules import KeyRules
 from sharegroup.check.log_rules import LogRules
 from sharegroup.check.reader_rules import HASH_MAX, ReaderRules, Run, Tenure
 from sharegroup.check.sink_rules import SinkRules
+from sharegroup.check.states import Found, Phase, Settings
 from sharegroup.check.verdict import Verdict, Violation
 from sharegroup.check.waiting_rules import Spinning
 from sharegroup.check.work_rules import WorkRules

@@ -6,8 +6,9 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from math import inf
 
-from sharegroup.check.delivery_rules import Found, Phase, SharePartitionRules, State
+from sharegroup.check.delivery_rules import SharePartitionRules
 from sharegroup.check.gone_rules import Gone
+from sharegroup.check.states import Found, Phase, State
 
 
 class KeyRules:

@@ -12,7 +12,7 @@ from math import inf
 from sys import maxsize
 from typing import Final
 
-from sharegroup.check.delivery_rules import Found
+from sharegroup.check.states import Found
 
 _WRITTEN: Final = 1
 _ABORTED: Final = 2

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from math import inf
 from typing import Final, NamedTuple
 
-from sharegroup.check.delivery_rules import Found
 from sharegroup.check.spans import Spans
+from sharegroup.check.states import Found
 
 HASH_MAX: Final = 2**63 - 1
 """Hashes of keys go from 0 to this one."""

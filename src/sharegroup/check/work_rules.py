@@ -6,8 +6,8 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable
 
-from sharegroup.check.delivery_rules import Found
 from sharegroup.check.history import ENDED
+from sharegroup.check.states import Found
 
 
 class WorkRules:

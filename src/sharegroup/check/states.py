@@ -1,0 +1,88 @@
+"""What is known of a record, what holds in a group, and what is found."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, NamedTuple
+
+
+class Phase(Enum):
+    """What is known of a record."""
+
+    FREE = "free"
+    HELD = "held"
+    UNSURE = "unsure"
+    """An acknowledgement may or may not have had its effect."""
+    DONE = "done"
+
+
+class State(NamedTuple):
+    """A record's state.
+
+    Attributes:
+        deliveries: the delivery count of the last delivery that was seen.
+        member: who has got it last.
+        asked_ms, known_ms: when that poll was made, and when it had returned.
+        acking: the member has acknowledged, and has no answer yet; or it has left.
+        renewed: the member has renewed its lock: the next poll returns the record again.
+        kills: how often the broker had been killed by then.
+        done_ms: when it was known to be done.
+        how: by which type.
+    """
+
+    phase: Phase = Phase.FREE
+    deliveries: int = 0
+    member: str | None = None
+    asked_ms: float = 0
+    known_ms: float = 0
+    acking: bool = False
+    renewed: bool = False
+    kills: int = 0
+    done_ms: float = 0
+    how: str = ""
+
+
+class Settings(NamedTuple):
+    """What holds in a group. None: not known, so nothing is said about it."""
+
+    limit: int | None = None
+    lock_ms: float | None = None
+    locks: int | None = None
+    ordering: str = "none"
+    isolation: str = "read_uncommitted"
+    letters: bool = False
+    unseen: bool = False
+    rests_ms: float = 0
+    """The longest time that a record rests which has failed."""
+    lowest_limit: int | None = None
+    """The lowest ``limit`` that there was: a record may have been given up by it."""
+    longest_ms: float = 0
+    """The longest ``lock_ms`` that there was."""
+
+    def weakest(self, event: dict[str, Any]) -> Settings:
+        """With what an event sets. The moment at which it takes effect is not known, so that of an
+        old and a new limit the one counts that allows more."""
+        given = {name: event[name] for name in Settings._fields if name in event}
+        new = self._replace(**given)
+        lowest = [one for one in (self.lowest_limit, new.limit) if one is not None]
+        new = new._replace(
+            lowest_limit=min(lowest, default=None),
+            longest_ms=max(self.longest_ms, new.lock_ms or 0),
+            rests_ms=max(self.rests_ms, new.rests_ms),
+        )
+        if self.limit is not None and new.limit is not None:
+            new = new._replace(limit=max(self.limit, new.limit))
+        if self.lock_ms is not None and new.lock_ms is not None:
+            new = new._replace(lock_ms=min(self.lock_ms, new.lock_ms))
+        if self.locks is not None and new.locks is not None:
+            new = new._replace(locks=max(self.locks, new.locks))
+        return new
+
+
+class Found(NamedTuple):
+    """A rule that does not hold, for the offsets ``first`` … ``last``."""
+
+    rule: str
+    first: int
+    last: int
+    text: str
