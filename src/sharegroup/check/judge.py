@@ -12,6 +12,7 @@ from sharegroup.check.gone_rules import Compaction, Gone
 from sharegroup.check.history import (
     ABORTED,
     ACCEPT,
+    CALLS,
     COMMITTED,
     ENDED,
     OK,
@@ -95,14 +96,11 @@ class Judge:
         }
 
     def take(self, line: int, event: Event) -> None:
-        """The next event. Raises BadHistory: it belongs to no call, or is not complete."""
+        """The next event. Raises BadHistory: it answers no call."""
         self._line = line
         op = event["op"]
         self._counts[op] = self._counts.get(op, 0) + 1
-        try:
-            self._takers[op](event)
-        except (KeyError, TypeError, ValueError) as error:
-            raise BadHistory(f"line {line}: {op} is not complete: {error!r}") from None
+        self._takers[op](event)
 
     def verdict(self) -> Verdict:
         """What there is to say, by the line where it shows."""
@@ -123,8 +121,21 @@ class Judge:
     def _called(self, event: Event) -> None:
         self._calls[event["n"]] = event
 
+    def _asked(self, event: Event) -> Event:
+        """The call that this event answers."""
+        n, call = event["n"], CALLS[event["op"]]
+        asked = self._calls.pop(n, None)
+        if asked is None:
+            raise self._bad(event, f"call {n}, which nobody has made, or which has its answer")
+        if asked["op"] != call:
+            raise self._bad(event, f"call {n}, which is a {asked['op']} and no {call}")
+        return asked
+
+    def _bad(self, event: Event, why: str) -> BadHistory:
+        return BadHistory(f"line {self._line}: {event['op']} answers {why}")
+
     def _produced(self, event: Event) -> None:
-        asked = self._calls.pop(event["n"])
+        asked = self._asked(event)
         topic = asked["topic"]
         if "offset" not in event:
             for one in self._compaction.unknown(topic, asked.get("key", "")):
@@ -152,7 +163,7 @@ class Judge:
         self._lost_polls[event["group"]] = self._lost_polls.get(event["group"], 0) + 1
 
     def _polled(self, event: Event) -> None:
-        asked = self._calls.pop(event["n"])
+        asked = self._asked(event)
         group, member = asked["group"], asked["member"]
         if event.get("result") != UNKNOWN:
             self._lost_polls[group] -= 1
@@ -202,11 +213,12 @@ class Judge:
             self._rules(event["group"], topic, partition).asked(event["member"], first, last, kind)
 
     def _acked(self, event: Event) -> None:
-        asked = self._calls.pop(event["n"])
+        asked = self._asked(event)
         group, member = asked["group"], asked["member"]
-        for (topic, partition, first, last, kind), result in zip(
-            asked["acks"], event["results"], strict=True
-        ):
+        acks, results = asked["acks"], event["results"]
+        if len(acks) != len(results):
+            raise self._bad(event, f"{len(acks)} acks with {len(results)} results")
+        for (topic, partition, first, last, kind), result in zip(acks, results, strict=True):
             place = group, topic, partition
             found = self._rules(*place).answered(
                 member, first, last, kind, result, asked["t"], event["t"]
@@ -230,7 +242,7 @@ class Judge:
             self._tell(*place, self._working(place).begun(member, offset, event["key"]))
 
     def _worked(self, event: Event) -> None:
-        asked = self._calls.pop(event["n"])
+        asked = self._asked(event)
         place = asked["group"], asked["topic"], asked["partition"]
         member, offset = asked["member"], asked["offset"]
         if event["result"] in ENDED:
@@ -340,7 +352,8 @@ class Judge:
 
     def _owns(self, event: Event) -> None:
         group, member = event["group"], event["member"]
-        tenure = Tenure(event.get("since", event["t"]), event["t"])
+        since_ms = event["since"] if "since" in event else event["t"]
+        tenure = Tenure(since_ms, event["t"])
         parts: dict[Place, list[tuple[int, int]]] = {}
         for topic, partition, *hashes in event["parts"]:
             first, last = hashes or (0, HASH_MAX)
@@ -357,7 +370,7 @@ class Judge:
             self._reading(event["group"], topic, partition).asked(first, last)
 
     def _committed(self, event: Event) -> None:
-        asked = self._calls.pop(event["n"])
+        asked = self._asked(event)
         if event["result"] == OK:
             for topic, partition, first, last in asked["offsets"]:
                 rules = self._reading(asked["group"], topic, partition)

@@ -40,7 +40,7 @@ class _Log:
         """Have room for this offset."""
         missing = offset + 1 - len(self.records)
         if missing > 0:
-            self.records.extend([_NONE] * missing)
+            self.records.frombytes(bytes(missing * self.records.itemsize))
             self.known.extend(bytes(missing))
 
 
