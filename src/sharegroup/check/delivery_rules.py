@@ -36,23 +36,32 @@ class SharePartitionRules:
     Args:
         lost: how many polls of the group have no answer: they may have delivered any record.
         gone: which records may be gone from the log.
+        kills: how often the broker has been killed.
+        killed_ms: when, the last time.
     """
 
-    def __init__(self, lost: Callable[[], int], gone: Gone) -> None:
+    def __init__(
+        self, lost: Callable[[], int], gone: Gone, kills: int = 0, killed_ms: float = -inf
+    ) -> None:
         self._lost = lost
         self._gone = gone
         self.states: Spans[State] = Spans(State())
         self.end = 0
         """No record at or after this offset was ever seen."""
-        self.kills = 0
-        self._killed_ms = -inf
+        self.kills = kills
+        self._killed_ms = killed_ms
         self.shaky = False
         """The broker cannot write, so it may lose locks and counts."""
         self.start = 0
         """The start offset (SPSO) that was seen last."""
         self.settings = Settings()
         self.empty_polls = EmptyPolls()
-        self._reset_ms = 0.0
+        self._reset_ms = -inf
+        self._reset_from = inf
+        """The lowest offset of a reset: what was done from there on may have been done before."""
+        self._back_ms: dict[str | None, float] = {}
+        """Member → until when its answers may have given a record back: with order per key later
+        ones of the key that it had asked for by then are taken back, too."""
         self._forget_at = FORGET_AT
 
     def state(self, offset: int) -> State:
@@ -98,8 +107,8 @@ class SharePartitionRules:
             wrong = self._wrong(begin, state, member, count, asked_ms, now_ms)
             if wrong is not None:
                 found.append(Found(wrong[0], begin, end, wrong[1]))
-        # The delivery of a poll that was under way during a kill may have been before it.
-        kills = self.kills if self._killed_ms < asked_ms else -1
+        # The delivery of a poll that was under way during a kill or a reset may have been before.
+        kills = self.kills if max(self._killed_ms, self._reset_ms) < asked_ms else -1
         new = State(Phase.HELD, count, member, asked_ms, now_ms, kills=kills)
         # What is done stays done: it is told once, and what came of it does not count.
         self.states.change(
@@ -149,15 +158,16 @@ class SharePartitionRules:
 
     def _in_flight(self, first: int, last: int, now_ms: float) -> list[Found]:
         """Whether more records are held than the settings allow."""
-        held = sum(
-            sum(last - first + 1 for first, last in self._gone.there(begin, end))
-            for begin, end, state in self.states.items(self.start, self.end)
-            if state.phase is Phase.HELD
-            and state.kills == self.kills
-            and not state.acking
-            and self.locked(state, now_ms)
-        )
-        limit = self.settings.locks
+        held, limit, by_key = 0, self.settings.locks, self.settings.ordering != "none"
+        back_ms = dict(self._back_ms) if by_key else {}
+        for begin, end, state in self.states.items(self.start, self.end):
+            if state.phase is not Phase.HELD:
+                continue
+            sure = state.kills == self.kills and not state.acking and self.locked(state, now_ms)
+            if not sure and by_key:
+                back_ms[state.member] = inf  # so what it has behind this one
+            elif sure and back_ms.get(state.member, -inf) < state.asked_ms:
+                held += sum(last - first + 1 for first, last in self._gone.there(begin, end))
         if limit is None or held <= limit:
             return []
         return [Found("S8", first, last, f"{held} records are in flight, over the limit {limit}")]
@@ -166,7 +176,9 @@ class SharePartitionRules:
         """Answers may arrive in another order than the deliveries; a renewed record comes again."""
         if old.renewed and (old.member, old.deliveries) == (new.member, new.deliveries):
             return old._replace(renewed=False)
-        return old if old.deliveries > new.deliveries and old.kills == new.kills else new
+        if old.deliveries > new.deliveries and old.kills == new.kills:
+            return old
+        return new._replace(late=old.acks + old.late) if old.member == new.member else new
 
     def _wrong(
         self, first: int, state: State, member: str, count: int, asked_ms: float, now_ms: float
@@ -176,6 +188,8 @@ class SharePartitionRules:
             same_run = state.kills == self.kills
             earlier = same_run and count <= state.deliveries
             later = same_run and count > state.deliveries and state.how != DONE
+            # A member's accept may have been about this delivery, which it had not seen yet.
+            later &= member != state.member or asked_ms > state.done_ms
             if later or (asked_ms > state.done_ms and not earlier):
                 return "S2", f"delivered to {member} after it was done ({state.how})"
             return None
@@ -201,22 +215,24 @@ class SharePartitionRules:
         earlier = (one for _, _, one in self.states.items(0, first - 1)) if first else ()
         return any(
             one.member == state.member
-            and (one.phase is Phase.FREE or one.acking or not self.locked(one, now_ms))
+            and one.phase is not Phase.DONE
+            and (one.phase is not Phase.HELD or one.acking or not self.locked(one, now_ms))
             for one in earlier
         )
 
-    def asked(self, member: str, first: int, last: int, kind: str) -> None:
-        """The member acknowledges these records."""
+    def asked(self, n: int, member: str, first: int, last: int, kind: str) -> None:
+        """The member acknowledges these records, by the call ``n``."""
         if kind != RENEW:
-            self.states.change(first, last, lambda old: self._acking(old, member))
+            self.states.change(first, last, lambda old: self._acking(old, n, member))
 
     @staticmethod
-    def _acking(old: State, member: str) -> State:
-        held = old.phase is Phase.HELD and old.member == member
-        return old._replace(acking=True) if held else old
+    def _acking(old: State, n: int, member: str) -> State:
+        mine = old.phase is not Phase.DONE and old.member == member
+        return old._replace(acks=(*old.acks, n)) if mine and n not in old.acks else old
 
     def answered(
         self,
+        n: int,
         member: str,
         first: int,
         last: int,
@@ -225,9 +241,9 @@ class SharePartitionRules:
         asked_ms: float,
         now_ms: float,
     ) -> list[Found]:
-        """The broker has answered an acknowledgement that was sent at ``asked_ms``."""
+        """The broker has answered the acknowledgement ``n``, which was sent at ``asked_ms``."""
         found: list[Found] = []
-        if result == OK:
+        if result == OK and asked_ms > self._reset_ms:
             for begin, end, state in self.states.items(first, last):
                 text = self._not_the_holder(state, member, kind, asked_ms, now_ms)
                 if text is not None:  # of a record that is gone any answer is taken, as by Kafka
@@ -236,8 +252,12 @@ class SharePartitionRules:
         self.states.change(
             first,
             last,
-            lambda old: self._after(old, member, kind, result, asked_ms, now_ms),
+            lambda old: self._after(old, n, member, kind, result, asked_ms, now_ms),
         )
+        if result == UNKNOWN:  # it may come to the broker even later, while the lock lasts
+            self._back_ms[member] = now_ms + (self.settings.longest_ms or inf)
+        elif result != OK or kind == RELEASE:
+            self._back_ms[member] = max(now_ms, self._back_ms.get(member, -inf))
         self._forget(now_ms)
         return found
 
@@ -260,34 +280,49 @@ class SharePartitionRules:
         return None
 
     def _after(
-        self, old: State, member: str, kind: str, result: str, asked_ms: float, now_ms: float
+        self,
+        old: State,
+        n: int,
+        member: str,
+        kind: str,
+        result: str,
+        asked_ms: float,
+        now_ms: float,
     ) -> State:
         if old.phase is Phase.DONE:
             return old
         if old.member != member and old.deliveries:
             return old  # somebody else has it by now, or had it
+        if asked_ms <= self._reset_ms:  # nobody knows whether it came before the reset
+            return old.answered(n)._replace(phase=Phase.UNSURE) if old.deliveries else old
         if kind == RENEW:
-            if old.phase is not Phase.HELD or result not in (OK, UNKNOWN):
-                return old
-            # A late renewal of a record that was given up is taken, too.
-            late = self.given_up(old) and not self.locked(old, now_ms)
-            renewed = result == OK and not late
-            return old._replace(asked_ms=asked_ms if renewed else old.asked_ms, renewed=True)
+            return self._renewed(old, result, asked_ms, now_ms)
         if result == OK and kind in (ACCEPT, REJECT):
             # A late answer for a record that was given up is taken, and changes nothing.
             late = self.given_up(old) and not self.locked(old, now_ms)
             return State(
                 Phase.DONE,
                 old.deliveries,
+                member,
                 kills=self.kills,
                 done_ms=now_ms,
                 how=DONE if late else kind,
             )
-        if result == OK and kind == RELEASE:
-            return old._replace(phase=Phase.FREE, acking=False, known_ms=now_ms)
-        if result == UNKNOWN:
-            return old._replace(phase=Phase.UNSURE)
-        return old._replace(acking=False)
+        new = old.answered(n)
+        if result == OK and kind == RELEASE and old.phase is not Phase.UNSURE:
+            if n in old.acks:
+                return new._replace(phase=Phase.FREE, left=False, known_ms=now_ms)
+            # Of an earlier delivery, before which this one cannot have been; or of this one.
+            return new._replace(phase=Phase.FREE, left=True)
+        return new._replace(phase=Phase.UNSURE) if result == UNKNOWN else new
+
+    def _renewed(self, old: State, result: str, asked_ms: float, now_ms: float) -> State:
+        if old.phase is not Phase.HELD or result not in (OK, UNKNOWN):
+            return old
+        # A late renewal of a record that was given up is taken, too.
+        late = self.given_up(old) and not self.locked(old, now_ms)
+        renewed = result == OK and not late
+        return old._replace(asked_ms=asked_ms if renewed else old.asked_ms, renewed=True)
 
     def _forget(self, now_ms: float) -> None:
         """Runs that were done long ago become one."""
@@ -311,7 +346,7 @@ class SharePartitionRules:
             if old.acking:  # and nobody will hear the answer
                 return old._replace(phase=Phase.UNSURE)
             # The broker may not know yet, so nothing is sure.
-            return old._replace(phase=Phase.FREE, acking=True)
+            return old._replace(phase=Phase.FREE, left=True)
 
         self.states.change(0, self.end, after)
 
@@ -324,10 +359,18 @@ class SharePartitionRules:
         return found
 
     def reset(self, offset: int, now_ms: float) -> None:
-        """The group begins at ``offset`` again: what was done there is not."""
-        self.states.change(offset, max(offset, self.end), lambda _: State())
-        self.start = 0
+        """The group begins at ``offset`` again: what was done there is not, and nobody has to get
+        what was before."""
+        self.end = max(self.end, offset)
+        if offset:
+            # Nobody knows whether somebody had it.
+            skipped = State(Phase.DONE, done_ms=inf, how=DONE)
+            done = Phase.DONE
+            self.states.change(0, offset - 1, lambda old: old if old.phase is done else skipped)
+        self.states.change(offset, self.end, lambda _: State())
+        self.start = offset
         self._reset_ms = now_ms
+        self._reset_from = min(offset, self._reset_from)
 
     def given_up(self, state: State) -> bool:
         """Whether the record may be at the delivery limit."""
@@ -368,7 +411,7 @@ class SharePartitionRules:
             accepted = state.phase is Phase.DONE and state.how == ACCEPT
             sure = not self._unsure(state) and state.how != DONE
             for offset in range(begin, end + 1):
-                if accepted and offset in letters:
+                if accepted and offset in letters and offset < self._reset_from:
                     found.append(Found("S6", offset, offset, "accepted, and has a dead letter"))
                 elif sure and not accepted and offset not in letters and offset not in handled:
                     found.append(Found("S6", offset, offset, "given up without a dead letter"))

@@ -28,7 +28,8 @@ returned, or whose result is ``unknown``, may or may not have had its effect.
 ``worked``       ``n``, ``result``: the handler has ended: ``ok``, ``failed``, ``rejected`` or
                  ``cancelled``. What the broker was told of it is not known
 ``leave``        ``group``, ``member``: its session ends, by its own will or with its process
-``reset``        ``group``, ``topic``, ``partition``, ``offset``: the group begins there again
+``reset``        ``group``, ``topic``, ``partition``, ``offset``: the group begins there again,
+                 and skips what is before
 ``starts``       ``group``, ``topic``, ``partition``, ``offset``: the group's start offset (SPSO) is
                  seen
 ``letter``       ``group``, ``topic``, ``partition``, ``offset``: the record has a dead letter

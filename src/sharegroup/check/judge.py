@@ -21,7 +21,7 @@ from sharegroup.check.history import (
     Event,
     events,
 )
-from sharegroup.check.key_rules import KeyRules
+from sharegroup.check.key_rules import KeyRules, answers
 from sharegroup.check.log_rules import LogRules
 from sharegroup.check.reader_rules import HASH_MAX, ReaderRules, Run, Tenure
 from sharegroup.check.sink_rules import SinkRules
@@ -59,6 +59,7 @@ class Judge:
         self._counts: dict[str, int] = {}
         self._line = 0
         self._shakes = 0
+        self._kills, self._killed_ms = 0, -inf
         self._calm_ms = inf
         self._readers: dict[Place, ReaderRules] = {}
         self._sinks: dict[Place, SinkRules] = {}
@@ -210,18 +211,20 @@ class Judge:
     def _ack(self, event: Event) -> None:
         self._called(event)
         for topic, partition, first, last, kind in event["acks"]:
-            self._rules(event["group"], topic, partition).asked(event["member"], first, last, kind)
+            rules = self._rules(event["group"], topic, partition)
+            rules.asked(event["n"], event["member"], first, last, kind)
 
     def _acked(self, event: Event) -> None:
         asked = self._asked(event)
+        if len(asked["acks"]) != len(event["results"]):
+            many = f"{len(asked['acks'])} acks with {len(event['results'])} results"
+            raise self._bad(event, many)
         group, member = asked["group"], asked["member"]
-        acks, results = asked["acks"], event["results"]
-        if len(acks) != len(results):
-            raise self._bad(event, f"{len(acks)} acks with {len(results)} results")
-        for (topic, partition, first, last, kind), result in zip(acks, results, strict=True):
+        told = answers(asked["acks"], event["results"], lambda *at: self._keys.get((group, *at)))
+        for (topic, partition, first, last, kind), result in told:
             place = group, topic, partition
             found = self._rules(*place).answered(
-                member, first, last, kind, result, asked["t"], event["t"]
+                event["n"], member, first, last, kind, result, asked["t"], event["t"]
             )
             self._tell(*place, found)
             if place in self._keys:
@@ -248,9 +251,9 @@ class Judge:
         if event["result"] in ENDED:
             self._handled.setdefault(place, set()).add(offset)
             rules = self._rules(*place)
-            rules.asked(member, offset, offset, ACCEPT)
-            when = asked["t"], event["t"]
-            self._tell(*place, rules.answered(member, offset, offset, ACCEPT, UNKNOWN, *when))
+            said = event["n"], member, offset, offset, ACCEPT
+            rules.asked(*said)
+            self._tell(*place, rules.answered(*said, UNKNOWN, asked["t"], event["t"]))
         if place in self._keys and "key" in asked:
             self._working(place).ended(member, offset, asked["key"], event["result"])
 
@@ -325,12 +328,14 @@ class Judge:
 
     def _kill(self, event: Event) -> None:
         self._calm_ms = inf
+        self._kills, self._killed_ms = self._kills + 1, event["t"]
         for rules in self._partitions.values():
             rules.killed(event["t"])
 
     def _shaky(self, event: Event) -> None:
         self._shakes += 1 if event["on"] else -1
         self._calm_ms = inf
+        self._kills, self._killed_ms = self._kills + 1, event["t"]
         for rules in self._partitions.values():
             rules.shake(event["t"], on=self._shakes > 0)
 
@@ -430,7 +435,8 @@ class Judge:
         place = group, topic, partition
         if place not in self._partitions:
             gone = self._gone_of(topic, partition)
-            rules = SharePartitionRules(lambda: self._lost_polls.get(group, 0), gone)
+            killed = self._kills, self._killed_ms
+            rules = SharePartitionRules(lambda: self._lost_polls.get(group, 0), gone, *killed)
             self._partitions[place] = rules
             rules.settings = self._settings_of(group)
             rules.shaky = self._shakes > 0

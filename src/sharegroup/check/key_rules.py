@@ -4,10 +4,12 @@ is accepted before an earlier one of its key is done (S9)."""
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 
 from sharegroup.check.delivery_rules import SharePartitionRules
 from sharegroup.check.gone_rules import Gone
+from sharegroup.check.history import ACCEPT, OK, REJECT, RELEASE, UNKNOWN
 from sharegroup.check.states import Found, Phase, State
 
 
@@ -68,6 +70,23 @@ class KeyRules:
                 return [Found("S9", offset, offset, text)]
         return []
 
+    def behind(self, released: Iterable[tuple[int, int]]) -> Callable[[int], bool]:
+        """Whether a record comes behind one of its key among these runs, or may do."""
+        first: dict[str | None, int] = {}
+        for run in released:
+            for offset in range(run[0], run[1] + 1):
+                key = self._keys.get(offset)
+                first[key] = min(offset, first.get(key, offset))
+        lowest = min(first.values())
+
+        def is_behind(offset: int) -> bool:
+            key = self._keys.get(offset)
+            if key is None:
+                return lowest < offset
+            return min(first.get(key, offset), first.get(None, offset)) < offset
+
+        return is_behind
+
     def _sure(self, state: State) -> bool:
         """Whether nothing of it was lost since."""
         return state.kills == self._states.kills and not self._states.shaky
@@ -99,3 +118,32 @@ class KeyRules:
         self._open.clear()
         for offset, key in sorted(self._keys.items()):
             self._open.setdefault(key, []).append(offset)
+
+
+Ack = tuple[str, int, int, int, str]
+"""Topic, partition, first and last offset, type."""
+
+
+def answers(
+    acks: Sequence[Ack], results: Sequence[str], keys: Callable[[str, int], KeyRules | None]
+) -> Iterator[tuple[Ack, str]]:
+    """The acknowledgements of a request, and what each was told. With order per key, one that comes
+    with a release of an earlier record of its key has no effect, and no error (docs/keys.md)."""
+    released: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for topic, partition, first, last, kind in acks:
+        if kind == RELEASE:
+            released.setdefault((topic, partition), []).append((first, last))
+    behind: dict[tuple[str, int], Callable[[int], bool]] = {}
+    for place, runs in released.items():
+        rules = keys(*place)
+        if rules is not None:
+            behind[place] = rules.behind(runs)
+    for ack, result in zip(acks, results, strict=True):
+        topic, partition, first, last, kind = ack
+        is_behind = behind.get((topic, partition))
+        if is_behind is None or result != OK or kind not in (ACCEPT, REJECT):
+            yield ack, result
+            continue
+        for offset in range(first, last + 1):
+            said = UNKNOWN if is_behind(offset) else OK
+            yield (topic, partition, offset, offset, kind), said

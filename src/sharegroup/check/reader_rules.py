@@ -143,7 +143,10 @@ class ReaderRules:
         ]
 
     def shared_out(self) -> list[Found]:
-        """At the end, when nothing hinders the group: each hash has one owner."""
+        """At the end, when nothing hinders the group: each hash has one owner, if any member is
+        there."""
+        if not self._tenures:
+            return []
         owned = sorted((*one, member) for member, all_ in self._ranges.items() for one in all_)
         reached, before = -1, ""
         for first, last, member in owned:

@@ -23,7 +23,10 @@ class State(NamedTuple):
         deliveries: the delivery count of the last delivery that was seen.
         member: who has got it last.
         asked_ms, known_ms: when that poll was made, and when it had returned.
-        acking: the member has acknowledged, and has no answer yet; or it has left.
+        acks: the member's acknowledgements that have no answer yet, by the numbers of their calls.
+        late: the same, of its earlier deliveries of the record: they may be about this one.
+        left: it is not known since when the record is free, nor whether it is: the member has
+            left, or a late answer may have been about this delivery.
         renewed: the member has renewed its lock: the next poll returns the record again.
         kills: how often the broker had been killed by then.
         done_ms: when it was known to be done.
@@ -35,11 +38,27 @@ class State(NamedTuple):
     member: str | None = None
     asked_ms: float = 0
     known_ms: float = 0
-    acking: bool = False
+    acks: tuple[int, ...] = ()
+    late: tuple[int, ...] = ()
+    left: bool = False
     renewed: bool = False
     kills: int = 0
     done_ms: float = 0
     how: str = ""
+
+    @property
+    def acking(self) -> bool:
+        """Whether what is known may not hold any more."""
+        return self.left or bool(self.acks or self.late)
+
+    def answered(self, n: int) -> State:
+        """The acknowledgement ``n`` has its answer."""
+        if n not in self.acks and n not in self.late:
+            return self
+        return self._replace(
+            acks=tuple(one for one in self.acks if one != n),
+            late=tuple(one for one in self.late if one != n),
+        )
 
 
 class Settings(NamedTuple):
