@@ -8,6 +8,7 @@ for, at the earliest. Whatever may have happened in another order is no violatio
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 from math import inf
 from typing import Final
 
@@ -46,6 +47,8 @@ class SharePartitionRules:
         self._lost = lost
         self._gone = gone
         self.states: Spans[State] = Spans(State())
+        self._held: Spans[bool] = Spans(False)
+        """Which records are held: they are few among all."""
         self.end = 0
         """No record at or after this offset was ever seen."""
         self.kills = kills
@@ -63,6 +66,21 @@ class SharePartitionRules:
         """Member → until when its answers may have given a record back: with order per key later
         ones of the key that it had asked for by then are taken back, too."""
         self._forget_at = FORGET_AT
+
+    def _change(self, first: int, last: int, change: Callable[[State], State]) -> None:
+        self.states.change(first, last, change)
+        for begin, end, state in self.states.items(first, last):
+            held = state.phase is Phase.HELD
+            self._held.change(begin, end, partial(_always, held))
+
+    def _holds(self) -> list[tuple[int, int, State]]:
+        """The records that are held, with their states."""
+        return [
+            one
+            for first, last, held in self._held.items(self.start, self.end)
+            if held
+            for one in self.states.items(first, last)
+        ]
 
     def state(self, offset: int) -> State:
         """What is known of a record."""
@@ -111,7 +129,7 @@ class SharePartitionRules:
         kills = self.kills if max(self._killed_ms, self._reset_ms) < asked_ms else -1
         new = State(Phase.HELD, count, member, asked_ms, now_ms, kills=kills)
         # What is done stays done: it is told once, and what came of it does not count.
-        self.states.change(
+        self._change(
             first, last, lambda old: old if old.phase is Phase.DONE else self._newer(old, new)
         )
         self.end = max(self.end, last + 1)
@@ -160,9 +178,7 @@ class SharePartitionRules:
         """Whether more records are held than the settings allow."""
         held, limit, by_key = 0, self.settings.locks, self.settings.ordering != "none"
         back_ms = dict(self._back_ms) if by_key else {}
-        for begin, end, state in self.states.items(self.start, self.end):
-            if state.phase is not Phase.HELD:
-                continue
+        for begin, end, state in self._holds():
             sure = state.kills == self.kills and not state.acking and self.locked(state, now_ms)
             if not sure and by_key:
                 back_ms[state.member] = inf  # so what it has behind this one
@@ -249,7 +265,7 @@ class SharePartitionRules:
                 if text is not None:  # of a record that is gone any answer is taken, as by Kafka
                     there = self._gone.there(begin, end)
                     found.extend(Found("S4", *run, text) for run in there)
-        self.states.change(
+        self._change(
             first,
             last,
             lambda old: self._after(old, n, member, kind, result, asked_ms, now_ms),
@@ -341,14 +357,15 @@ class SharePartitionRules:
         """The member's session ends: its records are free."""
 
         def after(old: State) -> State:
-            if old.phase is not Phase.HELD or old.member != member:
+            if old.member != member:
                 return old
             if old.acking:  # and nobody will hear the answer
                 return old._replace(phase=Phase.UNSURE)
             # The broker may not know yet, so nothing is sure.
             return old._replace(phase=Phase.FREE, left=True)
 
-        self.states.change(0, self.end, after)
+        for first, last, _ in self._holds():
+            self._change(first, last, after)
 
     def moved(self, start: int) -> list[Found]:
         """The group's start offset (SPSO) was seen at ``start``."""
@@ -366,8 +383,8 @@ class SharePartitionRules:
             # Nobody knows whether somebody had it.
             skipped = State(Phase.DONE, done_ms=inf, how=DONE)
             done = Phase.DONE
-            self.states.change(0, offset - 1, lambda old: old if old.phase is done else skipped)
-        self.states.change(offset, self.end, lambda _: State())
+            self._change(0, offset - 1, lambda old: old if old.phase is done else skipped)
+        self._change(offset, self.end, lambda _: State())
         self.start = offset
         self._reset_ms = now_ms
         self._reset_from = min(offset, self._reset_from)
@@ -416,3 +433,7 @@ class SharePartitionRules:
                 elif sure and not accepted and offset not in letters and offset not in handled:
                     found.append(Found("S6", offset, offset, "given up without a dead letter"))
         return found
+
+
+def _always(held: bool, _: bool) -> bool:
+    return held

@@ -180,9 +180,11 @@ class Judge:
             if rules.settings.isolation == COMMITTED:
                 self._tell(*place, self._log.aborted(topic, partition, first, last))
             if place in self._keys:
-                self._keys[place].changed(first, last, event["t"])
+                keys = self._keys[place]
+                keys.changed(first, last, event["t"])
+                keys.delivered(first, last)
                 for offset in range(first, last + 1):
-                    self._tell(*place, self._keys[place].acquired(member, offset, *when))
+                    self._tell(*place, keys.acquired(member, offset, *when))
         for topic, partition, offset, record in event.get("records", ()):
             self._tell(None, topic, partition, self._log.read(topic, partition, offset, record))
         if not event["acquired"] and event.get("result") != UNKNOWN and self._calm_ms < asked["t"]:
@@ -241,6 +243,8 @@ class Judge:
         # The worker fetches ahead: nobody knows when it has asked for the record.
         rules, when = self._rules(*place), (-inf, event["t"])
         self._tell(*place, rules.acquired(member, offset, offset, event["count"], *when))
+        if place in self._keys:
+            self._keys[place].delivered(offset, offset)
         if place in self._keys and "key" in event:
             self._tell(*place, self._working(place).begun(member, offset, event["key"]))
 
@@ -261,15 +265,18 @@ class Judge:
         if place not in self._work:
             rules, gone = self._rules(*place), self._gone_of(*place[1:])
 
+            def finished(offset: int) -> bool:
+                return rules.state(offset).phase is Phase.DONE or gone.may_be(offset)
+
             def given_up(offset: int) -> bool:
                 # Who is killed has fetched ahead: that was a delivery, too.
                 quiet = not rules.kills and not self._departures.get(place[0])
                 state = rules.state(offset)
-                # By a member that is no worker: now, or by what it has sent.
-                done = state.phase in (Phase.DONE, Phase.UNSURE) or state.acking
-                return done or not quiet or rules.at_limit(state) or gone.may_be(offset)
+                # By a member that is no worker, by what it has sent.
+                unsure = state.phase is Phase.UNSURE or state.acking
+                return unsure or not quiet or rules.at_limit(state)
 
-            self._work[place] = WorkRules(given_up)
+            self._work[place] = WorkRules(finished, given_up)
             for (topic, partition, offset), key in self._key_of.items():
                 if (topic, partition) == place[1:]:
                     self._work[place].exists(offset, key)

@@ -25,7 +25,7 @@ class KeyRules:
         self._states = states
         self._gone = gone
         self._open: dict[str, list[int]] = {}
-        """Key → its offsets that are not known to be done, ascending."""
+        """Key → its offsets that somebody may have to wait for, ascending."""
         self._keys: dict[int, str] = {}
         self._changed_ms: dict[str, float] = {}
         """Key → when something of its records was last asked for or answered."""
@@ -41,6 +41,16 @@ class KeyRules:
         for offset in range(first, last + 1):
             if offset in self._keys:
                 self._changed_ms[self._keys[offset]] = now_ms
+
+    def delivered(self, first: int, last: int) -> None:
+        """Somebody has got these records. Until then it was perhaps not sure whether they are
+        done."""
+        for offset in range(first, last + 1):
+            if offset in self._keys:
+                listed = self._open[self._keys[offset]]
+                at = bisect_left(listed, offset)
+                if at == len(listed) or listed[at] != offset:
+                    listed.insert(at, offset)
 
     def changed_ms(self, first: int, last: int) -> float:
         """When something of the keys of these records was last asked for or answered."""
@@ -97,20 +107,20 @@ class KeyRules:
         return free and not self._states.given_up(state)
 
     def _before(self, offset: int) -> list[tuple[int, State]]:
-        """The earlier records of the same key that are not known to be done, with their states."""
+        """The earlier records of the same key that somebody may have to wait for, with their
+        states. The others are not looked at again, unless they are delivered."""
         key = self._keys.get(offset)
         if key is None:
             return []
         listed = self._open[key]
-        found, done = [], []
-        for at in listed[: bisect_left(listed, offset)]:
+        end = bisect_left(listed, offset)
+        found = []
+        for at in listed[:end]:
             state = self._states.state(at)
-            if state.phase is Phase.DONE:
-                done.append(at)
-            elif state.phase is not Phase.UNSURE and not self._gone.may_be(at):
+            if state.phase not in (Phase.DONE, Phase.UNSURE) and not self._gone.may_be(at):
                 found.append((at, state))
-        for at in done:
-            listed.remove(at)
+        if len(found) < end:
+            listed[:end] = [at for at, _ in found]
         return found
 
     def reset(self) -> None:

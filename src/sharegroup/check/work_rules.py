@@ -14,10 +14,12 @@ class WorkRules:
     """The handlers of one share partition.
 
     Args:
-        given_up: whether a record may be given up, by its offset.
+        finished: whether a record is done or gone, by its offset: nobody waits for it again.
+        given_up: whether one of the others may be given up.
     """
 
-    def __init__(self, given_up: Callable[[int], bool]) -> None:
+    def __init__(self, finished: Callable[[int], bool], given_up: Callable[[int], bool]) -> None:
+        self._finished = finished
         self._given_up = given_up
         self._open: dict[str, list[int]] = {}
         """Key → its records that no handler has finished, ascending."""
@@ -38,7 +40,10 @@ class WorkRules:
             text = f"handled by {member} while it handles {other} of its key"
             return [Found("S9", offset, offset, text)]
         listed = self._open.get(key, [])
-        for earlier in listed[: bisect_left(listed, offset)]:
+        end = bisect_left(listed, offset)
+        waits = [earlier for earlier in listed[:end] if not self._finished(earlier)]
+        listed[:end] = waits
+        for earlier in waits:
             if not self._given_up(earlier):
                 text = f"handled by {member} before {earlier} of its key"
                 return [Found("S9", offset, offset, text)]
