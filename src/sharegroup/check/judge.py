@@ -464,8 +464,7 @@ class Judge:
                 self._more += 1
             else:
                 where = self._line, group, topic, partition
-                rule, first, last, text = one
-                self._violations.append(Violation(rule, *where, first, last, text))
+                self._violations.append(Violation(one.rule, *where, *one[1:]))
 
 
 def judged(lines: Iterable[str | bytes]) -> Verdict:

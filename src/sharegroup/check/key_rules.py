@@ -66,10 +66,10 @@ class KeyRules:
                 held = state.known_ms < asked_ms and self._states.locked(state, now_ms)
                 if held and not self._states.taken_back(earlier, state, now_ms):
                     text = f"delivered to {member} while {state.member} holds {earlier} of its key"
-                    return [Found("S9", offset, offset, text)]
+                    return [Found("S9", offset, offset, text, earlier)]
             elif self._waits(state, asked_ms):
                 text = f"delivered to {member} before {earlier} of its key"
-                return [Found("S9", offset, offset, text)]
+                return [Found("S9", offset, offset, text, earlier)]
         return []
 
     def accepted(self, member: str, offset: int, asked_ms: float) -> list[Found]:
@@ -77,7 +77,7 @@ class KeyRules:
         for earlier, state in self._before(offset):
             if self._sure(state) and self._waits(state, asked_ms):
                 text = f"accepted by {member} before {earlier} of its key is done"
-                return [Found("S9", offset, offset, text)]
+                return [Found("S9", offset, offset, text, earlier)]
         return []
 
     def behind(self, released: Iterable[tuple[int, int]]) -> Callable[[int], bool]:

@@ -89,7 +89,7 @@ class ReaderRules:
             last = self._last.get((member, key), -1)
             if offset < last:
                 text = f"read by {member} after {last} of its key"
-                found.append(Found("S9", offset, offset, text))
+                found.append(Found("S9", offset, offset, text, last))
             self._last[member, key] = max(offset, last)
         self._read.change(offset, offset, lambda _: Reading(member, now_ms))
         self._end = max(self._end, offset + 1)

@@ -99,9 +99,14 @@ class Settings(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A rule that does not hold, for the offsets ``first`` … ``last``."""
+    """A rule that does not hold, for the offsets ``first`` … ``last``.
+
+    Attributes:
+        other: an earlier record of the key.
+    """
 
     rule: str
     first: int
     last: int
     text: str
+    other: int | None = None

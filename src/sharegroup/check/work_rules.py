@@ -38,7 +38,7 @@ class WorkRules:
         self._running[member, key] = offset
         if other is not None and other != offset:
             text = f"handled by {member} while it handles {other} of its key"
-            return [Found("S9", offset, offset, text)]
+            return [Found("S9", offset, offset, text, other)]
         listed = self._open.get(key, [])
         end = bisect_left(listed, offset)
         waits = [earlier for earlier in listed[:end] if not self._finished(earlier)]
@@ -46,7 +46,7 @@ class WorkRules:
         for earlier in waits:
             if not self._given_up(earlier):
                 text = f"handled by {member} before {earlier} of its key"
-                return [Found("S9", offset, offset, text)]
+                return [Found("S9", offset, offset, text, earlier)]
         return []
 
     def ended(self, member: str, offset: int, key: str, result: str) -> None:
