@@ -211,17 +211,30 @@ class SharePartitionRules:
             return None
         if state.renewed and state.member == member and state.deliveries == count:
             return None
+        if self._twice(state, member, count, asked_ms, now_ms):
+            return "S5", f"delivery count {count} for {member} and for {state.member}"
         if state.phase is Phase.UNSURE or asked_ms <= state.known_ms:
             return None  # this delivery may be the earlier one
         same_run = state.kills == self.kills and not self.shaky
         # What was taken back, by order per key or by a member that leaves, does not count.
-        held = state.phase is Phase.HELD and self.settings.ordering == "none"
-        if same_run and count < state.deliveries + held:
+        released = state.phase is Phase.FREE and state.deliveries > 0 and not state.acking
+        counts = self.settings.ordering == "none" and (state.phase is Phase.HELD or released)
+        if same_run and count < state.deliveries + counts:
             return "S5", f"delivery count {count} after {state.deliveries}"
         sure = state.phase is Phase.HELD and same_run and not state.acking
         if sure and self.locked(state, now_ms) and not self.taken_back(first, state, now_ms):
             return "S3", f"delivered to {member} while {state.member} holds it"
         return None
+
+    def _twice(self, state: State, member: str, count: int, asked_ms: float, now_ms: float) -> bool:
+        """Whether this is the delivery that another member has, whichever of them was first."""
+        same_run = state.kills == self.kills and not self.shaky
+        lost = max(self._killed_ms, self._reset_ms) >= asked_ms
+        # By order per key it may have been taken back in between, which does not count.
+        if not same_run or lost or self.settings.ordering != "none":
+            return False
+        held = state.phase is Phase.HELD and not state.acking and self.locked(state, now_ms)
+        return held and state.member != member and state.deliveries == count
 
     def taken_back(self, first: int, state: State, now_ms: float) -> bool:
         """Whether the record may have been taken back from its holder, because an earlier one of
@@ -261,7 +274,7 @@ class SharePartitionRules:
         found: list[Found] = []
         if result == OK and asked_ms > self._reset_ms:
             for begin, end, state in self.states.items(first, last):
-                text = self._not_the_holder(state, member, kind, asked_ms, now_ms)
+                text = self._not_the_holder(n, state, member, kind, asked_ms, now_ms)
                 if text is not None:  # of a record that is gone any answer is taken, as by Kafka
                     there = self._gone.there(begin, end)
                     found.extend(Found("S4", *run, text) for run in there)
@@ -278,10 +291,12 @@ class SharePartitionRules:
         return found
 
     def _not_the_holder(
-        self, state: State, member: str, kind: str, asked_ms: float, now_ms: float
+        self, n: int, state: State, member: str, kind: str, asked_ms: float, now_ms: float
     ) -> str | None:
         if state.phase is Phase.FREE and not state.deliveries:
             return f"{kind} of {member} was taken, who never got the record"
+        if self._given_back(n, state, member, kind, asked_ms):
+            return f"{kind} of {member} was taken after it had released the record"
         if state.member == member or state.acking or state.known_ms >= asked_ms:
             return None
         # Of a record that is finished, any late answer is taken, and changes nothing.
@@ -294,6 +309,14 @@ class SharePartitionRules:
         if state.phase is Phase.FREE:
             return f"{kind} of {member} was taken after {state.member} had released the record"
         return None
+
+    def _given_back(self, n: int, state: State, member: str, kind: str, asked_ms: float) -> bool:
+        """Whether the member had certainly released the record, and cannot have got it again."""
+        free = state.phase is Phase.FREE and state.member == member and state.known_ms < asked_ms
+        sure = state.acks in ((), (n,)) and not state.late and not state.left
+        same_run = state.kills == self.kills and not self.shaky
+        again = self._lost() > 0 or self.given_up(state)
+        return free and sure and same_run and not again and kind in (ACCEPT, REJECT)
 
     def _after(
         self,
@@ -347,8 +370,10 @@ class SharePartitionRules:
         limit_ms = now_ms - OLD_MS
 
         def older(state: State) -> State:
-            old = state.phase is Phase.DONE and state.done_ms < limit_ms
-            return State(Phase.DONE, done_ms=limit_ms, how=DONE) if old else state
+            if state.phase is not Phase.DONE or state.done_ms >= limit_ms:
+                return state
+            how = state.how if self.settings.letters else DONE
+            return State(Phase.DONE, kills=-1, done_ms=limit_ms, how=how)
 
         self.states.change(0, self.end, older)
         self._forget_at = max(FORGET_AT, 2 * len(self.states))  # a look costs as much as there is
@@ -372,8 +397,19 @@ class SharePartitionRules:
         found = []
         if start < self.start:
             found.append(Found("S7", start, start, f"the start offset was {self.start} before"))
+        for begin, end, state in self.states.items(self.start, start - 1) if start else ():
+            if self._unfinished(state):
+                text = f"the start offset {start} has passed it, and it is not done"
+                there = self._gone.there(begin, end)
+                found.extend(Found("S7", *run, text) for run in there)
         self.start = max(self.start, start)
         return found
+
+    def _unfinished(self, state: State) -> bool:
+        """Whether the record was delivered, and is certainly not done."""
+        open_ = state.phase in (Phase.HELD, Phase.FREE) and state.deliveries > 0
+        same_run = state.kills == self.kills and not self.shaky
+        return open_ and same_run and not state.acking and not self.given_up(state)
 
     def reset(self, offset: int, now_ms: float) -> None:
         """The group begins at ``offset`` again: what was done there is not, and nobody has to get

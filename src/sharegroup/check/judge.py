@@ -25,10 +25,10 @@ from sharegroup.check.key_rules import KeyRules, answers
 from sharegroup.check.log_rules import LogRules
 from sharegroup.check.reader_rules import HASH_MAX, ReaderRules, Run, Tenure
 from sharegroup.check.sink_rules import SinkRules
-from sharegroup.check.states import Found, Phase, Settings
+from sharegroup.check.states import Found, Settings
 from sharegroup.check.verdict import Verdict, Violation
 from sharegroup.check.waiting_rules import Spinning
-from sharegroup.check.work_rules import WorkRules
+from sharegroup.check.work_rules import WorkRules, work_of
 
 Place = tuple[str, str, int]
 """Group, topic, partition."""
@@ -53,6 +53,8 @@ class Judge:
         self._key_of: dict[tuple[str, int, int], str] = {}
         self._settings: dict[str, Settings] = {}
         self._calls: dict[int, Event] = {}
+        self._mixed: set[str] = set()
+        """Groups that have read in both ways, what is committed only and everything."""
         self._lost_polls: dict[str, int] = {}
         self._violations: list[Violation] = []
         self._more = 0
@@ -104,7 +106,9 @@ class Judge:
         self._takers[op](event)
 
     def verdict(self) -> Verdict:
-        """What there is to say, by the line where it shows."""
+        """What there is to say, by the line where it shows. It is asked for once."""
+        for topic, partition, one in self._log.twice():
+            self._tell(None, topic, partition, [one])
         return Verdict(self._violations, self._more, self._counts)
 
     # Events -----------------------------------------------------------------------------------
@@ -114,10 +118,27 @@ class Judge:
 
     def _set(self, event: Event) -> None:
         group = event["group"]
-        settings = self._settings[group] = self._settings_of(group).weakest(event)
-        for (of, _, _), rules in self._partitions.items():
-            if of == group:
+        before = self._settings_of(group)
+        settings = self._settings[group] = before.weakest(event)
+        seen = any(place[0] == group for place in self._readers)
+        for place, rules in self._partitions.items():
+            if place[0] == group:
                 rules.settings = settings
+                seen |= rules.end > 0
+                self._order(place, rules)
+        if seen and settings.isolation != before.isolation:
+            self._mixed.add(group)
+
+    def _order(self, place: Place, rules: SharePartitionRules) -> None:
+        """A group has order per key from its first delivery on, or it is not judged by it: what is
+        held while it begins is given back."""
+        if rules.settings.ordering != "key":
+            self._keys.pop(place, None)
+        elif place not in self._keys and not rules.end:
+            keys = self._keys[place] = KeyRules(rules, self._gone_of(*place[1:]))
+            for (topic, partition, offset), key in self._key_of.items():
+                if (topic, partition) == place[1:]:
+                    keys.exists(offset, key)
 
     def _called(self, event: Event) -> None:
         self._calls[event["n"]] = event
@@ -148,7 +169,9 @@ class Judge:
             topic, partition, offset, asked["id"], event["t"], aborted=aborted
         )
         self._tell(None, topic, partition, found)
-        if "key" in asked and not aborted:
+        if aborted:
+            self._aborted(topic, partition, offset)
+        elif "key" in asked:
             self._key_of[topic, partition, offset] = asked["key"]
             for one in self._compaction.written(topic, partition, offset, asked["key"]):
                 self._gone_of(topic, one[0]).add(one[1], one[1])
@@ -158,6 +181,17 @@ class Judge:
             for (_, of, at), work in self._work.items():
                 if (of, at) == (topic, partition):
                     work.exists(offset, asked["key"])
+
+    def _aborted(self, topic: str, partition: int, offset: int) -> None:
+        """The record's transaction was aborted. Who has got it before that was known?"""
+        for place in sorted({*self._partitions, *self._readers}):
+            group, *at = place
+            by = self._settings_of(group).isolation
+            if at != [topic, partition] or by != COMMITTED or group in self._mixed:
+                continue
+            shared, read = self._partitions.get(place), self._readers.get(place)
+            if (shared and shared.state(offset).deliveries) or (read and read.has_read(offset)):
+                self._tell(*place, self._log.aborted(topic, partition, offset, offset))
 
     def _poll(self, event: Event) -> None:
         self._called(event)
@@ -263,20 +297,8 @@ class Judge:
 
     def _working(self, place: Place) -> WorkRules:
         if place not in self._work:
-            rules, gone = self._rules(*place), self._gone_of(*place[1:])
-
-            def finished(offset: int) -> bool:
-                return rules.state(offset).phase is Phase.DONE or gone.may_be(offset)
-
-            def given_up(offset: int) -> bool:
-                # Who is killed has fetched ahead: that was a delivery, too.
-                quiet = not rules.kills and not self._departures.get(place[0])
-                state = rules.state(offset)
-                # By a member that is no worker, by what it has sent.
-                unsure = state.phase is Phase.UNSURE or state.acking
-                return unsure or not quiet or rules.at_limit(state)
-
-            self._work[place] = WorkRules(finished, given_up)
+            group, rules, gone = place[0], self._rules(*place), self._gone_of(*place[1:])
+            self._work[place] = work_of(rules, gone, lambda: bool(self._departures.get(group)))
             for (topic, partition, offset), key in self._key_of.items():
                 if (topic, partition) == place[1:]:
                     self._work[place].exists(offset, key)
@@ -406,8 +428,6 @@ class Judge:
         return self._sinks.setdefault((name, topic, partition), SinkRules(name))
 
     def _end(self, event: Event) -> None:
-        for topic, partition, one in self._log.twice():
-            self._tell(None, topic, partition, [one])
         for group, many in event.get("left", {}).items():
             left = "1 record is" if many == 1 else f"{many} records are"
             text = f"{left} left, and nothing hinders the group"
@@ -430,13 +450,14 @@ class Judge:
 
     def _end_of_readers(self, group: str) -> None:
         by_key = self._settings_of(group).ordering == "key"
-        for place, rules in self._readers.items():
-            if place[0] != group:
-                continue
-            for first, last in self._there(*place[1:]):
-                self._tell(*place, rules.unread(first, last))
-            if by_key and self._calm_ms < inf and not self._gone_of(*place[1:]).whole:
-                self._tell(*place, rules.shared_out())
+        topics = {topic for of, topic, _ in self._readers if of == group}
+        for topic, partition, first, last in self._all(topics):
+            found = self._reading(group, topic, partition).unread(first, last)
+            self._tell(group, topic, partition, found)
+        if by_key and self._calm_ms < inf:
+            for place, rules in self._readers.items():
+                if place[0] == group and not self._gone_of(*place[1:]).whole:
+                    self._tell(*place, rules.shared_out())
 
     def _rules(self, group: str, topic: str, partition: int) -> SharePartitionRules:
         place = group, topic, partition
@@ -447,16 +468,8 @@ class Judge:
             self._partitions[place] = rules
             rules.settings = self._settings_of(group)
             rules.shaky = self._shakes > 0
-            if rules.settings.ordering == "key":
-                self._keys[place] = self._key_rules(place, rules)
+            self._order(place, rules)
         return self._partitions[place]
-
-    def _key_rules(self, place: Place, rules: SharePartitionRules) -> KeyRules:
-        keys = KeyRules(rules, self._gone_of(*place[1:]))
-        for (topic, partition, offset), key in self._key_of.items():
-            if (topic, partition) == place[1:]:
-                keys.exists(offset, key)
-        return keys
 
     def _tell(self, group: str | None, topic: str, partition: int, found: Iterable[Found]) -> None:
         for one in found:

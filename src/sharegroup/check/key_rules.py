@@ -75,7 +75,7 @@ class KeyRules:
     def accepted(self, member: str, offset: int, asked_ms: float) -> list[Found]:
         """An accept that was sent at ``asked_ms`` was taken."""
         for earlier, state in self._before(offset):
-            if self._sure(state) and self._waits(state, asked_ms):
+            if self._sure(state) and (self._waits(state, asked_ms) or self._held(state, asked_ms)):
                 text = f"accepted by {member} before {earlier} of its key is done"
                 return [Found("S9", offset, offset, text, earlier)]
         return []
@@ -105,6 +105,11 @@ class KeyRules:
         """Whether the record has certainly been available since before that moment."""
         free = state.phase is Phase.FREE and state.known_ms < asked_ms
         return free and not self._states.given_up(state)
+
+    def _held(self, state: State, asked_ms: float) -> bool:
+        """Whether somebody has certainly held the record since before that moment."""
+        held = state.phase is Phase.HELD and not state.acking and state.known_ms < asked_ms
+        return held and not self._states.given_up(state)
 
     def _before(self, offset: int) -> list[tuple[int, State]]:
         """The earlier records of the same key that somebody may have to wait for, with their

@@ -134,6 +134,10 @@ class ReaderRules:
         self._sure_ms.change(0, self._end, lambda old: 0.0 if old < since_ms else old)
         return found
 
+    def has_read(self, offset: int) -> bool:
+        """Whether somebody has got the record."""
+        return bool(next(self._read.items(offset, offset))[2].member)
+
     def unread(self, first: int, last: int) -> list[Found]:
         """Of a group that has read all there was: the records that nobody has got."""
         return [

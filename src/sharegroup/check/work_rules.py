@@ -6,8 +6,10 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable
 
+from sharegroup.check.delivery_rules import SharePartitionRules
+from sharegroup.check.gone_rules import Gone
 from sharegroup.check.history import ENDED
-from sharegroup.check.states import Found
+from sharegroup.check.states import Found, Phase
 
 
 class WorkRules:
@@ -62,3 +64,20 @@ class WorkRules:
     def left(self, member: str) -> None:
         """The member is dead: so are its handlers."""
         self._running = {at: one for at, one in self._running.items() if at[0] != member}
+
+
+def work_of(rules: SharePartitionRules, gone: Gone, somebody_left: Callable[[], bool]) -> WorkRules:
+    """The rules of a share partition's handlers, by what is known of its records."""
+
+    def finished(offset: int) -> bool:
+        return rules.state(offset).phase is Phase.DONE or gone.may_be(offset)
+
+    def given_up(offset: int) -> bool:
+        # Who is killed has fetched ahead: that was a delivery, too.
+        quiet = not rules.kills and not somebody_left()
+        state = rules.state(offset)
+        # By a member that is no worker, by what it has sent.
+        unsure = state.phase is Phase.UNSURE or state.acking
+        return unsure or not quiet or rules.at_limit(state)
+
+    return WorkRules(finished, given_up)
