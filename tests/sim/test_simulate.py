@@ -154,6 +154,7 @@ def test_a_plan_is_a_line_of_text() -> None:
     "text",
     [
         *("", "members=1", "seed=x", "seed=1 size=3", "seed=1 members=many"),
+        "seed=1 members=inf",
         *("seed=1 faults=rain@3", "seed=1 late=soon", f"seed=1 late=1-{LATE_MAX + 1}"),
     ],
 )

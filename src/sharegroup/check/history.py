@@ -28,7 +28,8 @@ returned, or whose result is ``unknown``, may or may not have had its effect.
 ``worked``       ``n``, ``result``: the handler has ended: ``ok``, ``failed``, ``rejected`` or
                  ``cancelled``. What the broker was told of it is not known
 ``leave``        ``group``, ``member``: its session ends, by its own will or with its process
-``reset``        ``group``, ``topic``, ``partition``, ``offset``: the group begins there again
+``reset``        ``group``, ``topic``, ``partition``, ``offset``: the group begins there again,
+                 and skips what is before
 ``starts``       ``group``, ``topic``, ``partition``, ``offset``: the group's start offset (SPSO) is
                  seen
 ``letter``       ``group``, ``topic``, ``partition``, ``offset``: the record has a dead letter
@@ -43,8 +44,8 @@ returned, or whose result is ``unknown``, may or may not have had its effect.
 ``read``         ``group``, ``member``, ``records``: [topic, partition, offset, id, key] each: a
                  member of a consumer group that shares partitions (KIP-X) has got them
 ``owns``         ``group``, ``member``, ``parts``: [topic, partition, first, last] each: from now on
-                 the member reads these hashes of keys, or with two fields: in turns with the others;
-                 ``since``: when it may have got them, if that was before
+                 the member reads these hashes of keys, or with two fields: in turns with the
+                 others; ``since``: when it may have got them, if that was before
 ``commit``       ``n``, ``group``, ``member``, ``offsets``: [topic, partition, first, last] each
 ``committed``    ``n``, ``result``: ``ok``, the name of an error, or ``unknown``
 ``fetched``      ``group``, ``topic``, ``partition``, ``offset``, ``ranges``: [first, last] each:
@@ -62,6 +63,30 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from sharegroup.check.shapes import (
+    ACKS,
+    ACQUIRED,
+    INTEGER,
+    LEFT,
+    MAYBE,
+    NUMBER,
+    OFFSET,
+    OFFSET_OR_NONE,
+    PARTITION,
+    PARTS,
+    PLACES,
+    RANGES,
+    READ,
+    RECORD,
+    RECORDS,
+    RUNS,
+    SINKS,
+    TEXT,
+    TEXTS,
+    TRUTH,
+    Shape,
+)
+
 Event = dict[str, Any]
 
 ACCEPT: Final = "accept"
@@ -75,50 +100,83 @@ ENDED: Final = "ok", "rejected"
 ABORTED: Final = "aborted"
 COMMITTED: Final = "read_committed"
 
-FIELDS: Final[dict[str, dict[str, type | tuple[type, ...]]]] = {
-    "settings": {"group": str},
-    "produce": {"n": int, "topic": str, "id": str},
-    "produced": {"n": int},
-    "poll": {"n": int, "group": str, "member": str},
-    "polled": {"n": int, "acquired": list},
-    "ack": {"n": int, "group": str, "member": str, "acks": list},
-    "acked": {"n": int, "results": list},
+FIELDS: Final[dict[str, dict[str, Shape]]] = {
+    "settings": {"group": TEXT},
+    "produce": {"n": INTEGER, "topic": TEXT, "id": TEXT},
+    "produced": {"n": INTEGER},
+    "poll": {"n": INTEGER, "group": TEXT, "member": TEXT},
+    "polled": {"n": INTEGER, "acquired": ACQUIRED},
+    "ack": {"n": INTEGER, "group": TEXT, "member": TEXT, "acks": ACKS},
+    "acked": {"n": INTEGER, "results": TEXTS},
     "works": {
-        "n": int,
-        "group": str,
-        "member": str,
-        "topic": str,
-        "partition": int,
-        "offset": int,
-        "id": str,
-        "count": int,
+        "n": INTEGER,
+        "group": TEXT,
+        "member": TEXT,
+        "topic": TEXT,
+        "partition": PARTITION,
+        "offset": RECORD,
+        "id": TEXT,
+        "count": INTEGER,
     },
-    "worked": {"n": int, "result": str},
-    "leave": {"group": str, "member": str},
-    "reset": {"group": str, "topic": str, "partition": int, "offset": int},
-    "starts": {"group": str, "topic": str, "partition": int, "offset": int},
-    "letter": {"group": str, "topic": str, "partition": int, "offset": int},
-    "gone": {"topic": str, "partition": int, "first": int, "last": int},
-    "compacts": {"topic": str},
+    "worked": {"n": INTEGER, "result": TEXT},
+    "leave": {"group": TEXT, "member": TEXT},
+    "reset": {"group": TEXT, "topic": TEXT, "partition": PARTITION, "offset": OFFSET},
+    "starts": {"group": TEXT, "topic": TEXT, "partition": PARTITION, "offset": OFFSET},
+    "letter": {"group": TEXT, "topic": TEXT, "partition": PARTITION, "offset": OFFSET},
+    "gone": {"topic": TEXT, "partition": PARTITION, "first": OFFSET, "last": OFFSET_OR_NONE},
+    "compacts": {"topic": TEXT},
     "kill": {},
-    "shaky": {"on": bool},
+    "shaky": {"on": TRUTH},
     "calm": {},
-    "read": {"group": str, "member": str, "records": list},
-    "owns": {"group": str, "member": str, "parts": list},
-    "commit": {"n": int, "group": str, "member": str, "offsets": list},
-    "committed": {"n": int, "result": str},
+    "read": {"group": TEXT, "member": TEXT, "records": READ},
+    "owns": {"group": TEXT, "member": TEXT, "parts": PARTS},
+    "commit": {"n": INTEGER, "group": TEXT, "member": TEXT, "offsets": RUNS},
+    "committed": {"n": INTEGER, "result": TEXT},
     "fetched": {
-        "group": str,
-        "topic": str,
-        "partition": int,
-        "offset": int,
-        "ranges": list,
-        "since": (int, float),
+        "group": TEXT,
+        "topic": TEXT,
+        "partition": PARTITION,
+        "offset": OFFSET_OR_NONE,
+        "ranges": RANGES,
+        "since": NUMBER,
     },
-    "sunk": {"sink": str, "topic": str, "partition": int, "offset": int},
-    "end": {"drained": list},
+    "sunk": {"sink": TEXT, "topic": TEXT, "partition": PARTITION, "offset": OFFSET},
+    "end": {"drained": TEXTS},
 }
 """Kind of event → what it must have, beside ``op`` and ``t``."""
+
+MORE: Final[dict[str, dict[str, Shape]]] = {
+    "settings": {
+        "limit": MAYBE,
+        "lock_ms": MAYBE,
+        "locks": MAYBE,
+        "ordering": TEXT,
+        "isolation": TEXT,
+        "letters": TRUTH,
+        "unseen": TRUTH,
+        "rests_ms": NUMBER,
+    },
+    "produce": {"key": TEXT},
+    "produced": {"partition": PARTITION, "offset": RECORD, "result": TEXT},
+    "polled": {"records": RECORDS, "since": NUMBER, "of": PLACES, "result": TEXT},
+    "works": {"key": TEXT},
+    "gone": {"done": TRUTH},
+    "owns": {"since": NUMBER},
+    "end": {"left": LEFT, "sinks": SINKS},
+}
+"""The same → what it may have."""
+
+_SHAPES: Final = {op: {**fields, **MORE.get(op, {})} for op, fields in FIELDS.items()}
+_ENDS: Final = "gone", "produced"
+
+CALLS: Final = {
+    "produced": "produce",
+    "polled": "poll",
+    "acked": "ack",
+    "worked": "works",
+    "committed": "commit",
+}
+"""Kind of answer → kind of the call that it answers."""
 
 
 class BadHistory(Exception):
@@ -146,11 +204,25 @@ def check(number: int, event: Any) -> None:
     """Raises BadHistory unless this is an event."""
     if not isinstance(event, dict):
         raise BadHistory(f"line {number} is no JSON object")
-    fields = FIELDS.get(event.get("op", ""))
-    if fields is None:
-        raise BadHistory(f"line {number}: op is {event.get('op')!r}, not {', '.join(FIELDS)}")
-    if not isinstance(event.get("t"), int | float):
-        raise BadHistory(f"line {number}: t is no number")
-    for name, kind in fields.items():
-        if not isinstance(event.get(name), kind):
-            raise BadHistory(f"line {number}: {event['op']} needs {name}")
+    op = event.get("op")
+    if not isinstance(op, str) or op not in FIELDS:
+        raise BadHistory(f"line {number}: op is {op!r}, not {', '.join(FIELDS)}")
+    if not NUMBER.fits(event.get("t")):
+        raise BadHistory(f"line {number}: t is not {NUMBER.says}")
+    if not FIELDS[op].keys() <= event.keys():
+        missing = next(name for name in FIELDS[op] if name not in event)
+        raise BadHistory(f"line {number}: {op} needs {missing}")
+    shapes = _SHAPES[op]
+    for name, value in event.items():
+        if name in shapes and not shapes[name].fits(value):
+            raise BadHistory(f"line {number}: {name} of {op} is not {shapes[name].says}")
+    if op in _ENDS:
+        _check_ends(number, event)
+
+
+def _check_ends(number: int, event: Event) -> None:
+    """What one field alone does not show."""
+    if event["op"] == "gone" and 0 <= event["last"] < event["first"]:
+        raise BadHistory(f"line {number}: gone ends before it begins")
+    if event["op"] == "produced" and "offset" in event and "partition" not in event:
+        raise BadHistory(f"line {number}: produced needs partition")

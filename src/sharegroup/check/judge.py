@@ -7,11 +7,12 @@ from math import inf
 from sys import maxsize
 from typing import Final
 
-from sharegroup.check.delivery_rules import Found, Phase, Settings, SharePartitionRules
+from sharegroup.check.delivery_rules import SharePartitionRules
 from sharegroup.check.gone_rules import Compaction, Gone
 from sharegroup.check.history import (
     ABORTED,
     ACCEPT,
+    CALLS,
     COMMITTED,
     ENDED,
     OK,
@@ -20,13 +21,14 @@ from sharegroup.check.history import (
     Event,
     events,
 )
-from sharegroup.check.key_rules import KeyRules
+from sharegroup.check.key_rules import KeyRules, answers
 from sharegroup.check.log_rules import LogRules
 from sharegroup.check.reader_rules import HASH_MAX, ReaderRules, Run, Tenure
 from sharegroup.check.sink_rules import SinkRules
+from sharegroup.check.states import Found, Settings
 from sharegroup.check.verdict import Verdict, Violation
 from sharegroup.check.waiting_rules import Spinning
-from sharegroup.check.work_rules import WorkRules
+from sharegroup.check.work_rules import WorkRules, work_of
 
 Place = tuple[str, str, int]
 """Group, topic, partition."""
@@ -51,12 +53,15 @@ class Judge:
         self._key_of: dict[tuple[str, int, int], str] = {}
         self._settings: dict[str, Settings] = {}
         self._calls: dict[int, Event] = {}
+        self._mixed: set[str] = set()
+        """Groups that have read in both ways, what is committed only and everything."""
         self._lost_polls: dict[str, int] = {}
         self._violations: list[Violation] = []
         self._more = 0
         self._counts: dict[str, int] = {}
         self._line = 0
         self._shakes = 0
+        self._kills, self._killed_ms = 0, -inf
         self._calm_ms = inf
         self._readers: dict[Place, ReaderRules] = {}
         self._sinks: dict[Place, SinkRules] = {}
@@ -94,17 +99,16 @@ class Judge:
         }
 
     def take(self, line: int, event: Event) -> None:
-        """The next event. Raises BadHistory: it belongs to no call, or is not complete."""
+        """The next event. Raises BadHistory: it answers no call."""
         self._line = line
         op = event["op"]
         self._counts[op] = self._counts.get(op, 0) + 1
-        try:
-            self._takers[op](event)
-        except (KeyError, TypeError, ValueError) as error:
-            raise BadHistory(f"line {line}: {op} is not complete: {error!r}") from None
+        self._takers[op](event)
 
     def verdict(self) -> Verdict:
-        """What there is to say, by the line where it shows."""
+        """What there is to say, by the line where it shows. It is asked for once."""
+        for topic, partition, one in self._log.twice():
+            self._tell(None, topic, partition, [one])
         return Verdict(self._violations, self._more, self._counts)
 
     # Events -----------------------------------------------------------------------------------
@@ -114,16 +118,46 @@ class Judge:
 
     def _set(self, event: Event) -> None:
         group = event["group"]
-        settings = self._settings[group] = self._settings_of(group).weakest(event)
-        for (of, _, _), rules in self._partitions.items():
-            if of == group:
+        before = self._settings_of(group)
+        settings = self._settings[group] = before.weakest(event)
+        seen = any(place[0] == group for place in self._readers)
+        for place, rules in self._partitions.items():
+            if place[0] == group:
                 rules.settings = settings
+                seen |= rules.end > 0
+                self._order(place, rules)
+        if seen and settings.isolation != before.isolation:
+            self._mixed.add(group)
+
+    def _order(self, place: Place, rules: SharePartitionRules) -> None:
+        """A group has order per key from its first delivery on, or it is not judged by it: what is
+        held while it begins is given back."""
+        if rules.settings.ordering != "key":
+            self._keys.pop(place, None)
+        elif place not in self._keys and not rules.end:
+            keys = self._keys[place] = KeyRules(rules, self._gone_of(*place[1:]))
+            for (topic, partition, offset), key in self._key_of.items():
+                if (topic, partition) == place[1:]:
+                    keys.exists(offset, key)
 
     def _called(self, event: Event) -> None:
         self._calls[event["n"]] = event
 
+    def _asked(self, event: Event) -> Event:
+        """The call that this event answers."""
+        n, call = event["n"], CALLS[event["op"]]
+        asked = self._calls.pop(n, None)
+        if asked is None:
+            raise self._bad(event, f"call {n}, which nobody has made, or which has its answer")
+        if asked["op"] != call:
+            raise self._bad(event, f"call {n}, which is a {asked['op']} and no {call}")
+        return asked
+
+    def _bad(self, event: Event, why: str) -> BadHistory:
+        return BadHistory(f"line {self._line}: {event['op']} answers {why}")
+
     def _produced(self, event: Event) -> None:
-        asked = self._calls.pop(event["n"])
+        asked = self._asked(event)
         topic = asked["topic"]
         if "offset" not in event:
             for one in self._compaction.unknown(topic, asked.get("key", "")):
@@ -135,7 +169,9 @@ class Judge:
             topic, partition, offset, asked["id"], event["t"], aborted=aborted
         )
         self._tell(None, topic, partition, found)
-        if "key" in asked and not aborted:
+        if aborted:
+            self._aborted(topic, partition, offset)
+        elif "key" in asked:
             self._key_of[topic, partition, offset] = asked["key"]
             for one in self._compaction.written(topic, partition, offset, asked["key"]):
                 self._gone_of(topic, one[0]).add(one[1], one[1])
@@ -146,12 +182,23 @@ class Judge:
                 if (of, at) == (topic, partition):
                     work.exists(offset, asked["key"])
 
+    def _aborted(self, topic: str, partition: int, offset: int) -> None:
+        """The record's transaction was aborted. Who has got it before that was known?"""
+        for place in sorted({*self._partitions, *self._readers}):
+            group, *at = place
+            by = self._settings_of(group).isolation
+            if at != [topic, partition] or by != COMMITTED or group in self._mixed:
+                continue
+            shared, read = self._partitions.get(place), self._readers.get(place)
+            if (shared and shared.state(offset).deliveries) or (read and read.has_read(offset)):
+                self._tell(*place, self._log.aborted(topic, partition, offset, offset))
+
     def _poll(self, event: Event) -> None:
         self._called(event)
         self._lost_polls[event["group"]] = self._lost_polls.get(event["group"], 0) + 1
 
     def _polled(self, event: Event) -> None:
-        asked = self._calls.pop(event["n"])
+        asked = self._asked(event)
         group, member = asked["group"], asked["member"]
         if event.get("result") != UNKNOWN:
             self._lost_polls[group] -= 1
@@ -167,9 +214,11 @@ class Judge:
             if rules.settings.isolation == COMMITTED:
                 self._tell(*place, self._log.aborted(topic, partition, first, last))
             if place in self._keys:
-                self._keys[place].changed(first, last, event["t"])
+                keys = self._keys[place]
+                keys.changed(first, last, event["t"])
+                keys.delivered(first, last)
                 for offset in range(first, last + 1):
-                    self._tell(*place, self._keys[place].acquired(member, offset, *when))
+                    self._tell(*place, keys.acquired(member, offset, *when))
         for topic, partition, offset, record in event.get("records", ()):
             self._tell(None, topic, partition, self._log.read(topic, partition, offset, record))
         if not event["acquired"] and event.get("result") != UNKNOWN and self._calm_ms < asked["t"]:
@@ -198,17 +247,20 @@ class Judge:
     def _ack(self, event: Event) -> None:
         self._called(event)
         for topic, partition, first, last, kind in event["acks"]:
-            self._rules(event["group"], topic, partition).asked(event["member"], first, last, kind)
+            rules = self._rules(event["group"], topic, partition)
+            rules.asked(event["n"], event["member"], first, last, kind)
 
     def _acked(self, event: Event) -> None:
-        asked = self._calls.pop(event["n"])
+        asked = self._asked(event)
+        if len(asked["acks"]) != len(event["results"]):
+            many = f"{len(asked['acks'])} acks with {len(event['results'])} results"
+            raise self._bad(event, many)
         group, member = asked["group"], asked["member"]
-        for (topic, partition, first, last, kind), result in zip(
-            asked["acks"], event["results"], strict=True
-        ):
+        told = answers(asked["acks"], event["results"], lambda *at: self._keys.get((group, *at)))
+        for (topic, partition, first, last, kind), result in told:
             place = group, topic, partition
             found = self._rules(*place).answered(
-                member, first, last, kind, result, asked["t"], event["t"]
+                event["n"], member, first, last, kind, result, asked["t"], event["t"]
             )
             self._tell(*place, found)
             if place in self._keys:
@@ -225,35 +277,28 @@ class Judge:
         # The worker fetches ahead: nobody knows when it has asked for the record.
         rules, when = self._rules(*place), (-inf, event["t"])
         self._tell(*place, rules.acquired(member, offset, offset, event["count"], *when))
+        if place in self._keys:
+            self._keys[place].delivered(offset, offset)
         if place in self._keys and "key" in event:
             self._tell(*place, self._working(place).begun(member, offset, event["key"]))
 
     def _worked(self, event: Event) -> None:
-        asked = self._calls.pop(event["n"])
+        asked = self._asked(event)
         place = asked["group"], asked["topic"], asked["partition"]
         member, offset = asked["member"], asked["offset"]
         if event["result"] in ENDED:
             self._handled.setdefault(place, set()).add(offset)
             rules = self._rules(*place)
-            rules.asked(member, offset, offset, ACCEPT)
-            when = asked["t"], event["t"]
-            self._tell(*place, rules.answered(member, offset, offset, ACCEPT, UNKNOWN, *when))
+            said = event["n"], member, offset, offset, ACCEPT
+            rules.asked(*said)
+            self._tell(*place, rules.answered(*said, UNKNOWN, asked["t"], event["t"]))
         if place in self._keys and "key" in asked:
             self._working(place).ended(member, offset, asked["key"], event["result"])
 
     def _working(self, place: Place) -> WorkRules:
         if place not in self._work:
-            rules, gone = self._rules(*place), self._gone_of(*place[1:])
-
-            def given_up(offset: int) -> bool:
-                # Who is killed has fetched ahead: that was a delivery, too.
-                quiet = not rules.kills and not self._departures.get(place[0])
-                state = rules.state(offset)
-                # By a member that is no worker: now, or by what it has sent.
-                done = state.phase in (Phase.DONE, Phase.UNSURE) or state.acking
-                return done or not quiet or rules.at_limit(state) or gone.may_be(offset)
-
-            self._work[place] = WorkRules(given_up)
+            group, rules, gone = place[0], self._rules(*place), self._gone_of(*place[1:])
+            self._work[place] = work_of(rules, gone, lambda: bool(self._departures.get(group)))
             for (topic, partition, offset), key in self._key_of.items():
                 if (topic, partition) == place[1:]:
                     self._work[place].exists(offset, key)
@@ -312,12 +357,14 @@ class Judge:
 
     def _kill(self, event: Event) -> None:
         self._calm_ms = inf
+        self._kills, self._killed_ms = self._kills + 1, event["t"]
         for rules in self._partitions.values():
             rules.killed(event["t"])
 
     def _shaky(self, event: Event) -> None:
         self._shakes += 1 if event["on"] else -1
         self._calm_ms = inf
+        self._kills, self._killed_ms = self._kills + 1, event["t"]
         for rules in self._partitions.values():
             rules.shake(event["t"], on=self._shakes > 0)
 
@@ -339,7 +386,8 @@ class Judge:
 
     def _owns(self, event: Event) -> None:
         group, member = event["group"], event["member"]
-        tenure = Tenure(event.get("since", event["t"]), event["t"])
+        since_ms = event["since"] if "since" in event else event["t"]
+        tenure = Tenure(since_ms, event["t"])
         parts: dict[Place, list[tuple[int, int]]] = {}
         for topic, partition, *hashes in event["parts"]:
             first, last = hashes or (0, HASH_MAX)
@@ -356,7 +404,7 @@ class Judge:
             self._reading(event["group"], topic, partition).asked(first, last)
 
     def _committed(self, event: Event) -> None:
-        asked = self._calls.pop(event["n"])
+        asked = self._asked(event)
         if event["result"] == OK:
             for topic, partition, first, last in asked["offsets"]:
                 rules = self._reading(asked["group"], topic, partition)
@@ -380,8 +428,6 @@ class Judge:
         return self._sinks.setdefault((name, topic, partition), SinkRules(name))
 
     def _end(self, event: Event) -> None:
-        for topic, partition, one in self._log.twice():
-            self._tell(None, topic, partition, [one])
         for group, many in event.get("left", {}).items():
             left = "1 record is" if many == 1 else f"{many} records are"
             text = f"{left} left, and nothing hinders the group"
@@ -404,32 +450,26 @@ class Judge:
 
     def _end_of_readers(self, group: str) -> None:
         by_key = self._settings_of(group).ordering == "key"
-        for place, rules in self._readers.items():
-            if place[0] != group:
-                continue
-            for first, last in self._there(*place[1:]):
-                self._tell(*place, rules.unread(first, last))
-            if by_key and self._calm_ms < inf and not self._gone_of(*place[1:]).whole:
-                self._tell(*place, rules.shared_out())
+        topics = {topic for of, topic, _ in self._readers if of == group}
+        for topic, partition, first, last in self._all(topics):
+            found = self._reading(group, topic, partition).unread(first, last)
+            self._tell(group, topic, partition, found)
+        if by_key and self._calm_ms < inf:
+            for place, rules in self._readers.items():
+                if place[0] == group and not self._gone_of(*place[1:]).whole:
+                    self._tell(*place, rules.shared_out())
 
     def _rules(self, group: str, topic: str, partition: int) -> SharePartitionRules:
         place = group, topic, partition
         if place not in self._partitions:
             gone = self._gone_of(topic, partition)
-            rules = SharePartitionRules(lambda: self._lost_polls.get(group, 0), gone)
+            killed = self._kills, self._killed_ms
+            rules = SharePartitionRules(lambda: self._lost_polls.get(group, 0), gone, *killed)
             self._partitions[place] = rules
             rules.settings = self._settings_of(group)
             rules.shaky = self._shakes > 0
-            if rules.settings.ordering == "key":
-                self._keys[place] = self._key_rules(place, rules)
+            self._order(place, rules)
         return self._partitions[place]
-
-    def _key_rules(self, place: Place, rules: SharePartitionRules) -> KeyRules:
-        keys = KeyRules(rules, self._gone_of(*place[1:]))
-        for (topic, partition, offset), key in self._key_of.items():
-            if (topic, partition) == place[1:]:
-                keys.exists(offset, key)
-        return keys
 
     def _tell(self, group: str | None, topic: str, partition: int, found: Iterable[Found]) -> None:
         for one in found:
@@ -437,8 +477,7 @@ class Judge:
                 self._more += 1
             else:
                 where = self._line, group, topic, partition
-                rule, first, last, text = one
-                self._violations.append(Violation(rule, *where, first, last, text))
+                self._violations.append(Violation(one.rule, *where, *one[1:]))
 
 
 def judged(lines: Iterable[str | bytes]) -> Verdict:

@@ -12,7 +12,7 @@ from math import inf
 from sys import maxsize
 from typing import Final
 
-from sharegroup.check.delivery_rules import Found
+from sharegroup.check.states import Found
 
 _WRITTEN: Final = 1
 _ABORTED: Final = 2
@@ -40,7 +40,7 @@ class _Log:
         """Have room for this offset."""
         missing = offset + 1 - len(self.records)
         if missing > 0:
-            self.records.extend([_NONE] * missing)
+            self.records.frombytes(bytes(missing * self.records.itemsize))
             self.known.extend(bytes(missing))
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from math import inf
 from typing import Final, NamedTuple
 
-from sharegroup.check.delivery_rules import Found
 from sharegroup.check.spans import Spans
+from sharegroup.check.states import Found
 
 HASH_MAX: Final = 2**63 - 1
 """Hashes of keys go from 0 to this one."""
@@ -89,7 +89,7 @@ class ReaderRules:
             last = self._last.get((member, key), -1)
             if offset < last:
                 text = f"read by {member} after {last} of its key"
-                found.append(Found("S9", offset, offset, text))
+                found.append(Found("S9", offset, offset, text, last))
             self._last[member, key] = max(offset, last)
         self._read.change(offset, offset, lambda _: Reading(member, now_ms))
         self._end = max(self._end, offset + 1)
@@ -134,6 +134,10 @@ class ReaderRules:
         self._sure_ms.change(0, self._end, lambda old: 0.0 if old < since_ms else old)
         return found
 
+    def has_read(self, offset: int) -> bool:
+        """Whether somebody has got the record."""
+        return bool(next(self._read.items(offset, offset))[2].member)
+
     def unread(self, first: int, last: int) -> list[Found]:
         """Of a group that has read all there was: the records that nobody has got."""
         return [
@@ -143,7 +147,10 @@ class ReaderRules:
         ]
 
     def shared_out(self) -> list[Found]:
-        """At the end, when nothing hinders the group: each hash has one owner."""
+        """At the end, when nothing hinders the group: each hash has one owner, if any member is
+        there."""
+        if not self._tenures:
+            return []
         owned = sorted((*one, member) for member, all_ in self._ranges.items() for one in all_)
         reached, before = -1, ""
         for first, last, member in owned:

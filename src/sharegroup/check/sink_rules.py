@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sharegroup.check.delivery_rules import Found
 from sharegroup.check.spans import Spans
+from sharegroup.check.states import Found
 
 
 class SinkRules:

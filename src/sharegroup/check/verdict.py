@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
-from typing import NamedTuple
+from sys import maxsize
+from typing import Any, Final, NamedTuple
 
-from sharegroup.check.history import Event, events
+from sharegroup.check.history import CALLS, Event, events
+
+ALWAYS: Final = "kill", "shaky", "calm"
+"""Kinds of events that matter to everything."""
+OF_GROUPS: Final = "settings", "leave", "owns"
+"""Those that matter to all of a group."""
+WAITING: Final = "L1", "L2"
+"""Rules about polls that came back empty."""
+WHOLE: Final = {"S7": ("reset", "starts"), "S13": ("reset", "fetched")}
+"""Rule → kinds of events of a partition that matter to all its offsets; of others: ``reset``."""
 
 
 class Violation(NamedTuple):
@@ -17,6 +27,7 @@ class Violation(NamedTuple):
         line: of the history, where it shows.
         group: the share group; None: it is about a topic.
         topic: empty: it is about the whole group.
+        other: the offset of another record that it is about.
     """
 
     rule: str
@@ -27,6 +38,7 @@ class Violation(NamedTuple):
     first: int
     last: int
     text: str
+    other: int | None = None
 
     def __str__(self) -> str:
         if not self.topic:
@@ -60,23 +72,55 @@ def evidence(lines: Callable[[], Iterable[str | bytes]], of: Violation) -> list[
     def until() -> Iterator[tuple[int, Event]]:
         return takewhile(lambda one: one[0] <= of.line, events(lines()))
 
-    calls = {event.get("n") for _, event in until() if _concerns(event, of)} - {None}
+    calls = {event["n"] for event in _whole(until()) if "n" in event and _concerns(event, of)}
     return [
         (line, event)
         for line, event in until()
-        if event.get("n") in calls or event["op"] == "kill" or _concerns(event, of)
+        if (event["n"] in calls if "n" in event else event["op"] in ALWAYS or _concerns(event, of))
     ]
 
 
+def _whole(told: Iterable[tuple[int, Event]]) -> Iterator[Event]:
+    """Each event; an answer together with its call."""
+    calls: dict[int, Event] = {}
+    for _, event in told:
+        if event["op"] in CALLS:
+            yield {**calls.pop(event["n"], {}), **event}
+            continue
+        if "n" in event:
+            calls[event["n"]] = event
+        yield event
+
+
 def _concerns(event: Event, of: Violation) -> bool:
-    """Whether it names these offsets."""
-    if "group" in event and of.group is not None and event["group"] != of.group:
+    """Whether it is about these offsets, or the whole group."""
+    if of.group is not None and event.get("group", of.group) != of.group:
         return False
+    if event["op"] in OF_GROUPS:
+        return of.group is not None
     here = of.topic, of.partition
-    runs = [one[:4] for one in (*event.get("acquired", ()), *event.get("acks", ()))]
-    runs += [[*one[:3], one[2]] for one in event.get("records", ())]
-    if any((one[0], one[1]) == here and one[2] <= of.last and one[3] >= of.first for one in runs):
-        return True
-    if event["op"] == "produced":
-        return event.get("partition") == of.partition and event.get("offset") == of.first
-    return event["op"] == "reset" and (event["topic"], event["partition"]) == here
+    for topic, partition, first, last in _runs(event, of.rule):
+        if (topic, partition) == here and first <= of.last and last >= of.first:
+            return True
+        if (topic, partition) == here and of.other is not None and first <= of.other <= last:
+            return True
+    return False
+
+
+def _runs(event: Event, rule: str) -> Iterator[tuple[Any, Any, int, int]]:
+    """What an event is about: topic, partition, first and last offset each."""
+    for name in "acquired", "acks", "offsets":
+        for topic, partition, first, last, *_ in event.get(name, ()):
+            yield topic, partition, first, last
+    for topic, partition, offset, *_ in event.get("records", ()):
+        yield topic, partition, offset, offset
+    if rule in WAITING:
+        for topic, partition in event.get("of", ()):
+            yield topic, partition, 0, maxsize
+    place = event.get("topic"), event.get("partition")
+    if event["op"] == "gone":
+        yield *place, event["first"], event["last"] if event["last"] >= 0 else maxsize
+    elif event["op"] in WHOLE.get(rule, ("reset",)):
+        yield *place, 0, maxsize
+    elif "offset" in event:
+        yield *place, event["offset"], event["offset"]

@@ -6,18 +6,22 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable
 
-from sharegroup.check.delivery_rules import Found
+from sharegroup.check.delivery_rules import SharePartitionRules
+from sharegroup.check.gone_rules import Gone
 from sharegroup.check.history import ENDED
+from sharegroup.check.states import Found, Phase
 
 
 class WorkRules:
     """The handlers of one share partition.
 
     Args:
-        given_up: whether a record may be given up, by its offset.
+        finished: whether a record is done or gone, by its offset: nobody waits for it again.
+        given_up: whether one of the others may be given up.
     """
 
-    def __init__(self, given_up: Callable[[int], bool]) -> None:
+    def __init__(self, finished: Callable[[int], bool], given_up: Callable[[int], bool]) -> None:
+        self._finished = finished
         self._given_up = given_up
         self._open: dict[str, list[int]] = {}
         """Key → its records that no handler has finished, ascending."""
@@ -36,12 +40,15 @@ class WorkRules:
         self._running[member, key] = offset
         if other is not None and other != offset:
             text = f"handled by {member} while it handles {other} of its key"
-            return [Found("S9", offset, offset, text)]
+            return [Found("S9", offset, offset, text, other)]
         listed = self._open.get(key, [])
-        for earlier in listed[: bisect_left(listed, offset)]:
+        end = bisect_left(listed, offset)
+        waits = [earlier for earlier in listed[:end] if not self._finished(earlier)]
+        listed[:end] = waits
+        for earlier in waits:
             if not self._given_up(earlier):
                 text = f"handled by {member} before {earlier} of its key"
-                return [Found("S9", offset, offset, text)]
+                return [Found("S9", offset, offset, text, earlier)]
         return []
 
     def ended(self, member: str, offset: int, key: str, result: str) -> None:
@@ -57,3 +64,20 @@ class WorkRules:
     def left(self, member: str) -> None:
         """The member is dead: so are its handlers."""
         self._running = {at: one for at, one in self._running.items() if at[0] != member}
+
+
+def work_of(rules: SharePartitionRules, gone: Gone, somebody_left: Callable[[], bool]) -> WorkRules:
+    """The rules of a share partition's handlers, by what is known of its records."""
+
+    def finished(offset: int) -> bool:
+        return rules.state(offset).phase is Phase.DONE or gone.may_be(offset)
+
+    def given_up(offset: int) -> bool:
+        # Who is killed has fetched ahead: that was a delivery, too.
+        quiet = not rules.kills and not somebody_left()
+        state = rules.state(offset)
+        # By a member that is no worker, by what it has sent.
+        unsure = state.phase is Phase.UNSURE or state.acking
+        return unsure or not quiet or rules.at_limit(state)
+
+    return WorkRules(finished, given_up)

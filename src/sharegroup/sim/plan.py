@@ -239,7 +239,7 @@ class Plan:
                 else:
                     given[name] = type(getattr(plan, name))(float(value))
             return replace(plan, **given)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise ConfigError(f"this is no plan, {error}: {text}") from None
 
 
