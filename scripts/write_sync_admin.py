@@ -70,7 +70,7 @@ class Admin(Front):
         self.close()
 
     def __del__(self) -> None:
-        unclosed = getattr(self, "_thread", None) is not None
+        unclosed = self._thread is not None
         super().__del__()  # warns
         if unclosed:
             self._cluster.forsake()

@@ -22,7 +22,6 @@ from sharegroup.model.errors import (
     NonEmptyGroup,
     UnknownTopicOrPartition,
 )
-from sharegroup.model.limits import GROUP_SETTINGS_MAX
 from sharegroup.wire import apis
 from sharegroup.wire.batch import encode_batch
 from sharegroup.wire.messages.describe_configs import (
@@ -313,25 +312,6 @@ def test_groups_are_deleted_each_with_its_own_outcome() -> None:
         (config,) = (await configs(world, "share.auto.offset.reset")).configs
         assert config.value == "earliest"
         assert (await world.heartbeat("m", 0, ["foo"])).member_epoch == 2
-
-    simulate(scenario)
-
-
-def test_settings_are_kept_at_hand_until_the_group_is_deleted_or_there_are_too_many() -> None:
-    async def scenario(world: World) -> None:
-        of = world.broker.parts.configs.group
-        await world.create_topic("foo", 1)
-        await emptied(world, "foo")
-        before = of(GROUP)
-        assert of(GROUP) is before
-        assert await world.delete_groups(GROUP) == {GROUP: 0}
-        first = of("0")
-        assert of(GROUP) is not before
-        for number in range(1, GROUP_SETTINGS_MAX - 1):
-            of(str(number))
-        assert of("0") is first
-        of("one more")
-        assert of("0") is not first
 
     simulate(scenario)
 
