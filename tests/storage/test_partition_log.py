@@ -363,28 +363,6 @@ def test_several_batches_in_one_append_are_stamped_one_after_the_other(tmp_path:
     run(main())
 
 
-def test_timestamps_find_the_exact_record(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with opened(tmp_path, SMALL) as folder:
-            log = await one_log(folder)
-            assert await log.offset_of_max_timestamp() is None
-            times = [NOW_MS - 900 + 10 * (number ^ 1) for number in range(60)]
-            await append_durably(log, *(batch(b"v", timestamp_ms=time) for time in times))
-            for target in range(NOW_MS - 910, NOW_MS - 300, 7):
-                expected = next(
-                    ((offset, time) for offset, time in enumerate(times) if time >= target), None
-                )
-                assert await log.offset_for_timestamp(target) == expected
-            latest = max(times)
-            assert await log.offset_of_max_timestamp() == (times.index(latest), latest)
-            await log.delete_records(30)
-            found = await log.offset_for_timestamp(0)
-            assert found is not None
-            assert found[0] == 30
-
-    run(main())
-
-
 def test_a_full_disk_refuses_the_append_and_nothing_else(tmp_path: Path) -> None:
     async def main() -> None:
         disk = FaultyDisk()

@@ -1,4 +1,4 @@
-"""Where the largest timestamp is looked up: in the index, and in few headers."""
+"""Offsets by timestamp: which record is found, and how much of the log is read for it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,30 @@ from sharegroup.storage import LocalPartitionLog, LogSettings, timestamp_lookup
 from sharegroup.storage.segment import Segment
 from sharegroup.wire.batch import BatchHeader
 from tests.storage.support import NOW_MS, append_durably, batch, one_log, opened, run
+
+SMALL = LogSettings(segment_bytes=600, index_interval_bytes=150)
+
+
+def test_timestamps_find_the_exact_record(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path, SMALL) as folder:
+            log = await one_log(folder)
+            assert await log.offset_of_max_timestamp() is None
+            times = [NOW_MS - 900 + 10 * (number ^ 1) for number in range(60)]
+            await append_durably(log, *(batch(b"v", timestamp_ms=time) for time in times))
+            for target in range(NOW_MS - 910, NOW_MS - 300, 7):
+                expected = next(
+                    ((offset, time) for offset, time in enumerate(times) if time >= target), None
+                )
+                assert await log.offset_for_timestamp(target) == expected
+            latest = max(times)
+            assert await log.offset_of_max_timestamp() == (times.index(latest), latest)
+            await log.delete_records(30)
+            found = await log.offset_for_timestamp(0)
+            assert found is not None
+            assert found[0] == 30
+
+    run(main())
 
 
 @pytest.mark.parametrize("reopened", [False, True])
