@@ -49,7 +49,11 @@ from sharegroup.wire.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from sharegroup.wire.messages.write_txn_markers import WriteTxnMarkersRequest
+from sharegroup.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
 from sharegroup.wire.schema import Message
 from tests.client.scripted_server import ScriptedServer
 from tests.servers.sharegroup_server import SharegroupServer
@@ -199,6 +203,16 @@ def test_records_of_one_topic_are_not_refused_with_another_ones() -> None:
     found = {one.name: one.partition_responses[0].error_code for one in answer.responses}
     assert found == {MINE: 0, OTHERS: REFUSED, OURS: REFUSED}
     assert [[one.name for one in each.topic_data] for each in asked] == [[MINE]]
+
+
+def test_nobody_ends_transactions_in_what_is_ours() -> None:
+    """A marker raises the epoch of its producer: who writes our state would be fenced."""
+    topics = [WritableTxnMarkerTopic(OURS, [0])]
+    request = WriteTxnMarkersRequest(markers=[WritableTxnMarker(7, 0, False, topics)])
+    everything = alice((Operation.ALL, CLUSTER))
+    answer, asked = passed_on(apis.WRITE_TXN_MARKERS, 1, request, everything)
+    assert answer.markers[0].topics[0].partitions[0].error_code == REFUSED
+    assert asked == []
 
 
 @pytest.mark.parametrize(

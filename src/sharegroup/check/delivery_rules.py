@@ -397,7 +397,8 @@ class SharePartitionRules:
         found = []
         if start < self.start:
             found.append(Found("S7", start, start, f"the start offset was {self.start} before"))
-        for begin, end, state in self.states.items(self.start, start - 1) if start else ():
+        passed = self.states.items(self.start, start - 1) if start > self.start else ()
+        for begin, end, state in passed:
             if self._unfinished(state):
                 text = f"the start offset {start} has passed it, and it is not done"
                 there = self._gone.there(begin, end)

@@ -29,9 +29,9 @@ returned, or whose result is ``unknown``, may or may not have had its effect.
                  ``cancelled``. What the broker was told of it is not known
 ``leave``        ``group``, ``member``: its session ends, by its own will or with its process
 ``reset``        ``group``, ``topic``, ``partition``, ``offset``: the group begins there again,
-                 and skips what is before
+                 and skips what is before; told when it is asked for
 ``starts``       ``group``, ``topic``, ``partition``, ``offset``: the group's start offset (SPSO) is
-                 seen
+                 seen. What was asked for before a reset is told before it
 ``letter``       ``group``, ``topic``, ``partition``, ``offset``: the record has a dead letter
 ``gone``         ``topic``, ``partition``, ``first``, ``last`` (-1: all that follow, and the topic):
                  these records may be gone: they are being deleted, or a disk has damaged them; with

@@ -107,6 +107,9 @@ class SharePartitions:
         """
         settings = self._settings_of(group_id)
         known = self._delivery_settings.get(group_id)
+        if known is not None and known[0] is not settings and known[0] == settings:
+            # They were not at hand any more, and resolved again.
+            known = self._delivery_settings[group_id] = (settings, known[1])
         if known is None or known[0] is not settings:
             delivery = group_rules.delivery_settings(settings, dead_letters=self._dead_letters)
             before, known = known, (settings, delivery)

@@ -244,14 +244,13 @@ async def _from_leaders(
         part: the request to one leader, about the partitions of these topics.
         parts_of: what a leader's answer says of each partition.
         refused: what to say of a partition that cannot be asked about.
-        needed: what the client must be allowed on each topic.
+        needed: what the client must be allowed on each topic; None: nothing of its own.
     """
     answers: dict[TopicPartition, R] = {}
     asking: dict[int, list[tuple[TopicPartition, P]]] = {}
     for where, one in wanted:
         try:
-            if needed is not None:
-                require_topic(asked.access, needed, where.topic)
+            require_topic(asked.access, needed, where.topic)
             asking.setdefault(await _leader(passing.cluster, where), []).append((where, one))
         except errors.KafkaError as error:
             answers[where] = refused(where.partition, error)

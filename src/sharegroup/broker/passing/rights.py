@@ -47,14 +47,15 @@ def check(access: Access, api: Api, request: Any) -> None:
             access.require(operation, resource)
 
 
-def require_topic(access: Access, operation: Operation, name: str) -> None:
-    """Check that a client may do this with a topic.
+def require_topic(access: Access, operation: Operation | None, name: str) -> None:
+    """Check that a client may do this with a topic; None: whatever is not done to the brokers' own.
 
     Raises:
         TopicAuthorizationFailed: it may not.
     """
     _not_ours(topic(name))
-    access.require_topic(operation, name)
+    if operation is not None:
+        access.require_topic(operation, name)
 
 
 def require_delete(access: Access, name: str) -> None:

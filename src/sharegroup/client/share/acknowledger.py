@@ -150,8 +150,10 @@ class Acknowledger:
             in_time = await self._finish([self._flush_all(queued, asked)], wait_s)
         finally:
             self._collectors = [one for one in self._collectors if one is not outcomes]
-        for partition in () if in_time else asked:
-            if self._queues.get(partition) or partition in self._unanswered:
+        for partition in asked:
+            open_ = self._queues.get(partition) or partition in self._unanswered
+            # In time and without an outcome: its leader has changed before it was sent.
+            if partition not in outcomes or (open_ and not in_time):
                 late = errors.RequestTimedOut("the acknowledgement was not answered in time")
                 outcomes[partition] = outcomes.get(partition) or late
         return outcomes
@@ -238,8 +240,8 @@ class Acknowledger:
         except errors.KafkaError as error:
             self.complete_all(left, as_outcome(error))
             self.fail_node(session.node_id)
-        except asyncio.CancelledError:
-            self.complete_all(left, errors.NotLeaderOrFollower("the acknowledgement was cancelled"))
+        except BaseException:  # cancelled, or the cluster is closed under a consumer
+            self.complete_all(left, errors.NotLeaderOrFollower("the acknowledgement was cut off"))
             raise
 
     async def renew(self, ranges: Iterable[tuple[TopicIdPartition, int, int]]) -> AckOutcomes:
