@@ -315,7 +315,7 @@ RARE: Final = {
         "            return settings.record_locks_max - (window.end - window.start)\n",
         "            return settings.record_locks_max\n",
     ),
-    "seed=323": Planted(
+    "seed=750": Planted(
         "client-spins",
         "a consumer asks again at once for a partition that is refused (was ours)",
         "client/group/fetcher.py",
