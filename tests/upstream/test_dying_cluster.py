@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from sharegroup import sync
 from tests.apache_kafka.three_brokers import ThreeBrokers
@@ -46,9 +45,6 @@ def test_producers_and_groups_of_librdkafka_go_on(three: ThreeBrokers, tmp_path:
             if turn:
                 back = three.brokers[turn - 1]
                 back.kill()
-                # Whoever has died, a topic can be made.
-                new = NewTopic(f"new-{turn}", num_partitions=1, replication_factor=1)
-                AdminClient(dict(at)).create_topics([new])[new.topic].result(60)
             for number in range(RECORDS):
                 value = b"%d-%d" % (turn, number)
                 producer.produce("going", value, on_delivery=written)
