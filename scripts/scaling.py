@@ -28,7 +28,7 @@ from sharegroup import sync  # noqa: E402
 from tests.apache_kafka.in_front import InFrontOfKafka  # noqa: E402
 from tests.apache_kafka.jars import KAFKA_WITH_TOOLS, class_path  # noqa: E402
 from tests.apache_kafka.java import java_command  # noqa: E402
-from tests.apache_kafka.tools import LONG_RUN, KafkaTools, moment  # noqa: E402
+from tests.apache_kafka.tools import LONG_RUN, QUIET, KafkaTools, moment  # noqa: E402
 from tests.servers import family  # noqa: E402
 
 TOPIC: Final = "scaled"
@@ -79,7 +79,7 @@ def drained(bootstrap: str) -> float:
     words = ["--bootstrap-server", bootstrap, "--topic", TOPIC, "--group", GROUP]
     words += ["--num-records", "1000000000", "--timeout", f"{TIMEOUT_MS}"]
     words += ["--show-detailed-stats", "--reporting-interval", "250"]
-    command = [java_command(), *LONG_RUN, "-cp", class_path(KAFKA_WITH_TOOLS), tool, *words]
+    command = [java_command(), *LONG_RUN, QUIET, "-cp", class_path(KAFKA_WITH_TOOLS), tool, *words]
     seen: list[tuple[float, int]] = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as consumer:
         assert consumer.stdout is not None
