@@ -205,7 +205,7 @@ def test_a_full_disk_refuses_and_nothing_else_breaks(tmp_path: Path) -> None:
         disk.append_errno = 0
         assert await produce(producer, topic_id, batch) == 0
         # The share partition was loaded again: nothing was accepted, nothing was lost.
-        assert await member.fetch(topic_id) == [(0, 4, 1)]
+        assert await member.fetch(topic_id, wait_ms=60_000) == [(0, 4, 1)]
         assert await member.acknowledge(topic_id, 0, 4, kind=1) == 0
         assert await member.fetch(topic_id) == []
 

@@ -32,6 +32,10 @@ from tests.broker.share_wire import (
 from tests.storage.faulty_disk import FaultyDisk
 
 
+WAIT_MS = 60_000
+"""Longer than any rest: the fetch is woken."""
+
+
 async def loaded(broker: Broker, group: str = GROUP) -> LedSharePartition:
     """Partition 0 of the topic as the group's leader has it."""
     topic = broker.parts.topics.find(TOPIC)
@@ -122,9 +126,12 @@ def test_an_acknowledgement_that_cannot_be_written(tmp_path: Path, types: list[i
         response = await session.fetch(acks={0: [(1, 3, types)]}, max_records=0)
         assert ack_codes(response) == {0: errors.CoordinatorNotAvailable.code}
         disk.append_errno = 0
+        assert acquired(await session.fetch()) == {}, "it rests, so that nobody asks in a loop"
+        with pytest.raises(errors.CoordinatorNotAvailable, match="could not be written"):
+            await loaded(broker)
+        assert acquired(await session.fetch(max_wait_ms=WAIT_MS)) == {0: [(0, 4, 1)]}
         led = await loaded(broker)
         assert (led.core.start_offset, led.core.delivery_complete_count) == (0, 0)
-        assert acquired(await session.fetch()) == {0: [(0, 4, 1)]}
         assert ack_codes(await session.fetch(acks={0: [(0, 4, [ACCEPT])]})) == {0: 0}
 
     run(tmp_path, scenario, disk=disk)
@@ -167,7 +174,7 @@ def test_an_expiry_of_locks_that_cannot_be_written(tmp_path: Path, limit: str) -
             await broker.parts.share_partitions.persist([(led, change)])
         disk.append_errno = 0
         assert led.fenced
-        assert acquired(await session.fetch()) == {0: [(0, 4, 2)]}, "the durable count is one"
+        assert acquired(await session.fetch(max_wait_ms=WAIT_MS)) == {0: [(0, 4, 2)]}, "the durable count is one"
 
     run(tmp_path, scenario, disk=disk)
 
@@ -185,7 +192,7 @@ def test_an_end_of_a_session_that_cannot_be_written(tmp_path: Path) -> None:
         disk.append_errno = 0
         assert led.fenced
         other = Session(await connect(port), session.topic_id, member="m-2")
-        assert acquired(await other.fetch(0)) == {0: [(0, 0, 1), (2, 4, 1)]}
+        assert acquired(await other.fetch(0, max_wait_ms=WAIT_MS)) == {0: [(0, 0, 1), (2, 4, 1)]}
 
     run(tmp_path, scenario, disk=disk)
 

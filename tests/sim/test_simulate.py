@@ -101,6 +101,8 @@ def test_every_option(option: str) -> None:
         # The disk is full: a write failed between the end of a load and the news of that, and the
         # broker waited for that load for ever, without a pause.
         "seed=369",
+        # The disk is full: records were given out, answered and refused as fast as they could be.
+        "seed=626",
         # A deleted topic's committed offsets stayed, since another coordinator's log was out of
         # service; and a turn began at such an offset, behind the end of the new topic.
         BEHIND_THE_END,

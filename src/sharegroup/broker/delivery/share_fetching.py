@@ -255,7 +255,8 @@ class ShareFetching:
         ready = []
         for key, led in zip(wish.partitions, await self._led(wish), strict=True):
             if isinstance(led, KafkaError):
-                fetched[key] = FetchedAnswer(error=led)
+                if not partitions.rests(SharePartitionKey(wish.group_id, *key)):
+                    fetched[key] = FetchedAnswer(error=led)
                 continue
             offset = led.core.next_fetch_offset(wish.member_id)
             end = led.log.last_stable_offset if committed else led.log.high_watermark

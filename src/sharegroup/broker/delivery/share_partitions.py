@@ -5,7 +5,8 @@ Each holds the delivery core (``share.partition``), its log, and an exclusive fe
 class SharePartitionManager). The rule is *decide, persist, answer*: a change of the core is durable
 before a client learns of it. If the write fails, the share partition is discarded and loaded again
 from its durable state. Its acquisition locks are lost, and those records are redelivered
-(at-least-once allows it).
+(at-least-once allows it). It is loaded no sooner than :data:`REST_S` after the failure: while a
+disk is full, its records would be given out, answered and refused as fast as members can ask.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ from sharegroup.share_state.state import NO_EPOCH, UNKNOWN_COUNT
 logger = logging.getLogger("sharegroup.broker")
 
 READ_COMMITTED: Final = "read_committed"
+REST_S: Final = 0.5
+"""How long a share partition whose state could not be written is not loaded again."""
 _MOVED: Final = (errors.FencedLeaderEpoch, errors.FencedStateEpoch, errors.NotCoordinator)
 """Another broker leads the share partition, or has its state."""
 
@@ -86,6 +89,8 @@ class SharePartitions:
         self._led: dict[SharePartitionKey, LedSharePartition] = {}
         self._delivery_settings: dict[str, tuple[GroupSettings, DeliverySettings]] = {}
         self._loading: dict[SharePartitionKey, asyncio.Future[LedSharePartition]] = {}
+        self._resting: dict[SharePartitionKey, asyncio.TimerHandle] = {}
+        """Share partitions whose state could not be written, and the end of their rest."""
         self._deleting: dict[TopicIdPartition, str] = {}
         """Partition → what is deleting its records now, for the log."""
         self._capped: dict[SharePartitionKey, str] = {}
@@ -147,6 +152,8 @@ class SharePartitions:
         """
         led = self._led.get(key)
         while led is None or led.fenced or led.log is not log:
+            if self.rests(key):
+                raise errors.CoordinatorNotAvailable(f"the state of {key} could not be written")
             loading = self._loading.get(key)
             if loading is None or loading.done():  # what it has loaded is fenced already
                 loading = asyncio.ensure_future(self._timed_load(key, log))
@@ -263,6 +270,8 @@ class SharePartitions:
                 self.fence(led, str(error))
             if isinstance(error, _MOVED):
                 raise errors.NotLeaderOrFollower(str(error)) from error
+            for led, _ in changes:
+                self._rest(led.key)
             raise errors.CoordinatorNotAvailable(str(error)) from error
         finally:
             for led, _ in changes:
@@ -272,6 +281,20 @@ class SharePartitions:
             if change.dead:
                 self._crowd(led)
                 self.died(led.key)
+
+    def rests(self, key: SharePartitionKey) -> bool:
+        """Whether the share partition's state could not be written a moment ago. Waiting fetches
+        look again when the rest is over."""
+        return key in self._resting
+
+    def _rest(self, key: SharePartitionKey) -> None:
+        if not self.rests(key):
+            rested = partial(self._rested, key)
+            self._resting[key] = asyncio.get_running_loop().call_later(REST_S, rested)
+
+    def _rested(self, key: SharePartitionKey) -> None:
+        del self._resting[key]
+        self._waiters.wake(TopicIdPartition(key.topic_id, key.partition))
 
     def buried(self, key: SharePartitionKey) -> None:
         """Dead letters of a share partition were written."""
@@ -439,6 +462,8 @@ class SharePartitions:
         """Stop all timers."""
         for led in self._led.values():
             led.timer.close()
+        for rest in self._resting.values():
+            rest.cancel()
 
     def drop_group(self, group_id: str) -> None:
         """Discard the share partitions of a deleted group."""
