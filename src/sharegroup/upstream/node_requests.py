@@ -81,8 +81,8 @@ class NodeRequests:
         asked = self._log.submit([(key, encode_bytes(request, version))])
         try:
             async with asyncio.timeout(ANSWER_S):
-                await asked.durable()
-                body = await answered
+                # The other node may be gone before the request is written.
+                _, body = await asyncio.gather(asked.durable(), answered)
         except TimeoutError:
             raise errors.CoordinatorNotAvailable(f"node {node_id} does not answer") from None
         finally:
