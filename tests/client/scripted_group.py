@@ -55,6 +55,7 @@ class ScriptedGroup:
         refusals: error codes, one per ShareAcknowledge, of all its partitions; then there is none.
         carried_refusals: the same of acknowledgements that ride on fetches.
         session_errors: error codes of whole ShareAcknowledge responses; then there is none.
+        fetch_errors: the same of ShareFetch responses.
         silent: ShareAcknowledge responses speak of no partition.
         fetches, acknowledged: (node, request) in the order of coming.
     """
@@ -66,6 +67,7 @@ class ScriptedGroup:
         self.at_once = at_once
         self.refusals: list[int] = []
         self.session_errors: list[int] = []
+        self.fetch_errors: list[int] = []
         self.carried_refusals: list[int] = []
         self.silent = False
         self.fetches: list[tuple[int, ShareFetchRequest]] = []
@@ -134,6 +136,8 @@ class ScriptedGroup:
     def _fetch(self, node: int, request: Message) -> Message:
         assert isinstance(request, ShareFetchRequest)
         self.fetches.append((node, request))
+        if self.fetch_errors:
+            return ShareFetchResponse(error_code=self.fetch_errors.pop(0))
         data = PartitionData(partition_index=self.leaders.index(node))
         if any(part.acknowledgement_batches for t in request.topics for part in t.partitions):
             data.acknowledge_error_code = (self.carried_refusals or [0]).pop(0)

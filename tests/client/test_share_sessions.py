@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from sharegroup.client import IllegalState, ShareConsumer
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.share.share_member import ShareMember
 from sharegroup.model.errors import (
     CoordinatorNotAvailable,
     FencedLeaderEpoch,
@@ -101,6 +103,28 @@ def test_a_lost_session_has_lost_its_locks(lost: type[KafkaError]) -> None:
             assert [record.offset for record in again] == [5, 6, 7, 8, 9]
             assert group.fetches[-1][1].share_session_epoch == 0
             assert await consumer.commit() == {P0: None}
+
+    run(scenario)
+
+
+def test_a_session_that_a_restart_has_ended_is_opened_again_at_once() -> None:
+    """Without the pause of an error: nothing is wrong with the broker any more."""
+
+    async def scenario() -> None:
+        pause_ms = 3_600_000
+        async with (
+            ScriptedGroup([1], records=10, at_once=5) as group,
+            Cluster(
+                group.bootstrap, retry_backoff_ms=pause_ms, retry_backoff_max_ms=pause_ms
+            ) as cluster,
+        ):
+            member = ShareMember(cluster, "g", subscribed_topics=[TOPIC])
+            await member.start()
+            assert [one.first for got in await member.fetch() for one in got.acquired] == [0]
+            group.fetch_errors = [ShareSessionNotFound.code]
+            assert [one.first for got in await member.fetch() for one in got.acquired] == [5]
+            assert [request.share_session_epoch for _, request in group.fetches] == [0, 1, 0]
+            await member.close()
 
     run(scenario)
 

@@ -142,10 +142,8 @@ class ShareMember:
     # --- life -------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Join the group; heartbeats go on in the background until :meth:`close`.
-
-        Our own broker assigns partitions in its first answer; Apache Kafka does so a heartbeat
-        later, and :meth:`fetch` waits for it.
+        """Join the group; heartbeats go on in the background until :meth:`close`. Our own broker
+        assigns partitions in its first answer, Apache Kafka a heartbeat later: :meth:`fetch` waits.
 
         Raises:
             KafkaError: the group refused (authorisation, group full, another group type …).
@@ -375,12 +373,15 @@ class ShareMember:
         riding: Mapping[TopicIdPartition, Sequence[AcknowledgedRange]],
         limits: FetchLimits,
     ) -> list[FetchedPartition]:
+        was_open = session.open
         try:
             fetched, outcomes = await session.fetch(wanted, riding, limits)
         except errors.RetriableError as error:
             log.debug("fetch from node %s: %s", session.node_id, error)
             self._acknowledger.complete_all(riding, as_outcome(error))
             self._acknowledger.fail_node(session.node_id)
+            if was_open and isinstance(error, errors.ShareSessionNotFound):  # it was restarted
+                return await self._fetch_from(session, wanted, {}, limits)
             await self._recover(session.node_id)
             return []
         except BaseException as error:
