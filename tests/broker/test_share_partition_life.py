@@ -31,7 +31,6 @@ from tests.broker.share_wire import (
 )
 from tests.storage.faulty_disk import FaultyDisk
 
-
 WAIT_MS = 60_000
 """Longer than any rest: the fetch is woken."""
 
@@ -174,7 +173,9 @@ def test_an_expiry_of_locks_that_cannot_be_written(tmp_path: Path, limit: str) -
             await broker.parts.share_partitions.persist([(led, change)])
         disk.append_errno = 0
         assert led.fenced
-        assert acquired(await session.fetch(max_wait_ms=WAIT_MS)) == {0: [(0, 4, 2)]}, "the durable count is one"
+        assert acquired(await session.fetch(max_wait_ms=WAIT_MS)) == {0: [(0, 4, 2)]}, (
+            "the durable count is one"
+        )
 
     run(tmp_path, scenario, disk=disk)
 

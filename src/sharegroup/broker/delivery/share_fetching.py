@@ -38,6 +38,7 @@ from sharegroup.broker.delivery.record_looks import Read
 from sharegroup.broker.delivery.scheduling import let_rest
 from sharegroup.broker.delivery.withheld import withheld
 from sharegroup.model.errors import (
+    CoordinatorNotAvailable,
     CorruptMessage,
     KafkaError,
     OffsetNotAvailable,
@@ -255,7 +256,8 @@ class ShareFetching:
         ready = []
         for key, led in zip(wish.partitions, await self._led(wish), strict=True):
             if isinstance(led, KafkaError):
-                if not partitions.rests(SharePartitionKey(wish.group_id, *key)):
+                rests = partitions.rests(SharePartitionKey(wish.group_id, *key))
+                if not (rests and isinstance(led, CoordinatorNotAvailable)):
                     fetched[key] = FetchedAnswer(error=led)
                 continue
             offset = led.core.next_fetch_offset(wish.member_id)

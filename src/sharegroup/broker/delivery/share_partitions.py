@@ -153,6 +153,7 @@ class SharePartitions:
         led = self._led.get(key)
         while led is None or led.fenced or led.log is not log:
             if self.rests(key):
+                self._leadership.check(key.topic_id, key.partition)
                 raise errors.CoordinatorNotAvailable(f"the state of {key} could not be written")
             loading = self._loading.get(key)
             if loading is None or loading.done():  # what it has loaded is fenced already
@@ -266,13 +267,7 @@ class SharePartitions:
                 [as_write(led.key, led.core, change, self._clock) for led, change in changes]
             )
         except errors.KafkaError as error:
-            for led, _ in changes:
-                self.fence(led, str(error))
-            if isinstance(error, _MOVED):
-                raise errors.NotLeaderOrFollower(str(error)) from error
-            for led, _ in changes:
-                self._rest(led.key)
-            raise errors.CoordinatorNotAvailable(str(error)) from error
+            raise self._not_written([led for led, _ in changes], error) from error
         finally:
             for led, _ in changes:
                 led.writes -= 1
@@ -282,15 +277,23 @@ class SharePartitions:
                 self._crowd(led)
                 self.died(led.key)
 
+    def _not_written(
+        self, concerned: Sequence[LedSharePartition], error: errors.KafkaError
+    ) -> errors.KafkaError:
+        """What a client is told."""
+        moved = isinstance(error, _MOVED)
+        for led in concerned:
+            self.fence(led, str(error))
+            if not moved and led.key not in self._resting:
+                rested = partial(self._rested, led.key)
+                self._resting[led.key] = asyncio.get_running_loop().call_later(REST_S, rested)
+        told = errors.NotLeaderOrFollower if moved else errors.CoordinatorNotAvailable
+        return told(str(error))
+
     def rests(self, key: SharePartitionKey) -> bool:
         """Whether the share partition's state could not be written a moment ago. Waiting fetches
         look again when the rest is over."""
         return key in self._resting
-
-    def _rest(self, key: SharePartitionKey) -> None:
-        if not self.rests(key):
-            rested = partial(self._rested, key)
-            self._resting[key] = asyncio.get_running_loop().call_later(REST_S, rested)
 
     def _rested(self, key: SharePartitionKey) -> None:
         del self._resting[key]
