@@ -22,8 +22,9 @@ from sharegroup.upstream.tail import Tail
 
 logger = logging.getLogger("sharegroup.broker")
 
-LOOK_MS: Final = 250
-"""A look at the end of a log waits so long for something new."""
+LOOK_MS: Final = 50
+"""A look at the end of a log waits so long for something new. The looks at other logs of the same
+broker wait behind it."""
 LANE: Final = "ownership"
 
 

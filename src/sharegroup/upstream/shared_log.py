@@ -84,10 +84,11 @@ class SharedLog:
         Raises:
             KafkaError: the cluster cannot be asked.
         """
-        offset = await self._retried(lambda: self._log.offset(EARLIEST))
-        end = await self._retried(lambda: self._log.offset(LATEST))
+        # Not on the lane of the reader that follows: each answer would wait behind its long poll.
+        offset = await self._retried(lambda: self._writes.offset(EARLIEST))
+        end = await self._retried(lambda: self._writes.offset(LATEST))
         while offset < end:
-            answer = await self._retried(partial(self._log.read, offset, READ_BYTES))
+            answer = await self._retried(partial(self._writes.read, offset, READ_BYTES))
             for record, after in _records(bytes(answer.records or b""), offset):
                 offset = after
                 if record is not None:
