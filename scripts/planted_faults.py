@@ -131,8 +131,8 @@ PLANTED: Final = (
         "fence-forgotten",
         "after a failed write the share partition goes on with what was not written",
         "broker/delivery/share_partitions.py",
-        "                self.fence(led, str(error))\n",
-        "                pass\n",
+        "            self.fence(led, str(error))\n",
+        "            pass\n",
     ),
     Planted(
         "error-swallowed",
