@@ -296,11 +296,10 @@ PLANTED: Final = (
         "            got = _first(given, missing - (given[-1][-1] == HASH_MAX))\n",
     ),
 )
-OLD_PLAN: Final = (
-    "seed=15 partitions=3 producers=1 members=3 groups=2 records=500 keys=1 ordered=1 letters=1 "
-    "transactional=0 turns=0 priorities=0 locks=0 limit=10 lock_ms=2000 backoff_ms=0 release=5 "
-    "reject=5 slow=2 renew=0 latency_ms=0.1 readers=0 faults=full@0.404+5,cut@3.731+1,full@8.073+"
-    "0.5,full@10.623+0.5,cut@16.72,limit@18.044+3,member@21.088,member@28.781"
+FULL_DISKS: Final = (
+    "seed=305 ordered=1 keys=1 partitions=3 members=3 groups=2 letters=1 release=5 reject=5 "
+    "lock_ms=2000 records=500 transactional=0 turns=0 priorities=0 faults=full@0.404+5,cut@3.731+1,"
+    "full@8.073+0.5,full@10.623+0.5,cut@16.72,limit@18.044+3,member@21.088,member@28.781"
 )
 CROWDED: Final = (
     "seed=1 partitions=1 producers=3 members=5 groups=1 records=500 keys=0 ordered=0 letters=0 "
@@ -322,7 +321,7 @@ RARE: Final = {
         "here | self._fetching | self._resting",
         "here | self._fetching",
     ),
-    OLD_PLAN: Planted(
+    FULL_DISKS: Planted(
         "letter-writer-dies",
         "the writer of dead letters ends where the state cannot be read (was one of ours)",
         "broker/dead_letters/writer.py",
