@@ -63,7 +63,7 @@ def test_the_console_shows_what_a_value_means(server: SharegroupServer, here: Pa
 def consume(
     server: SharegroupServer, folder: Path, *options: str
 ) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "sharegroup", "consume", TOPIC, "--peek", "--timeout", "0"]
+    command = [sys.executable, "-m", "sharegroup", "consume", TOPIC, "--peek"]
     return subprocess.run(
         [*command, "-b", server.bootstrap, *options],
         cwd=folder, capture_output=True, text=True, timeout=END_S, check=False,
