@@ -181,9 +181,27 @@ class Soak:
         return [one.bootstrap for one in self._nodes if "Traceback" in one.output()]
 
 
-def waits(lines: Iterable[str], faults: Sequence[Happened]) -> dict[str, list[float]]:
-    """Kind of fault → how long the record waited longest that was written from half a second before
-    each fault on, until the next one; in seconds, sorted."""
+class Waited(NamedTuple):
+    """The record that waited longest of those written around a fault; times in seconds after it."""
+
+    seconds: float
+    partition: int = -1
+    offset: int = -1
+    written_s: float = 0.0
+    next_s: float = 0.0
+
+    def __str__(self) -> str:
+        """Where it was, and whether it waited for the next fault as well."""
+        got_s = self.written_s + self.seconds
+        return (
+            f"partition {self.partition}, offset {self.offset}: written at {self.written_s:.2f} s, "
+            f"got at {got_s:.2f} s; the next fault came after {self.next_s:.2f} s"
+        )
+
+
+def waits(lines: Iterable[str], faults: Sequence[Happened]) -> dict[str, list[Waited]]:
+    """Kind of fault → the record that waited longest of those written from half a second before
+    each fault on, until the next one; sorted."""
     written: dict[tuple[int, int], float] = {}
     first: dict[tuple[int, int], float] = {}
     for line in lines:
@@ -194,14 +212,15 @@ def waits(lines: Iterable[str], faults: Sequence[Happened]) -> dict[str, list[fl
             for _, partition, start, end, _ in event["acquired"]:
                 for offset in range(start, end + 1):
                     first.setdefault((partition, offset), event["t"])
-    found: dict[str, list[float]] = {}
+    found: dict[str, list[Waited]] = {}
     for kind, at_ms, until_ms in faults:
+        next_s = (until_ms + BEFORE_MS - at_ms) / 1000
         longest = [
-            first[where] - at
+            Waited((first[where] - at) / 1000, *where, (at - at_ms) / 1000, next_s)
             for where, at in written.items()
             if at_ms - BEFORE_MS <= at < until_ms and where in first
         ]
-        found.setdefault(kind, []).append(max(longest, default=0.0) / 1000)
+        found.setdefault(kind, []).append(max(longest, default=Waited(0.0)))
     return {kind: sorted(each) for kind, each in found.items()}
 
 
@@ -227,8 +246,11 @@ def main(words: Sequence[str] | None = None) -> int:
     print("the longest that a record waited, by fault, in seconds:")
     print(f"{'':40} {'faults':>7} {'median':>7} {'95 %':>7} {'most':>7}")
     for kind, each in waits(soak.lines, soak.faults).items():
-        middle, late = each[len(each) // 2], each[len(each) * 95 // 100]
-        print(f"{kind:40} {len(each):7} {middle:7.2f} {late:7.2f} {each[-1]:7.2f}")
+        middle, late, most = (
+            one.seconds for one in (each[len(each) // 2], each[len(each) * 95 // 100], each[-1])
+        )
+        print(f"{kind:40} {len(each):7} {middle:7.2f} {late:7.2f} {most:7.2f}")
+        print(f"  {each[-1]}")
     verdict = judged(soak.lines)
     for one in verdict.violations[:10]:
         print(f"  {one}")

@@ -29,4 +29,9 @@ def test_the_longest_wait_after_each_fault() -> None:
         Happened(KILL, 8_500, 9_500),
     ]
     lines = [json.dumps(event) for event in events]
-    assert waits(lines, faults) == {KILL: [0.0, 2.5], STOP: [0.01]}
+    found = waits(lines, faults)
+    seconds = {kind: [one.seconds for one in each] for kind, each in found.items()}
+    assert seconds == {KILL: [0.0, 2.5], STOP: [0.01]}
+    assert str(found[KILL][-1]) == (
+        "partition 0, offset 2: written at 0.50 s, got at 3.00 s; the next fault came after 4.50 s"
+    )

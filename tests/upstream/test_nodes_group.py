@@ -10,10 +10,12 @@ import pytest
 from sharegroup.client.clock import wall_ms
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.ids import TopicPartition
+from sharegroup.upstream import nodes_group
 from sharegroup.upstream.epochs import Epochs
 from sharegroup.upstream.nodes_group import NO_MAP, FleetMap, NodeFacts, NodesGroup
 from sharegroup.upstream.peer_watch import is_there
 from sharegroup.upstream.settings import ClusterSettings
+from tests.client.working import until
 from tests.servers import admin
 from tests.servers.running import RunningServer
 
@@ -22,19 +24,19 @@ PARTITIONS = 12
 
 
 class Node:
-    """One node, and the maps that it was told."""
+    """One node, and the maps that it was told. Its topic and its group have one name."""
 
-    def __init__(self, bootstrap: str, node_id: int) -> None:
+    def __init__(self, bootstrap: str, name: str, node_id: int) -> None:
         self.cluster = Cluster(bootstrap)
         self.map = NO_MAP
         self.drained = False
         self.changed = asyncio.Condition()
-        where = TopicPartition("nodes", 0)
+        where = TopicPartition(name, 0)
         self.settings = ClusterSettings(self.cluster, where, wall_ms, lambda _kind, _name: None)
         facts = NodeFacts(node_id, f"i{node_id}", {"PLAINTEXT": ("127.0.0.1", node_id)}, 0)
         self.group = NodesGroup(
             self.cluster,
-            "fleet",
+            name,
             facts,
             PARTITIONS,
             self.told,
@@ -75,11 +77,39 @@ class Node:
         await self.cluster.close()
 
 
-def test_nodes_that_come_and_go_agree(cluster: RunningServer) -> None:
-    admin.Admin(cluster.bootstrap).create_topic("nodes", cleanup_policy="compact")
+def test_a_dead_node_is_removed_while_others_wait_for_it(
+    cluster: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cluster waits for all to join again, and answers nothing else on that connection."""
+    for name in ("SESSION_MS", "REBALANCE_MS"):
+        monkeypatch.setattr(nodes_group, name, 300_000)
+    admin.Admin(cluster.bootstrap).create_topic("dies", cleanup_policy="compact")
 
     async def scenario() -> None:
-        one, two, three = (Node(cluster.bootstrap, number) for number in (1, 2, 3))
+        one, two, three = (Node(cluster.bootstrap, "dies", number) for number in (1, 2, 3))
+        await one.start()
+        await two.start()
+        both = await two.sees({1: 6, 2: 6})
+        await one.group.stop()  # without a word, as if it were killed
+        starting = asyncio.create_task(three.start())
+        await until(lambda: joins() == 1)
+        await two.group.remove(both.nodes[1].member_id)
+        await starting
+        await two.sees({2: 6, 3: 6})
+        for node in (one, two, three):
+            await node.close()
+
+    def joins() -> int:
+        return sum(one.get_name() == nodes_group.BEATS_WHILE_JOINING for one in asyncio.all_tasks())
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_nodes_that_come_and_go_agree(cluster: RunningServer) -> None:
+    admin.Admin(cluster.bootstrap).create_topic("agree", cleanup_policy="compact")
+
+    async def scenario() -> None:
+        one, two, three = (Node(cluster.bootstrap, "agree", number) for number in (1, 2, 3))
         await one.start()
         alone = await one.sees({1: 12})
         await two.start()

@@ -74,6 +74,8 @@ class Fleet:
         self._requests: NodeRequests | None = None
         self._watch = PeerWatch(node_id, self._gone)
         self._watched = WatchedPort()
+        self._said_gone = ""
+        """The incarnation of the last node that was found to be gone."""
         self._locks = KeyedLocks()
         self._changes: set[asyncio.Task[None]] = set()
         self._giving_up: dict[int, asyncio.Task[None]] = {}
@@ -243,10 +245,12 @@ class Fleet:
         known = self.leadership.map.nodes.get(node.node_id)
         if known is None or known.incarnation != node.incarnation:
             return
-        level = logging.INFO if known.draining else logging.WARNING
-        logger.log(level, "node %d is gone: others take what it had", node.node_id)
+        if self._said_gone != known.incarnation:
+            self._said_gone = known.incarnation
+            level = logging.INFO if known.draining else logging.WARNING
+            logger.log(level, "node %d is gone: others take what it had", node.node_id)
         try:
-            await self._group.remove(node.member_id)
+            await self._group.remove(known.member_id)
         except errors.KafkaError as error:
             logger.info("the session of node %d ends by itself: %s", node.node_id, error)
 

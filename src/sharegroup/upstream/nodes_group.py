@@ -47,6 +47,7 @@ LEASE_S: Final = 2.0
 its partitions by then."""
 PAUSE_S: Final = 0.2
 LANE: Final = "nodes"
+BEATS_WHILE_JOINING: Final = "beats while it joins"
 BEATS: Final = "nodes-beats"
 """Another connection: a join may wait for a member that does not answer, and holds back what comes
 behind it."""
@@ -171,7 +172,8 @@ class NodesGroup:
         request = LeaveGroupRequest(
             self._group_id, member_id, [MemberIdentity(member_id, None, "gone")]
         )
-        await self._ask(apis.LEAVE_GROUP, request)
+        # Not behind a join that waits for that very member.
+        await self._ask(apis.LEAVE_GROUP, request, lane=BEATS)
 
     async def _run(self) -> None:
         assert self._first is not None, "started"
@@ -221,6 +223,9 @@ class NodesGroup:
         answer: DescribeGroupsResponse = await self._cluster.send_to_coordinator(
             self._group_id, apis.DESCRIBE_GROUPS, request, kind=GROUP, lane=LANE
         )
+        for group in answer.groups:
+            if group.error_code != errors.GroupIdNotFound.code:
+                self._check(group.error_code)
         found = [
             _facts({**json.loads(said)["node"], "member_id": member.member_id})
             for group in answer.groups
@@ -278,7 +283,7 @@ class NodesGroup:
         return self._leaves or self._drains()
 
     async def _join(self) -> None:
-        beating = asyncio.create_task(self._beat_while_joining())
+        beating = asyncio.create_task(self._beat_while_joining(), name=BEATS_WHILE_JOINING)
         try:
             await self._join_and_sync()
         finally:
@@ -358,14 +363,18 @@ class NodesGroup:
             timeout_ms=SESSION_MS + wait_ms,
             lane=lane,
         )
-        if answer.error_code:
-            error = errors.error_from_code(answer.error_code)
-            if isinstance(error, errors.MemberIdRequired):
-                raise errors.MemberIdRequired(answer.member_id)
-            if isinstance(error, errors.NotCoordinator | errors.CoordinatorNotAvailable):
-                self._cluster.forget_coordinator(self._group_id, GROUP)
-            raise error
+        self._check(answer.error_code, getattr(answer, "member_id", ""))
         return answer
+
+    def _check(self, code: int, member_id: str = "") -> None:
+        if not code:
+            return
+        error = errors.error_from_code(code)
+        if isinstance(error, errors.MemberIdRequired):
+            raise errors.MemberIdRequired(member_id)
+        if isinstance(error, errors.NotCoordinator | errors.CoordinatorNotAvailable):
+            self._cluster.forget_coordinator(self._group_id, GROUP)
+        raise error
 
 
 def _member_id_in(error: errors.MemberIdRequired) -> str:

@@ -97,7 +97,7 @@ class PeerWatch:
     """See the module.
 
     Args:
-        gone: called with a node whose process is gone.
+        gone: called with a node whose process is gone, again and again until a map is without it.
     """
 
     def __init__(self, node_id: int, gone: Callable[[NodeFacts], Awaitable[None]]) -> None:
@@ -131,9 +131,8 @@ class PeerWatch:
             try:
                 reader, writer = await asyncio.open_connection(host, node.watched_port)
             except ConnectionRefusedError:
-                if seen:
+                if seen:  # told again until a map is without it: the cluster may forget that
                     await self._gone(node)
-                    return
                 await asyncio.sleep(PAUSE_S)
                 continue
             except OSError:
