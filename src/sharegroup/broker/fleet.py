@@ -75,7 +75,7 @@ class Fleet:
         self._watch = PeerWatch(node_id, self._gone)
         self._watched = WatchedPort()
         self._said_gone = ""
-        """The incarnation of the last node that was found to be gone."""
+        """The incarnation of the last node whose end was logged: its end may be noticed again."""
         self._locks = KeyedLocks()
         self._changes: set[asyncio.Task[None]] = set()
         self._giving_up: dict[int, asyncio.Task[None]] = {}
@@ -252,7 +252,7 @@ class Fleet:
         try:
             await self._group.remove(known.member_id)
         except errors.KafkaError as error:
-            logger.info("the session of node %d ends by itself: %s", node.node_id, error)
+            logger.debug("the cluster is told again that node %d is gone: %s", node.node_id, error)
 
     # --- the map ----------------------------------------------------------------------------------
 

@@ -131,7 +131,7 @@ class PeerWatch:
             try:
                 reader, writer = await asyncio.open_connection(host, node.watched_port)
             except ConnectionRefusedError:
-                if seen:  # told again until a map is without it: the cluster may forget that
+                if seen:  # the cluster may forget what it was told: tell it until a map says so
                     await self._gone(node)
                 await asyncio.sleep(PAUSE_S)
                 continue

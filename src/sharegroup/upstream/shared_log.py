@@ -84,7 +84,7 @@ class SharedLog:
         Raises:
             KafkaError: the cluster cannot be asked.
         """
-        if self._writing is not None:  # or a record that is tried again would be missed
+        if self._writing is not None:  # or a record of this node that is sent again would be missed
             await asyncio.wait([self._writing])
         # Not on the lane of the reader that follows: each answer would wait behind its long poll.
         offset = await self._retried(lambda: self._writes.offset(EARLIEST))

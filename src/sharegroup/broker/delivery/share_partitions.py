@@ -280,7 +280,7 @@ class SharePartitions:
     def _not_written(
         self, concerned: Sequence[LedSharePartition], error: errors.KafkaError
     ) -> errors.KafkaError:
-        """What a client is told."""
+        """Fence the share partitions and let them rest. Returns the error for clients."""
         moved = isinstance(error, _MOVED)
         for led in concerned:
             self.fence(led, str(error))
