@@ -13,6 +13,7 @@ from sharegroup.broker.metrics.table import Scrape
 from sharegroup.broker.quotas import Timed
 from sharegroup.broker.server import Broker
 from sharegroup.client.network.connection import Connection
+from sharegroup.client.network.versions import LAST_BY_NAME
 from sharegroup.model.errors import ThrottlingQuotaExceeded
 from sharegroup.model.histogram import Histogram
 from sharegroup.sim import MemoryDisk
@@ -69,7 +70,9 @@ async def ask(connection: Connection, api: apis.Api, request: Any) -> tuple[Any,
     """The answer, and the seconds that it took."""
     loop = asyncio.get_running_loop()
     before_s = loop.time()
-    answer = await connection.send(api, request, timeout_ms=100 * TIMEOUT_MS)
+    answer = await connection.send(
+        api, request, timeout_ms=100 * TIMEOUT_MS, version_max=LAST_BY_NAME.get(api)
+    )
     return answer, loop.time() - before_s
 
 

@@ -11,6 +11,7 @@ import pytest
 from sharegroup.broker.internal_topics import SECURITY
 from sharegroup.broker.server import Broker
 from sharegroup.client.network.connection import Connection
+from sharegroup.client.network.versions import LAST_BY_NAME
 from sharegroup.model.errors import (
     DuplicateResource,
     ResourceNotFound,
@@ -63,7 +64,9 @@ def upsertion(
 
 
 async def ask(connection: Connection, api: apis.Api, request: Any) -> Any:
-    return await connection.send(api, request, timeout_ms=TIMEOUT_MS)
+    return await connection.send(
+        api, request, timeout_ms=TIMEOUT_MS, version_max=LAST_BY_NAME.get(api)
+    )
 
 
 async def alter(

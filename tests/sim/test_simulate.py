@@ -103,6 +103,8 @@ def test_every_option(option: str) -> None:
         "seed=369",
         # The disk is full: records were given out, answered and refused as fast as they could be.
         "seed=626",
+        # A record of a topic that was made anew since was committed by the topic's name.
+        "seed=8738",
         # A deleted topic's committed offsets stayed, since another coordinator's log was out of
         # service; and a turn began at such an offset, behind the end of the new topic.
         BEHIND_THE_END,

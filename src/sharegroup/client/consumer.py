@@ -361,14 +361,15 @@ class Consumer(Generic[K, V]):
         Args:
             offsets: offsets by partition; or, with ``key_ranges=True`` or ``cooperative=True``, one
                 or several records, in any order. None: the positions after all records that were
-                returned; in a loop's body, that includes the record in work.
+                returned; in a loop's body, that includes the record in work. Records of a topic
+                that was deleted and made anew since they were read are left out, and logged.
 
         Raises:
             IllegalState: single records were given without ``key_ranges=True`` or
                 ``cooperative=True``; or offsets by partition with ``cooperative=True``.
             RebalanceInProgress, IllegalGeneration, UnknownMemberId, FencedMemberEpoch: this member
                 has lost its partitions, or must give them up: the members that get them begin at
-                the offsets that were committed before.
+                the offsets that were committed before. Or a topic was deleted and made anew.
             KafkaError: the broker refuses, or could not be reached within ``timeout_ms``.
         """
         await self._offsets.commit(offsets, timeout_ms=timeout_ms)

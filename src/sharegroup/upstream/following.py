@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.network.versions import LAST_BY_NAME
 from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
 from sharegroup.upstream.fetch_session import FetchSession, Wanted
@@ -157,7 +158,12 @@ class Following:
         request = session.request(wanted, max_wait_ms=wait_ms, max_bytes=BYTES_MAX)
         timeout_ms = self._cluster.request_timeout_ms + wait_ms
         response = await self._cluster.send(
-            leader, apis.FETCH, request, timeout_ms=timeout_ms, lane=lane
+            leader,
+            apis.FETCH,
+            request,
+            timeout_ms=timeout_ms,
+            lane=lane,
+            version_max=LAST_BY_NAME[apis.FETCH],
         )
         if response.error_code:
             raise errors.error_from_code(response.error_code)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.network.versions import LAST_BY_NAME
 from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
 from sharegroup.records.batches import bounds_of
@@ -143,7 +144,12 @@ class RawLog:
             raise errors.LeaderNotAvailable(f"{self.where} has no leader now")
         try:
             return await self._cluster.send(
-                leader, api, request, timeout_ms=timeout_ms, lane=self._lane
+                leader,
+                api,
+                request,
+                timeout_ms=timeout_ms,
+                lane=self._lane,
+                version_max=LAST_BY_NAME.get(api),
             )
         except errors.NetworkException:
             await self._refresh_quietly()

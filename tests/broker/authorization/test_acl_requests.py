@@ -14,6 +14,7 @@ from sharegroup.broker.metrics.reader import MetricsReader
 from sharegroup.broker.metrics.traffic import DENIALS
 from sharegroup.broker.server import Broker
 from sharegroup.client.network.connection import Connection
+from sharegroup.client.network.versions import LAST_BY_NAME
 from sharegroup.model.environment import Disk
 from sharegroup.model.errors import (
     ClusterAuthorizationFailed,
@@ -73,7 +74,9 @@ class Two:
         return code
 
     async def as_admin(self, api: apis.Api, request: Any) -> Any:
-        return await self._admin.send(api, request, timeout_ms=TIMEOUT_MS)
+        return await self._admin.send(
+            api, request, timeout_ms=TIMEOUT_MS, version_max=LAST_BY_NAME.get(api)
+        )
 
     async def ask(self, api: apis.Api, request: Any) -> Any:
         return await self._anybody.send(api, request, timeout_ms=TIMEOUT_MS)

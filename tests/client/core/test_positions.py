@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +14,19 @@ WHERES = [TopicPartition("t", number) for number in range(3)]
 steps = st.lists(
     st.tuples(
         st.sampled_from(
-            ["add", "remove", "seek", "end", "ask", "answer", "nothing", "fetch", "take", "range"]
+            [
+                "add",
+                "remove",
+                "seek",
+                "end",
+                "ask",
+                "answer",
+                "nothing",
+                "fetch",
+                "take",
+                "range",
+                "topic",
+            ]
         ),
         st.sampled_from(WHERES),
         st.integers(0, 9),
@@ -27,6 +41,7 @@ class Model:
     def __init__(self) -> None:
         self.positions: dict[TopicPartition, int | None] = {}
         self.changes: dict[TopicPartition, int] = {}
+        self.topics: dict[TopicPartition, UUID] = {}
 
     def jump(self, where: TopicPartition, offset: int | None) -> None:
         self.positions[where] = offset
@@ -45,6 +60,7 @@ class World:
         if what == "add" and where not in real:
             real.add([where], from_group=bool(number % 2))
             model.jump(where, None)
+            model.topics.pop(where, None)
         elif what == "answer" and where in self.asked:
             version, changes = self.asked.pop(where)
             real.found(where, version, Position(number))
@@ -55,6 +71,8 @@ class World:
             real.advance(where, version, Position(number))
             if where in model.positions and changes == model.changes[where]:
                 model.positions[where] = number
+        elif what == "topic" and where in real:
+            self._see_topic(where, UUID(int=1 + number % 2))
         elif where in real:
             self._move(what, where, number)
         self.check()
@@ -83,6 +101,16 @@ class World:
             assert real.out_of_range(where, version)
             if changes == model.changes[where]:
                 model.jump(where, None)
+
+    def _see_topic(self, where: TopicPartition, now: UUID) -> None:
+        """The topic is what it was, or is made anew."""
+        before = self.model.topics.setdefault(where, now)
+        assert self.real.saw_topic(where, now) == (now != before)
+        if now != before:
+            self.real.begin_anew(where, now)
+            self.model.jump(where, None)
+            self.model.topics[where] = now
+        assert self.real.topic_id(where) == now
 
     def check(self) -> None:
         self.real.check_invariants()

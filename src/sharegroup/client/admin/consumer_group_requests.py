@@ -16,6 +16,7 @@ from sharegroup.client.admin.topic_requests import by_topic
 from sharegroup.client.core.committed_offsets import OffsetAndMetadata
 from sharegroup.client.core.key_ranges import KeyRange, KeyRanges
 from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.network.versions import LAST_BY_NAME
 from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
 from sharegroup.wire import apis
@@ -172,7 +173,9 @@ async def alter_offsets(
         member_id="",
         topics=topics,
     )
-    response = await cluster.send_to_coordinator(group_id, apis.OFFSET_COMMIT, request)
+    response = await cluster.send_to_coordinator(
+        group_id, apis.OFFSET_COMMIT, request, version_max=LAST_BY_NAME[apis.OFFSET_COMMIT]
+    )
     return {
         TopicPartition(topic.name, one.partition_index): _checked(cluster, group_id, one)
         for topic in response.topics

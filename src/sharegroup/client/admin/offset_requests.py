@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Final
+from uuid import UUID
 
 from sharegroup.client.admin.topic_requests import by_topic
 from sharegroup.client.core.access_errors import error_on
@@ -12,9 +14,10 @@ from sharegroup.client.core.key_ranges import COMMITS_RANGES, FEATURE
 from sharegroup.client.core.positions import NO_EPOCH, Position
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.network.versions import LAST_BY_NAME
 from sharegroup.cooperative.intervals import Intervals
 from sharegroup.model import errors
-from sharegroup.model.ids import TopicPartition
+from sharegroup.model.ids import NULL_TOPIC_ID, TopicPartition
 from sharegroup.wire.apis import OFFSET_COMMIT, OFFSET_FETCH, OFFSET_FOR_LEADER_EPOCH
 from sharegroup.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -43,6 +46,9 @@ LANE: Final = "group"
 """The lane of requests to the coordinator: on the usual one they would wait for fetches."""
 CONSUMER: Final = -1
 
+TopicIds = Mapping[str, UUID]
+"""Topic → its id."""
+
 
 def raise_coordinator_error(cluster: Cluster, group_id: str, code: int) -> None:
     """Raise the error of a coordinator's answer, if it has one."""
@@ -57,11 +63,22 @@ async def commit_offsets(
     cluster: Cluster,
     identity: MemberIdentity,
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    topic_ids: TopicIds = MappingProxyType({}),
 ) -> None:
-    """OffsetCommit."""
+    """OffsetCommit.
+
+    Args:
+        topic_ids: topic → the id of the topic that the offsets are of. Of topics that are not here,
+            the offsets count for whatever topic has the name.
+
+    Raises:
+        UnknownTopicId: a topic with this id is not known. Other partitions may be committed.
+        KafkaError: the coordinator refuses.
+    """
     topics = [
         OffsetCommitRequestTopic(
             name=name,
+            topic_id=topic_ids.get(name, NULL_TOPIC_ID),
             partitions=[_to_commit(index, offsets[TopicPartition(name, index)]) for index in own],
         )
         for name, own in by_topic(offsets).items()
@@ -73,12 +90,22 @@ async def commit_offsets(
         group_instance_id=identity.group_instance_id,
         topics=topics,
     )
-    response: OffsetCommitResponse = await cluster.send_to_coordinator(
-        identity.group_id, OFFSET_COMMIT, request, lane=LANE
-    )
+    response = await _commit(cluster, request)
     for topic in response.topics:
         for one in topic.partitions:
             raise_coordinator_error(cluster, identity.group_id, one.error_code)
+
+
+async def _commit(cluster: Cluster, request: OffsetCommitRequest) -> OffsetCommitResponse:
+    by_name = any(topic.topic_id == NULL_TOPIC_ID for topic in request.topics)
+    response: OffsetCommitResponse = await cluster.send_to_coordinator(
+        request.group_id,
+        OFFSET_COMMIT,
+        request,
+        lane=LANE,
+        version_max=LAST_BY_NAME[OFFSET_COMMIT] if by_name else None,
+    )
+    return response
 
 
 async def commit_ranges(
@@ -86,14 +113,17 @@ async def commit_ranges(
     identity: MemberIdentity,
     ranges: Mapping[TopicPartition, Intervals],
     begins: Mapping[TopicPartition, int] | None = None,
-) -> dict[TopicPartition, int]:
-    """OffsetCommit with ranges of offsets (KIP-X). Returns the stable offsets.
+    topic_ids: TopicIds = MappingProxyType({}),
+) -> None:
+    """OffsetCommit with ranges of offsets (KIP-X).
 
     Args:
         ranges: the ranges to commit.
         begins: where the group begins, in partitions where it has committed nothing.
+        topic_ids: as in :func:`commit_offsets`.
 
     Raises:
+        UnknownTopicId: as :func:`commit_offsets`.
         UnsupportedVersion: the coordinator does not know ranges.
         KafkaError: the coordinator refuses. Ranges that are committed already are no error.
     """
@@ -101,6 +131,7 @@ async def commit_ranges(
     topics = [
         OffsetCommitRequestTopic(
             name=name,
+            topic_id=topic_ids.get(name, NULL_TOPIC_ID),
             partitions=[
                 _to_commit_ranges(index, ranges.get(where, ()), starts.get(where, 0))
                 for index in own
@@ -117,16 +148,11 @@ async def commit_ranges(
         topics=topics,
     )
     await check_commits_ranges(cluster, identity.group_id)
-    response: OffsetCommitResponse = await cluster.send_to_coordinator(
-        identity.group_id, OFFSET_COMMIT, request, lane=LANE
-    )
-    stable = {}
+    response = await _commit(cluster, request)
     for topic in response.topics:
         for one in topic.partitions:
             if one.error_code != errors.IndividualCommitTooOld.code:
                 raise_coordinator_error(cluster, identity.group_id, one.error_code)
-            stable[TopicPartition(topic.name, one.partition_index)] = one.last_stable_offset
-    return stable
 
 
 async def check_commits_ranges(

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Final, NamedTuple
+from uuid import UUID
 
 from sharegroup.client.core.key_ranges import KeyRanges
 from sharegroup.cooperative.intervals import Intervals
@@ -62,6 +63,8 @@ class PartitionPlace:
         lost_from: of a shared partition, the position that its log has lost; None: no position was
             lost.
         done: the offsets after its committed offset that any member is done with.
+        topic_id: the topic that the position belongs to; None: not known.
+        from_group: without a position, it begins at the group's committed offset, if there is one.
     """
 
     __slots__ = (
@@ -69,6 +72,7 @@ class PartitionPlace:
         "checked_epoch",
         "done",
         "end",
+        "from_group",
         "key_ranges",
         "lost_from",
         "paused",
@@ -76,11 +80,14 @@ class PartitionPlace:
         "reset",
         "shared",
         "step",
+        "topic_id",
         "turn",
         "version",
     )
 
-    def __init__(self, step: PositionStep, reset: int) -> None:
+    def __init__(self, step: PositionStep, reset: int, *, from_group: bool) -> None:
+        self.from_group = from_group
+        self.topic_id: UUID | None = None
         self.position: Position | None = None
         self.step = step
         self.reset = reset
@@ -121,6 +128,11 @@ class Positions:
         return frozenset(self._places)
 
     @property
+    def newest_version(self) -> int:
+        """It rises with each partition that is added, and with each position that jumps."""
+        return self._version
+
+    @property
     def paused(self) -> frozenset[TopicPartition]:
         """The paused partitions."""
         return frozenset(where for where, place in self._places.items() if place.paused)
@@ -133,12 +145,43 @@ class Positions:
         for where in wheres:
             if where not in self._places:
                 place = PartitionPlace(
-                    PositionStep.COMMITTED, EARLIEST if self._reset is None else self._reset
+                    PositionStep.COMMITTED,
+                    EARLIEST if self._reset is None else self._reset,
+                    from_group=from_group,
                 )
                 place.version = self._next_version()
                 self._places[where] = place
                 if not from_group:
                     self.uncommitted([where])
+
+    def saw_topic(self, where: TopicPartition, topic_id: UUID) -> bool:
+        """The partition's topic has this id now. Returns whether the topic was made anew: the
+        position belongs to a topic that is gone."""
+        place = self._places[where]
+        if place.topic_id is None:
+            place.topic_id = topic_id
+        return place.topic_id != topic_id
+
+    def topic_id(self, where: TopicPartition) -> UUID | None:
+        """See :attr:`PartitionPlace.topic_id`; None as well if the partition is not ours."""
+        place = self._places.get(where)
+        return None if place is None else place.topic_id
+
+    def begin_anew(self, where: TopicPartition, topic_id: UUID) -> None:
+        """Begin with a partition of the topic with this id, as if it had just been assigned."""
+        place = self._places[where]
+        place.topic_id, place.position, place.end = topic_id, None, None
+        place.step, place.done, place.begins, place.lost_from = (
+            PositionStep.COMMITTED,
+            (),
+            False,
+            None,
+        )
+        place.checked_epoch = NO_EPOCH
+        place.turn = FIRST_TURN if place.turn else 0
+        place.version = self._next_version()
+        if not place.from_group:
+            self.uncommitted([where])
 
     def share(self, wheres: Iterable[TopicPartition]) -> None:
         """Other members may read other key ranges of these partitions, and commit them."""

@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol
+from uuid import UUID
 
 from sharegroup.client.core.acknowledgements import (
     IN_TRANSACTION,
@@ -177,10 +178,12 @@ def delivery_of(record: Record[Any, Any]) -> HeldDelivery:
 
 
 class RecordSpan(NamedTuple):
-    """Where the records of one fetched batch come from: a partition, under a leader's epoch."""
+    """Where the records of one fetched batch come from: a partition, under a leader's epoch, of the
+    topic with an id. None: the id is not known."""
 
     topic_partition: TopicPartition
     leader_epoch: int
+    topic_id: UUID | None = None
 
 
 class ConsumerRecord(ReadRecord[RecordSpan, K, V], Generic[K, V]):
@@ -194,6 +197,12 @@ class ConsumerRecord(ReadRecord[RecordSpan, K, V], Generic[K, V]):
     def leader_epoch(self) -> int:
         """The epoch of the leader that appended the record; -1: not known."""
         return self._origin.leader_epoch
+
+    @property
+    def topic_id(self) -> UUID | None:
+        """The id of the topic that it is from: a topic that is deleted and made anew has another
+        one. None: the cluster does not say it."""
+        return self._origin.topic_id
 
     def __repr__(self) -> str:
         return f"ConsumerRecord({self._shown()})"

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import repeat
 from operator import ge
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from sharegroup.client.core.positions import NO_EPOCH, Position
 from sharegroup.client.core.record import ConsumerRecord, Fields, RecordSpan
@@ -50,6 +51,8 @@ class FetchedBytes(NamedTuple):
     """The offsets that the group is done with: their records are left out."""
     given: Intervals = ()
     """In a turn, the offsets that this member has got; all others are in ``done``."""
+    topic_id: UUID | None = None
+    """The topic that was read; None: not known."""
 
     @property
     def behind(self) -> int:
@@ -124,7 +127,7 @@ def _decode(fetched: FetchedBytes, decoding: Decoding) -> Chunk:
         mine = piece.value or ()
         if piece.first < first_wanted:
             mine = [one for one in mine if one[0] >= first_wanted]
-        refusal = _add(records, mine, RecordSpan(where, epoch), decoding)
+        refusal = _add(records, mine, RecordSpan(where, epoch, fetched.topic_id), decoding)
         if refusal is not None:
             return Chunk(fetched, records, Position(refusal.offset, end.leader_epoch), refusal)
         if behind.offset > end.offset:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, Protocol
+from uuid import UUID
 
-from sharegroup.client.admin.offset_requests import commit_offsets, commit_ranges
+from sharegroup.client.admin.offset_requests import TopicIds, commit_offsets, commit_ranges
 from sharegroup.client.core.committed_offsets import OffsetAndMetadata
 from sharegroup.client.core.positions import CommittedPositions, Position
 from sharegroup.client.core.rebalance import MemberIdentity
@@ -17,7 +18,12 @@ from sharegroup.client.group.metrics import GroupConsumerMetrics
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
 from sharegroup.cooperative.intervals import Intervals
-from sharegroup.model.errors import KafkaError, RebalanceInProgress, StaleMemberEpoch
+from sharegroup.model.errors import (
+    KafkaError,
+    RebalanceInProgress,
+    StaleMemberEpoch,
+    UnknownTopicId,
+)
 from sharegroup.model.ids import TopicPartition
 
 RANGES_PER_REQUEST: Final = 10_000
@@ -37,6 +43,15 @@ def as_offsets(
 ) -> dict[TopicPartition, OffsetAndMetadata]:
     """Positions as offsets to commit."""
     return {where: OffsetAndMetadata(*position) for where, position in positions.items()}
+
+
+def log_left_out(topics: Collection[str]) -> None:
+    """Say that records of these topics, if there are any, were left out of a commit."""
+    if topics:
+        names = ", ".join(sorted(topics))
+        log.warning(
+            "records left out of a commit, because their topic was deleted and made anew: %s", names
+        )
 
 
 class ReadingProgress(Protocol):
@@ -59,6 +74,7 @@ class OffsetCommitter:
         progress: how far the application is.
         covered: the offsets to commit by ranges, in shared partitions.
         ranges_max: if there are more ranges, they are committed without waiting for the interval.
+        topic_id: the topic that is read, of one of the member's partitions; None: not known.
     """
 
     def __init__(
@@ -69,6 +85,7 @@ class OffsetCommitter:
         metrics: GroupConsumerMetrics,
         covered: Covered,
         ranges_max: int,
+        topic_id: Callable[[TopicPartition], UUID | None],
     ) -> None:
         self.committed = CommittedPositions()
         self.covered = covered
@@ -78,6 +95,7 @@ class OffsetCommitter:
         self._progress = progress
         self._metrics = metrics
         self._identity = identity
+        self._topic_id = topic_id
         self._lock = asyncio.Lock()
         self._auto: asyncio.Task[None] | None = None
         self._given_up: list[set[TopicPartition]] = []
@@ -91,7 +109,8 @@ class OffsetCommitter:
         """Commit these offsets; retries transient errors.
 
         Raises:
-            RebalanceInProgress: a partition was given up meanwhile; its offset is not committed.
+            RebalanceInProgress: a partition was given up meanwhile, or its topic was deleted and
+                made anew; its offset is not committed.
             KafkaError: the commit was refused. No offset, or only some, are committed.
         """
         with self._watching() as gone:
@@ -99,21 +118,50 @@ class OffsetCommitter:
                 await self._commit(offsets, gone, timeout_ms)
 
     async def commit_single(
-        self, offsets: Mapping[TopicPartition, Sequence[int]], timeout_ms: int | None = None
+        self,
+        offsets: Mapping[TopicPartition, Sequence[int]],
+        topic_ids: TopicIds,
+        timeout_ms: int | None = None,
     ) -> None:
         """Commit single records of shared partitions, and the offsets there that no record has.
+
+        Args:
+            topic_ids: the topics that the records are from. Of topics that were deleted and made
+                anew since, nothing is committed: nobody reads their records again.
 
         Raises:
             KafkaError: the commit was refused. Some of the records may be committed.
         """
         async with self._lock:
-            ranges = {w: self.covered.with_holes(w, own) for w, own in offsets.items()}
+            ranges = {
+                where: self.covered.with_holes(where, own)
+                for where, own in offsets.items()
+                if not self._is_gone(where, topic_ids)
+            }
+
+            async def attempt() -> None:
+                ours = {w: own for w, own in ranges.items() if not self._is_gone(w, topic_ids)}
+                try:
+                    await self._commit_ranges(ours, topic_ids)
+                except UnknownTopicId:
+                    await self._cluster.refresh()
+                    raise
+
             await retrying(
                 self._cluster,
-                lambda: self._commit_ranges(ranges),
+                attempt,
                 self._cluster.request_timeout_ms if timeout_ms is None else timeout_ms,
                 _worth_another_try,
             )
+            log_left_out({w.topic for w in offsets if self._is_gone(w, topic_ids)})
+
+    def _is_gone(self, where: TopicPartition, topic_ids: TopicIds) -> bool:
+        """Whether the partition's topic has been deleted and made anew."""
+        own = topic_ids.get(where.topic)
+        if own is None:
+            return False
+        anew = self._cluster.metadata.made_anew(where.topic, own)
+        return anew or self._topic_id(where) not in (None, own)
 
     async def commit_done(self, timeout_ms: int | None = None) -> None:
         """Commit the records that are done. A failure is logged: the records come again to the
@@ -164,12 +212,19 @@ class OffsetCommitter:
 
         covered = self.covered
         ranges = {w: covered.before(w, offsets[w].offset) for w in offsets if w in covered}
+        topic_ids = {w.topic: own for w in offsets if (own := self._topic_id(w)) is not None}
 
         async def attempt() -> set[TopicPartition]:
             ours = offsets.keys() - gone
-            if plain := {where: offsets[where] for where in ours if where not in ranges}:
-                await commit_offsets(self._cluster, self._identity(), plain)
-            await self._commit_ranges({where: ranges[where] for where in ours if where in ranges})
+            try:
+                if plain := {where: offsets[where] for where in ours if where not in ranges}:
+                    await commit_offsets(self._cluster, self._identity(), plain, topic_ids)
+                own = {where: ranges[where] for where in ours if where in ranges}
+                await self._commit_ranges(own, topic_ids)
+            except UnknownTopicId:
+                await self._cluster.refresh()
+                gone.update(where for where in ours if self._is_gone(where, topic_ids))
+                raise
             return ours
 
         began = self._metrics.time()
@@ -178,7 +233,10 @@ class OffsetCommitter:
             self._note({where: offsets[where] for where in sent - gone})
             if sent != offsets.keys():
                 names = ", ".join(map(str, sorted(offsets.keys() - sent)))
-                raise RebalanceInProgress(f"given up before it could be committed: {names}")
+                raise RebalanceInProgress(
+                    "given up before it could be committed, or its topic was deleted and made "
+                    f"anew: {names}"
+                )
         except KafkaError:
             self._metrics.commit_failed()
             raise
@@ -189,13 +247,18 @@ class OffsetCommitter:
         self.committed.note(positions)
         self._progress.committed(positions)
 
-    async def _commit_ranges(self, ranges: Mapping[TopicPartition, Intervals]) -> None:
+    async def _commit_ranges(
+        self, ranges: Mapping[TopicPartition, Intervals], topic_ids: TopicIds
+    ) -> None:
         """Commit ranges of shared partitions, in requests of as many ranges as the group takes."""
         for where, own in ranges.items():
             for at in range(0, len(own), RANGES_PER_REQUEST):
                 some = own[at : at + RANGES_PER_REQUEST]
-                await commit_ranges(self._cluster, self._identity(), {where: some})
-                self.covered.committed(where, some)
+                await commit_ranges(
+                    self._cluster, self._identity(), {where: some}, topic_ids=topic_ids
+                )
+                if not self._is_gone(where, topic_ids):
+                    self.covered.committed(where, some)
 
     def look(self) -> None:
         """Commit soon, if there are too many ranges."""

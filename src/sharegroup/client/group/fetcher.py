@@ -14,6 +14,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from sharegroup.client.core.access_errors import error_on
 from sharegroup.client.core.key_ranges import without_ranges
@@ -27,9 +28,10 @@ from sharegroup.client.group.settings import ReadSettings
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.metadata import NO_LEADER, PartitionInfo
 from sharegroup.client.network.retrying import pause
+from sharegroup.client.network.versions import LAST_BY_NAME
 from sharegroup.cooperative.intervals import Intervals, minus, normal
 from sharegroup.model import errors
-from sharegroup.model.ids import TopicPartition
+from sharegroup.model.ids import NULL_TOPIC_ID, TopicPartition
 from sharegroup.model.log import AbortedTransaction
 from sharegroup.wire.apis import FETCH
 from sharegroup.wire.messages.fetch import (
@@ -193,7 +195,10 @@ class LogFetcher:
     async def _fetch(self, node_id: int, wanted: Wanted, request: FetchRequest) -> None:
         began = self._metrics.time()
         try:
-            response: FetchResponse = await self._cluster.send(node_id, FETCH, request)
+            by_name = any(topic.topic_id == NULL_TOPIC_ID for topic in request.topics)
+            response: FetchResponse = await self._cluster.send(
+                node_id, FETCH, request, version_max=LAST_BY_NAME[FETCH] if by_name else None
+            )
             if response.error_code:
                 raise errors.error_from_code(response.error_code)
         except errors.KafkaError as error:
@@ -211,9 +216,11 @@ class LogFetcher:
         self._metrics.request_answered(self._metrics.time() - began, response.throttle_time_ms)
         parts = [part for topic in response.responses for part in topic.partitions]
         self._metrics.fetched(sum(len(part.records or b"") for part in parts))
+        names = {topic.topic_id: topic.topic for topic in request.topics}
         for topic in response.responses:
+            name = topic.topic or names.get(topic.topic_id, "")
             for answer in topic.partitions:
-                where = TopicPartition(topic.topic, answer.partition_index)
+                where = TopicPartition(name, answer.partition_index)
                 if where in wanted:
                     self._answered(where, answer, *wanted[where])
 
@@ -241,10 +248,19 @@ class LogFetcher:
             min_bytes=settings.min_bytes,
             max_bytes=settings.max_bytes,
             isolation_level=int(settings.committed),
-            topics=[FetchTopic(topic=name, partitions=own) for name, own in topics.items()],
+            topics=[
+                FetchTopic(topic=name, topic_id=self._topic_id(name, own), partitions=own)
+                for name, own in topics.items()
+            ],
             rack_id=settings.rack_id,
             member=self._member() if any(map(self._positions.turn, wanted)) else None,
         )
+
+    def _topic_id(self, name: str, parts: Iterable[FetchPartition]) -> UUID:
+        """The topic that the positions of these partitions belong to; NULL_TOPIC_ID: it is not
+        known of all."""
+        ids = {self._positions.topic_id(TopicPartition(name, one.partition)) for one in parts}
+        return ids.pop() or NULL_TOPIC_ID if len(ids) == 1 else NULL_TOPIC_ID
 
     def _member(self) -> CooperativeMember:
         me = self._identity()
@@ -280,7 +296,7 @@ class LogFetcher:
         if answer.records and answer.high_watermark > position.offset:
             # Kafka looks at the high watermark first and reads afterwards, so some records may lie
             # at or after it. They come again with the next fetch.
-            fetched = _fetched(where, version, position, answer)
+            fetched = self._fetched(where, version, position, answer)
             self.arrived.append(fetched._replace(read_up_to=answer.read_up_to, holes=holes))
 
     def _answered_turn(
@@ -301,7 +317,7 @@ class LogFetcher:
         given = normal((one.first, one.last) for one in answer.given)
         first, end = given[0][0], given[-1][1] + 1
         behind = max(position.offset, end, holes[-1][1] + 1 if holes else 0)
-        fetched = _fetched(where, version, Position(first, position.leader_epoch), answer)
+        fetched = self._fetched(where, version, Position(first, position.leader_epoch), answer)
         others = minus(((0, ENDLESS),), given)
         self.arrived.append(
             fetched._replace(read_up_to=behind, holes=holes, given=given, done=others)
@@ -333,13 +349,19 @@ class LogFetcher:
             self.errors.append(errors.error_from_code(error.code, f"{where}: {error}"))
             self._rest([where])
 
-
-def _fetched(
-    where: TopicPartition, version: int, position: Position, answer: PartitionData
-) -> FetchedBytes:
-    aborted = [
-        AbortedTransaction(one.producer_id, one.first_offset)
-        for one in answer.aborted_transactions or ()
-    ]
-    data = answer.records or b""
-    return FetchedBytes(where, version, position, answer.high_watermark, data, aborted)
+    def _fetched(
+        self, where: TopicPartition, version: int, position: Position, answer: PartitionData
+    ) -> FetchedBytes:
+        aborted = [
+            AbortedTransaction(one.producer_id, one.first_offset)
+            for one in answer.aborted_transactions or ()
+        ]
+        return FetchedBytes(
+            where,
+            version,
+            position,
+            answer.high_watermark,
+            answer.records or b"",
+            aborted,
+            topic_id=self._positions.topic_id(where),
+        )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from sharegroup.client.admin.descriptions import ListedOffset
 from sharegroup.client.admin.offset_requests import committed_offsets
@@ -16,6 +17,7 @@ from sharegroup.client.core.committed_offsets import OffsetAndMetadata, as_commi
 from sharegroup.client.core.positions import EARLIEST, LATEST, Position
 from sharegroup.client.core.record import ConsumerRecord
 from sharegroup.client.errors import IllegalState
+from sharegroup.client.group.committer import log_left_out
 from sharegroup.client.group.life import Life
 from sharegroup.client.group.parts import ConsumerParts
 from sharegroup.client.group.polling import Polling
@@ -155,8 +157,17 @@ class ConsumerOffsets:
 
     async def _commit_single(self, records: Sequence[AnyRecord], timeout_ms: int | None) -> None:
         by_partition: dict[TopicPartition, list[int]] = {}
+        topic_ids: dict[str, UUID] = {}
+        gone: set[str] = set()
         for record in records:
+            now, own = self._positions.topic_id(record.topic_partition), record.topic_id
+            if own is not None:
+                if own != now is not None:
+                    gone.add(record.topic)
+                    continue
+                topic_ids[record.topic] = own
             by_partition.setdefault(record.topic_partition, []).append(record.offset)
+        log_left_out(gone)
         for where in by_partition:
             if where not in self._committer.covered:
                 raise IllegalState(
@@ -165,7 +176,7 @@ class ConsumerOffsets:
                     if where in self._positions
                     else f"{where} is not assigned to this consumer"
                 )
-        await self._committer.commit_single(by_partition, timeout_ms)
+        await self._committer.commit_single(by_partition, topic_ids, timeout_ms)
 
     async def committed(
         self, *partitions: tuple[str, int]

@@ -27,6 +27,7 @@ from sharegroup.client.group.settings import (
     read_settings,
     reset_timestamp,
 )
+from sharegroup.client.group.topic_identities import TopicIdentities
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.records.decode import Decoding, decoding_of
 from sharegroup.client.wakeup import WakeupCall
@@ -57,6 +58,7 @@ class ConsumerParts:
     committer: OffsetCommitter
     lookup: PositionLookup
     rebalancing: Rebalancing
+    topic_ids: TopicIdentities
 
     def cut(self) -> list[asyncio.Task[Any]]:
         """Stop all tasks, without telling the group. Returns the cancelled tasks, which are about
@@ -88,7 +90,13 @@ def consumer_parts(settings: CheckedConsumerSettings, cluster: Cluster | None) -
     fetcher = LogFetcher(own, positions, covered, read, identity.committing, metrics, news.set)
     reader = Reader(positions, fetcher, covered, decoding)
     committer = OffsetCommitter(
-        own, identity.committing, reader, metrics, covered, member_wants.ranges_max
+        own,
+        identity.committing,
+        reader,
+        metrics,
+        covered,
+        member_wants.ranges_max,
+        positions.topic_id,
     )
     lookup = PositionLookup(
         own,
@@ -126,6 +134,7 @@ def consumer_parts(settings: CheckedConsumerSettings, cluster: Cluster | None) -
         committer=committer,
         lookup=lookup,
         rebalancing=rebalancing,
+        topic_ids=TopicIdentities(own, positions),
     )
 
 

@@ -193,6 +193,8 @@ class Polling(Generic[K, V]):
                 # seek before new ones give any.
                 await parts.rebalancing.apply()
             self.raise_error()
+            if anew := parts.topic_ids.look():
+                parts.rebalancing.begin_anew(anew)
             parts.lookup.begin()
             found = take()
             parts.fetcher.begin()  # after the take, which empties buffers: these are fetched anew

@@ -128,7 +128,8 @@ class PositionLookup:
             begins = {w: one.offset for w, one in found.items() if self._begins(w)}
             if begins:
                 assert self._identity is not None, "only a group's partitions are shared"
-                await commit_ranges(self._cluster, self._identity(), {}, begins)
+                ids = {w.topic: own for w in begins if (own := self._positions.topic_id(w))}
+                await commit_ranges(self._cluster, self._identity(), {}, begins, ids)
             for where, one in found.items():
                 lost = self._positions.take_lost(where)
                 if lost is not None and lost < one.offset:  # nobody can read these offsets now

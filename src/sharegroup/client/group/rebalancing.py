@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Protocol
+from uuid import UUID
 
 from sharegroup.client.core.positions import Positions
 from sharegroup.client.core.rebalance import AssignmentChange
@@ -121,6 +122,18 @@ class Rebalancing:
         self._positions.remove(gone)
         self._committer.committed.remove(gone)
         self._committer.covered.remove(gone)
+
+    def begin_anew(self, topic_ids: Mapping[TopicPartition, UUID]) -> None:
+        """The topics of these partitions were deleted and made anew, with these ids: begin with
+        them as if they had just been assigned. Nobody is told: the same partitions are ours.
+        """
+        if self._handling is not None:
+            self._handling.forget(topic_ids)
+        self._reader.forget(topic_ids)
+        self._committer.committed.remove(topic_ids)
+        self._committer.give_up(topic_ids)
+        for where, topic_id in topic_ids.items():
+            self._positions.begin_anew(where, topic_id)
 
     def cut(self) -> list[asyncio.Task[Any]]:
         """Stop. Returns the cancelled tasks, which are about to end."""

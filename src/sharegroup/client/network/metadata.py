@@ -12,7 +12,7 @@ from uuid import UUID
 from sharegroup.client.core.access_errors import error_on
 from sharegroup.client.network.addresses import Address
 from sharegroup.model.errors import KafkaError
-from sharegroup.model.ids import TopicIdPartition, TopicPartition
+from sharegroup.model.ids import NULL_TOPIC_ID, TopicIdPartition, TopicPartition
 from sharegroup.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
 
 NO_LEADER = -1
@@ -78,9 +78,12 @@ class MetadataImage:
         self.nodes: dict[int, Node] = {}
         self.topics: dict[str, TopicMetadata] = {}
         self._names: dict[UUID, str] = {}
+        self.applied = 0
+        """How many responses were applied."""
 
     def apply(self, response: MetadataResponse) -> dict[str, KafkaError]:
         """Apply a response. Returns the errors of topics that it does not describe, by name."""
+        self.applied += 1
         self.cluster_id = response.cluster_id
         self.controller_id = response.controller_id
         if response.brokers:
@@ -101,6 +104,15 @@ class MetadataImage:
     def name_of(self, topic_id: UUID) -> str | None:
         """The name of the topic with this id."""
         return self._names.get(topic_id)
+
+    def id_of(self, name: str) -> UUID | None:
+        """The id of the topic with this name; None: it is not known, or the cluster has no ids."""
+        topic = self.topics.get(name)
+        return None if topic is None or topic.topic_id == NULL_TOPIC_ID else topic.topic_id
+
+    def made_anew(self, name: str, topic_id: UUID | None) -> bool:
+        """Whether the topic of this name has another id than ``topic_id`` now."""
+        return None not in (topic_id, now := self.id_of(name)) and topic_id != now
 
     def by_id(self, topic_id: UUID) -> TopicMetadata | None:
         """The topic with this id."""

@@ -1,9 +1,10 @@
 """Which versions of each API the client can speak; a connection uses the highest that the broker
 has as well.
 
-Produce and Fetch stop before 13, where topics are named by id: a producer knows its topics by name.
-OffsetCommit and OffsetFetch stop before 10 for the same reason. The versions of AddPartitionsToTxn
-from 4 on are for brokers only.
+Produce stops before 13, where topics are named by id: a producer knows its topics by name.
+OffsetFetch stops before 10 for the same reason. Fetch and OffsetCommit go on: who asks by name
+sends them with ``version_max=LAST_BY_NAME[api]``. The versions of AddPartitionsToTxn from 4 on are
+for brokers only.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ from typing import Final
 from sharegroup.wire import apis
 from sharegroup.wire.apis import Api
 
+LAST_BY_NAME: Final[dict[Api, int]] = {apis.FETCH: 12, apis.OFFSET_COMMIT: 9}
+"""The last versions that name topics by their names."""
+
 CLIENT_VERSIONS: Final[dict[Api, tuple[int, int]]] = {
     apis.PRODUCE: (3, 12),
-    apis.FETCH: (4, 12),
+    apis.FETCH: (4, 17),
     apis.LIST_OFFSETS: (1, 10),
     apis.METADATA: (1, 13),
-    apis.OFFSET_COMMIT: (2, 9),
+    apis.OFFSET_COMMIT: (2, 10),
     apis.OFFSET_FETCH: (1, 9),
     apis.FIND_COORDINATOR: (0, 6),
     apis.JOIN_GROUP: (0, 9),
