@@ -11,6 +11,7 @@ import pytest
 
 from sharegroup import Admin, Consumer, Producer
 from sharegroup.client.core.record import ConsumerRecord
+from sharegroup.client.errors import NoOffsetForPartition
 from sharegroup.model.errors import KafkaError, RebalanceInProgress
 from sharegroup.model.ids import TopicPartition
 from sharegroup.testing import LocalBroker
@@ -68,11 +69,10 @@ def consumer_of(bootstrap: str, topic: str, group: str | None, **settings: Any) 
     consumer = Consumer(
         group_id=group,
         bootstrap_servers=bootstrap,
-        auto_offset_reset="earliest",
         enable_auto_commit=False,
         fetch_max_wait_ms=50,
         allow_auto_create_topics=False,
-        **settings,
+        **{"auto_offset_reset": "earliest"} | settings,
     )
     if group is None:
         consumer.assign([(topic, 0)])
@@ -128,6 +128,44 @@ def test_without_a_group(local: LocalBroker) -> None:
         await make(local.bootstrap, topic, of_old(5))
         async with consumer_of(local.bootstrap, topic, None) as consumer:
             assert values(await read(consumer, "old 4")) == of_old(5)
+            await delete(local.bootstrap, topic)
+            await make(local.bootstrap, topic, of_new(9))
+            assert values(await read(consumer, "new 8")) == of_new(9)
+
+    run(scenario)
+
+
+def test_without_a_place_to_begin_it_is_an_error(local: LocalBroker) -> None:
+    async def scenario() -> None:
+        topic = fresh("topic")
+        await make(local.bootstrap, topic, of_old(5))
+        async with consumer_of(local.bootstrap, topic, None, auto_offset_reset="none") as consumer:
+            consumer.seek(topic, 0, 0)
+            assert values(await read(consumer, "old 4")) == of_old(5)
+            await delete(local.bootstrap, topic)
+            await make(local.bootstrap, topic, of_new(9))
+            with pytest.raises(NoOffsetForPartition, match=topic):
+                await read(consumer, "new 8")
+            consumer.seek(topic, 0, 3)
+            assert values(await read(consumer, "new 8")) == of_new(9)[3:]
+
+    run(scenario)
+
+
+def test_a_member_that_begins_at_the_end_reads_the_whole_new_topic(local: LocalBroker) -> None:
+    """All of its records are newer than the subscription."""
+
+    async def scenario() -> None:
+        topic, group = fresh("topic"), fresh("group")
+        await make(local.bootstrap, topic, of_old(5))
+        async with consumer_of(
+            local.bootstrap, topic, group, auto_offset_reset="latest"
+        ) as consumer:
+            while not consumer.assignment:
+                await consumer.poll(50)
+            assert await consumer.position(topic, 0) == 5
+            await write(local.bootstrap, topic, ["old 5"])
+            assert values(await read(consumer, "old 5")) == ["old 5"]
             await delete(local.bootstrap, topic)
             await make(local.bootstrap, topic, of_new(9))
             assert values(await read(consumer, "new 8")) == of_new(9)

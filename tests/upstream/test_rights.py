@@ -27,6 +27,7 @@ from sharegroup.model import errors
 from sharegroup.model.ids import NULL_TOPIC_ID
 from sharegroup.wire import apis
 from sharegroup.wire.apis import Api
+from sharegroup.wire.messages.api_versions import ApiVersion
 from sharegroup.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from sharegroup.wire.messages.delete_topics import (
     DeletableTopicResult,
@@ -104,6 +105,10 @@ class BehindIt(ScriptedServer):
         self.handle(apis.METADATA, self._topics, (1, 12))
         self.handle(apis.DELETE_TOPICS, self._delete, (1, 6))
         self.handle(apis.PRODUCE, self._produce, (3, 9))
+        self.handle(apis.OFFSET_COMMIT, self._unasked, (2, 10))
+
+    async def _unasked(self, request: Message, version: int) -> Message:
+        raise AssertionError(f"{request} of version {version}")
 
     async def _topics(self, _request: Message, _version: int) -> Message:
         part = MetadataResponsePartition(leader_id=1, replica_nodes=[1], isr_nodes=[1])
@@ -151,6 +156,21 @@ def passed_on(api: Api, version: int, request: Message, access: Access) -> tuple
             return answer, server.asked
 
     return asyncio.run(scenario())
+
+
+def test_offsets_are_committed_by_the_names_of_topics() -> None:
+    """What a client may do is looked up by names, and OffsetCommit 10 has none."""
+
+    async def seen(_created: object) -> None: ...
+
+    async def scenario() -> None:
+        async with BehindIt() as server, Cluster(server.address) as cluster:
+            passing = Passing(cluster, {apis.OFFSET_COMMIT.key: WAYS[apis.OFFSET_COMMIT.key]}, seen)
+            await passing.learn()
+            (announced,) = passing.announced([ApiVersion(apis.OFFSET_COMMIT.key, 2, 10)])
+            assert announced.max_version == 9
+
+    asyncio.run(scenario())
 
 
 def test_topics_are_deleted_by_whom_may_delete_them_also_by_their_ids() -> None:

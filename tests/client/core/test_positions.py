@@ -42,6 +42,8 @@ class Model:
         self.positions: dict[TopicPartition, int | None] = {}
         self.changes: dict[TopicPartition, int] = {}
         self.topics: dict[TopicPartition, UUID] = {}
+        self.left: dict[TopicPartition, UUID] = {}
+        self.former: set[UUID] = set()
 
     def jump(self, where: TopicPartition, offset: int | None) -> None:
         self.positions[where] = offset
@@ -60,7 +62,9 @@ class World:
         if what == "add" and where not in real:
             real.add([where], from_group=bool(number % 2))
             model.jump(where, None)
-            model.topics.pop(where, None)
+            before = model.topics.pop(where, None)
+            if before is not None:
+                model.left[where] = before
         elif what == "answer" and where in self.asked:
             version, changes = self.asked.pop(where)
             real.found(where, version, Position(number))
@@ -72,7 +76,7 @@ class World:
             if where in model.positions and changes == model.changes[where]:
                 model.positions[where] = number
         elif what == "topic" and where in real:
-            self._see_topic(where, UUID(int=1 + number % 2))
+            self._see_topic(where, UUID(int=1 + number % 4))
         elif where in real:
             self._move(what, where, number)
         self.check()
@@ -103,14 +107,20 @@ class World:
                 model.jump(where, None)
 
     def _see_topic(self, where: TopicPartition, now: UUID) -> None:
-        """The topic is what it was, or is made anew."""
+        """The topic is what it was; or is made anew; or a broker does not know that yet."""
+        left = self.model.left.pop(where, now) if where not in self.model.topics else now
+        if left != now:
+            self.model.former.add(left)
         before = self.model.topics.setdefault(where, now)
-        assert self.real.saw_topic(where, now) == (now != before)
-        if now != before:
+        anew = now != before and now not in self.model.former
+        assert self.real.saw_topic(where, now) == anew
+        if anew:
             self.real.begin_anew(where, now)
             self.model.jump(where, None)
+            self.model.former.add(before)
             self.model.topics[where] = now
-        assert self.real.topic_id(where) == now
+        assert self.real.topic_id(where) == self.model.topics[where]
+        assert all(map(self.real.was_before, self.model.former))
 
     def check(self) -> None:
         self.real.check_invariants()
@@ -167,3 +177,23 @@ def test_without_a_policy_a_partition_is_stuck() -> None:
     positions.seek(WHERES[0], Position(3))
     [version] = positions.fetchable([]).values()
     assert not positions.out_of_range(WHERES[0], version)
+
+
+def test_a_topic_that_is_made_anew_is_read_from_its_first_record() -> None:
+    """Unless the group has committed something there, or shall begin at a time."""
+    where = WHERES[0]
+    for policy, begins in ((EARLIEST, EARLIEST), (LATEST, EARLIEST), (1_700_000_000_000,) * 2):
+        positions = Positions(policy)
+        positions.add([where], from_group=True)
+        positions.uncommitted([where])
+        assert positions.reset_of(where) == policy
+        positions.saw_topic(where, UUID(int=1))
+        positions.begin_anew(where, UUID(int=2))
+        positions.uncommitted([where])
+        assert positions.reset_of(where) == begins
+        for topic, again in ((UUID(int=2), policy), (UUID(int=3), begins)):
+            positions.remove([where])
+            positions.add([where], from_group=True)
+            positions.saw_topic(where, topic)
+            positions.uncommitted([where])
+            assert positions.reset_of(where) == again

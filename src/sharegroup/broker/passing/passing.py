@@ -20,6 +20,7 @@ from sharegroup.broker.passing.rights import check
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.connection import Connection
+from sharegroup.client.network.versions import LAST_BY_NAME
 from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
 from sharegroup.wire import apis
@@ -145,7 +146,11 @@ class Passing:
         if not there:
             raise errors.NetworkException("no broker of the cluster answers")
         for key in self._ways.keys() - MADE_HERE:
-            self._last[key] = min(_version_of(one, APIS[key]) for one in there)
+            api = APIS[key]
+            last = [_version_of(one, api) for one in there]
+            if api in LAST_BY_NAME:  # what a client may do is looked up by names
+                last.append(LAST_BY_NAME[api])
+            self._last[key] = min(last)
         for name in IN_CLUSTER:
             self._levels[name] = min(one.finalized.get(name, 0) for one in there)
 

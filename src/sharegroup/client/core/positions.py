@@ -65,6 +65,7 @@ class PartitionPlace:
         done: the offsets after its committed offset that any member is done with.
         topic_id: the topic that the position belongs to; None: not known.
         from_group: without a position, it begins at the group's committed offset, if there is one.
+        is_new: its topic was made anew while it was read.
     """
 
     __slots__ = (
@@ -73,6 +74,7 @@ class PartitionPlace:
         "done",
         "end",
         "from_group",
+        "is_new",
         "key_ranges",
         "lost_from",
         "paused",
@@ -88,6 +90,7 @@ class PartitionPlace:
     def __init__(self, step: PositionStep, reset: int, *, from_group: bool) -> None:
         self.from_group = from_group
         self.topic_id: UUID | None = None
+        self.is_new = False
         self.position: Position | None = None
         self.step = step
         self.reset = reset
@@ -115,6 +118,10 @@ class Positions:
         self._reset = reset
         self._places: dict[TopicPartition, PartitionPlace] = {}
         self._version = 0
+        self._former: set[UUID] = set()
+        """Topics that were made anew while they were read."""
+        self._given_up: dict[TopicPartition, UUID] = {}
+        """The topics of partitions that are not ours any more."""
 
     def __contains__(self, where: object) -> bool:
         return where in self._places
@@ -155,12 +162,21 @@ class Positions:
                     self.uncommitted([where])
 
     def saw_topic(self, where: TopicPartition, topic_id: UUID) -> bool:
-        """The partition's topic has this id now. Returns whether the topic was made anew: the
-        position belongs to a topic that is gone."""
+        """The partition's topic has this id, as some broker says. Returns whether the topic was
+        made anew: the position belongs to a topic that is gone."""
         place = self._places[where]
         if place.topic_id is None:
             place.topic_id = topic_id
-        return place.topic_id != topic_id
+            before = self._given_up.pop(where, topic_id)
+            if before != topic_id:
+                self._former.add(before)
+                place.is_new = True
+        return place.topic_id != topic_id and topic_id not in self._former
+
+    def was_before(self, topic_id: UUID) -> bool:
+        """Whether this is the id of a topic that was made anew since. A broker may not know that
+        yet."""
+        return topic_id in self._former
 
     def topic_id(self, where: TopicPartition) -> UUID | None:
         """See :attr:`PartitionPlace.topic_id`; None as well if the partition is not ours."""
@@ -168,8 +184,12 @@ class Positions:
         return None if place is None else place.topic_id
 
     def begin_anew(self, where: TopicPartition, topic_id: UUID) -> None:
-        """Begin with a partition of the topic with this id, as if it had just been assigned."""
+        """Begin with a partition of the topic with this id. If the group has committed nothing
+        there, LATEST means its first record: the whole topic is newer than the subscription."""
         place = self._places[where]
+        if place.topic_id is not None:
+            self._former.add(place.topic_id)
+        place.is_new = True
         place.topic_id, place.position, place.end = topic_id, None, None
         place.step, place.done, place.begins, place.lost_from = (
             PositionStep.COMMITTED,
@@ -196,7 +216,9 @@ class Positions:
     def remove(self, wheres: Iterable[TopicPartition]) -> None:
         """These partitions are not ours any more."""
         for where in wheres:
-            self._places.pop(where, None)
+            place = self._places.pop(where, None)
+            if place is not None and place.topic_id is not None:
+                self._given_up[where] = place.topic_id
 
     # --- the application's calls ------------------------------------------------------------------
 
@@ -321,7 +343,8 @@ class Positions:
             if self._reset is None:
                 stuck.append(where)
             else:
-                place.step, place.reset = PositionStep.RESET, self._reset
+                place.step = PositionStep.RESET
+                place.reset = EARLIEST if place.is_new and self._reset == LATEST else self._reset
                 place.begins = place.shared
         return stuck
 

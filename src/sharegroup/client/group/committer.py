@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, Protocol
-from uuid import UUID
 
 from sharegroup.client.admin.offset_requests import TopicIds, commit_offsets, commit_ranges
 from sharegroup.client.core.committed_offsets import OffsetAndMetadata
@@ -15,6 +14,7 @@ from sharegroup.client.core.positions import CommittedPositions, Position
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.core.uncommitted_ranges import Covered
 from sharegroup.client.group.metrics import GroupConsumerMetrics
+from sharegroup.client.group.topic_identities import TopicIdentities
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
 from sharegroup.cooperative.intervals import Intervals
@@ -74,7 +74,7 @@ class OffsetCommitter:
         progress: how far the application is.
         covered: the offsets to commit by ranges, in shared partitions.
         ranges_max: if there are more ranges, they are committed without waiting for the interval.
-        topic_id: the topic that is read, of one of the member's partitions; None: not known.
+        identities: which topics the records are from.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class OffsetCommitter:
         metrics: GroupConsumerMetrics,
         covered: Covered,
         ranges_max: int,
-        topic_id: Callable[[TopicPartition], UUID | None],
+        identities: TopicIdentities,
     ) -> None:
         self.committed = CommittedPositions()
         self.covered = covered
@@ -95,7 +95,7 @@ class OffsetCommitter:
         self._progress = progress
         self._metrics = metrics
         self._identity = identity
-        self._topic_id = topic_id
+        self._identities = identities
         self._lock = asyncio.Lock()
         self._auto: asyncio.Task[None] | None = None
         self._given_up: list[set[TopicPartition]] = []
@@ -132,15 +132,16 @@ class OffsetCommitter:
         Raises:
             KafkaError: the commit was refused. Some of the records may be committed.
         """
+        is_gone = self._identities.is_gone
         async with self._lock:
             ranges = {
                 where: self.covered.with_holes(where, own)
                 for where, own in offsets.items()
-                if not self._is_gone(where, topic_ids)
+                if not is_gone(where, topic_ids.get(where.topic))
             }
 
             async def attempt() -> None:
-                ours = {w: own for w, own in ranges.items() if not self._is_gone(w, topic_ids)}
+                ours = {w: r for w, r in ranges.items() if not is_gone(w, topic_ids.get(w.topic))}
                 try:
                     await self._commit_ranges(ours, topic_ids)
                 except UnknownTopicId:
@@ -153,15 +154,7 @@ class OffsetCommitter:
                 self._cluster.request_timeout_ms if timeout_ms is None else timeout_ms,
                 _worth_another_try,
             )
-            log_left_out({w.topic for w in offsets if self._is_gone(w, topic_ids)})
-
-    def _is_gone(self, where: TopicPartition, topic_ids: TopicIds) -> bool:
-        """Whether the partition's topic has been deleted and made anew."""
-        own = topic_ids.get(where.topic)
-        if own is None:
-            return False
-        anew = self._cluster.metadata.made_anew(where.topic, own)
-        return anew or self._topic_id(where) not in (None, own)
+            log_left_out({w.topic for w in offsets if is_gone(w, topic_ids.get(w.topic))})
 
     async def commit_done(self, timeout_ms: int | None = None) -> None:
         """Commit the records that are done. A failure is logged: the records come again to the
@@ -212,7 +205,7 @@ class OffsetCommitter:
 
         covered = self.covered
         ranges = {w: covered.before(w, offsets[w].offset) for w in offsets if w in covered}
-        topic_ids = {w.topic: own for w in offsets if (own := self._topic_id(w)) is not None}
+        topic_ids = {w.topic: own for w in offsets if (own := self._identities.read(w)) is not None}
 
         async def attempt() -> set[TopicPartition]:
             ours = offsets.keys() - gone
@@ -223,7 +216,8 @@ class OffsetCommitter:
                 await self._commit_ranges(own, topic_ids)
             except UnknownTopicId:
                 await self._cluster.refresh()
-                gone.update(where for where in ours if self._is_gone(where, topic_ids))
+                is_gone = self._identities.is_gone
+                gone.update(w for w in ours if is_gone(w, topic_ids.get(w.topic)))
                 raise
             return ours
 
@@ -257,7 +251,7 @@ class OffsetCommitter:
                 await commit_ranges(
                     self._cluster, self._identity(), {where: some}, topic_ids=topic_ids
                 )
-                if not self._is_gone(where, topic_ids):
+                if not self._identities.is_gone(where, topic_ids.get(where.topic)):
                     self.covered.committed(where, some)
 
     def look(self) -> None:

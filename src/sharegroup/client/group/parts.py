@@ -58,7 +58,7 @@ class ConsumerParts:
     committer: OffsetCommitter
     lookup: PositionLookup
     rebalancing: Rebalancing
-    topic_ids: TopicIdentities
+    identities: TopicIdentities
 
     def cut(self) -> list[asyncio.Task[Any]]:
         """Stop all tasks, without telling the group. Returns the cancelled tasks, which are about
@@ -79,6 +79,7 @@ def consumer_parts(settings: CheckedConsumerSettings, cluster: Cluster | None) -
     """
     own = cluster or _cluster(settings)
     positions = Positions(reset_timestamp(settings.auto_offset_reset))
+    identities = TopicIdentities(own, positions)
     read, member_wants = read_settings(settings), member_settings(settings)
     decoding = decoding_of(
         settings.check_crcs, settings.key_deserializer, settings.value_deserializer
@@ -96,7 +97,7 @@ def consumer_parts(settings: CheckedConsumerSettings, cluster: Cluster | None) -
         metrics,
         covered,
         member_wants.ranges_max,
-        positions.topic_id,
+        identities,
     )
     lookup = PositionLookup(
         own,
@@ -134,7 +135,7 @@ def consumer_parts(settings: CheckedConsumerSettings, cluster: Cluster | None) -
         committer=committer,
         lookup=lookup,
         rebalancing=rebalancing,
-        topic_ids=TopicIdentities(own, positions),
+        identities=identities,
     )
 
 

@@ -193,7 +193,7 @@ class Polling(Generic[K, V]):
                 # seek before new ones give any.
                 await parts.rebalancing.apply()
             self.raise_error()
-            if anew := parts.topic_ids.look():
+            if anew := parts.identities.look():
                 parts.rebalancing.begin_anew(anew)
             parts.lookup.begin()
             found = take()

@@ -13,6 +13,7 @@ from typing import Any
 
 from sharegroup.client.admin.offset_requests import commit_ranges, committed_offsets, epoch_ends
 from sharegroup.client.admin.topic_requests import list_offsets
+from sharegroup.client.core.committed_offsets import OffsetAndMetadata
 from sharegroup.client.core.positions import LATEST, Position, Positions, PositionStep
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.core.uncommitted_ranges import Covered
@@ -99,13 +100,14 @@ class PositionLookup:
             await self._check(wanted)
 
     async def _look_up_committed(self, wanted: dict[TopicPartition, int]) -> None:
-        assert self._identity is not None, "only a group has committed offsets"
-        found = await committed_offsets(
-            self._cluster,
-            self._identity(),
-            wanted,
-            with_ranges=any(map(self._positions.is_shared, wanted)),
-        )
+        found: dict[TopicPartition, OffsetAndMetadata] = {}
+        if self._identity is not None:
+            found = await committed_offsets(
+                self._cluster,
+                self._identity(),
+                wanted,
+                with_ranges=any(map(self._positions.is_shared, wanted)),
+            )
         for where, committed in found.items():
             position = Position(committed.offset, committed.leader_epoch)
             self._positions.found(where, wanted[where], position, committed.ranges)
@@ -127,9 +129,7 @@ class PositionLookup:
                 )
             begins = {w: one.offset for w, one in found.items() if self._begins(w)}
             if begins:
-                assert self._identity is not None, "only a group's partitions are shared"
-                ids = {w.topic: own for w in begins if (own := self._positions.topic_id(w))}
-                await commit_ranges(self._cluster, self._identity(), {}, begins, ids)
+                await self._commit_begins(begins)
             for where, one in found.items():
                 lost = self._positions.take_lost(where)
                 if lost is not None and lost < one.offset:  # nobody can read these offsets now
@@ -138,6 +138,16 @@ class PositionLookup:
                     self._positions.look_up_committed(where, wanted[where])
                 else:
                     self._positions.found(where, wanted[where], Position(one.offset))
+
+    async def _commit_begins(self, begins: dict[TopicPartition, int]) -> None:
+        assert self._identity is not None, "only a group's partitions are shared"
+        ids = {w.topic: own for w in begins if (own := self._positions.topic_id(w))}
+        try:
+            await commit_ranges(self._cluster, self._identity(), {}, begins, ids)
+        except errors.UnknownTopicId:
+            await self._cluster.refresh()
+            self._on_news()  # the poll begins anew with a topic that was made anew
+            raise
 
     def _begins(self, where: TopicPartition) -> bool:
         return where in self._positions and self._positions.begins(where)

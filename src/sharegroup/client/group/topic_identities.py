@@ -22,6 +22,18 @@ class TopicIdentities:
         self._positions = positions
         self._looked = (0, 0)
 
+    def read(self, where: TopicPartition) -> UUID | None:
+        """The topic that is read of one of our partitions; None: it is not known, or the partition
+        is not ours."""
+        return self._positions.topic_id(where)
+
+    def is_gone(self, where: TopicPartition, topic_id: UUID | None) -> bool:
+        """Whether the partition's topic had this id, and was made anew since."""
+        now = self._cluster.metadata.id_of(where.topic)
+        if now is None or self._positions.was_before(now):
+            now = self.read(where)
+        return topic_id is not None and now not in (None, topic_id)
+
     def look(self) -> dict[TopicPartition, UUID]:
         """Note which topics the positions belong to. Returns the partitions whose topic was made
         anew, and its new id."""

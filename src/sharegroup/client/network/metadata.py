@@ -110,10 +110,6 @@ class MetadataImage:
         topic = self.topics.get(name)
         return None if topic is None or topic.topic_id == NULL_TOPIC_ID else topic.topic_id
 
-    def made_anew(self, name: str, topic_id: UUID | None) -> bool:
-        """Whether the topic of this name has another id than ``topic_id`` now."""
-        return None not in (topic_id, now := self.id_of(name)) and topic_id != now
-
     def by_id(self, topic_id: UUID) -> TopicMetadata | None:
         """The topic with this id."""
         name = self._names.get(topic_id)
