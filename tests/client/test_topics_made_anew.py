@@ -6,16 +6,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from sharegroup import Admin, Consumer, Producer
+from sharegroup.client.core.offset_notes import OffsetNotes
 from sharegroup.client.core.record import ConsumerRecord
 from sharegroup.client.errors import NoOffsetForPartition
-from sharegroup.model.errors import KafkaError, RebalanceInProgress
-from sharegroup.model.ids import TopicPartition
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.share.metrics import ShareConsumerMetrics
+from sharegroup.client.share.node_sessions import NodeSessions
+from sharegroup.model.errors import KafkaError, RebalanceInProgress, RequestTimedOut
+from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.testing import LocalBroker
 from sharegroup.testing import broker as local_broker
+from sharegroup.wire.messages.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from tests.client.test_cooperative_fetch import FAST_GROUPS, IN_TURNS
 from tests.client.working import eventually, fresh, run
 from tests.servers.running import RunningServer
@@ -43,13 +54,15 @@ def of_new(count: int) -> list[str]:
     return [f"new {number}" for number in range(count)]
 
 
-async def make(bootstrap: str, topic: str, values: list[str], **configs: str) -> None:
+async def make(
+    bootstrap: str, topic: str, values: list[str], *, partitions: int = 1, **configs: str
+) -> None:
     """Make the topic, when the broker has forgotten the one before it."""
 
     async def once() -> bool:
         async with Admin(bootstrap) as admin:
             try:
-                await admin.create_topics(topic, partitions=1, configs=configs)
+                await admin.create_topics(topic, partitions=partitions, configs=configs)
             except KafkaError as error:
                 if error.name not in ("TOPIC_ALREADY_EXISTS", "UNKNOWN_TOPIC_OR_PARTITION"):
                     raise
@@ -250,5 +263,48 @@ def test_a_fetch_that_waits_ends_with_its_topic(local: LocalBroker) -> None:
             await delete(local.bootstrap, topic)
             await make(local.bootstrap, topic, of_new(3))
             assert values(await waiting) == of_new(3)
+
+    run(scenario)
+
+
+def test_a_producer_knows_that_the_new_topic_has_fewer_partitions(local: LocalBroker) -> None:
+    """Its keys go to partitions that are there, once it was told that one is not there."""
+
+    async def scenario() -> None:
+        topic = fresh("topic")
+        await make(local.bootstrap, topic, [], partitions=8)
+        async with Producer(local.bootstrap, delivery_timeout_ms=5_000) as producer:
+            for number in range(16):
+                await producer.send(topic, b"old", key=f"{number}")
+            await delete(local.bootstrap, topic)
+            await make(local.bootstrap, topic, [], partitions=2)
+            with pytest.raises(RequestTimedOut):
+                await producer.send(topic, b"new", partition=7)
+            found = [await producer.send(topic, b"new", key=f"{number}") for number in range(16)]
+            assert {one.partition for one in found} == {0, 1}
+            unkeyed = [await producer.send(topic, b"new") for _ in range(4)]
+            assert {one.partition for one in unkeyed} <= {0, 1}
+
+    run(scenario)
+
+
+def test_what_a_deleted_topic_would_bring_is_not_waited_for() -> None:
+    """Results that a worker has kept for its records are dropped after a while."""
+
+    async def scenario() -> None:
+        cluster = Cluster("127.0.0.1:9")
+        metrics = ShareConsumerMetrics(lambda: 0.0)
+        reasons, pauses = OffsetNotes[str](), OffsetNotes[int]()
+        sessions = NodeSessions(cluster, "group", "me", metrics, lambda: None, reasons, pauses)
+        topic = MetadataResponseTopic(
+            name="jobs", topic_id=UUID(int=1), partitions=[MetadataResponsePartition(leader_id=1)]
+        )
+        brokers = [MetadataResponseBroker(1, "127.0.0.1", 9)]
+        cluster.metadata.apply(MetadataResponse(brokers=brokers, topics=[topic]))
+        where = TopicIdPartition(UUID(int=1), 0)
+        assert not sessions.is_served(where)  # the broker may bring them later
+        topic.topic_id = UUID(int=2)
+        cluster.metadata.apply(MetadataResponse(brokers=brokers, topics=[topic]))
+        assert sessions.is_served(where)
 
     run(scenario)

@@ -52,6 +52,8 @@ def test_a_batch_after_the_next_claim_overlaps() -> None:
     first, second = Owner(1, 7, b"a"), Owner(2, 8, b"b")
     batches = [OwnedBatch(at, at + 1, one, ()) for at, one in enumerate((first, first, second))]
     assert list(overlaps_of("state-0", batches)) == []
-    late = OwnedBatch(3, 4, first, ())
+    other = Owner(2, 9, b"c")  # has claimed at the same time, and claims again
+    assert list(overlaps_of("state-0", [*batches, OwnedBatch(3, 4, other, ())])) == []
+    late = OwnedBatch(3, 4, first, ((3, b"key", b"value"),))
     [line] = overlaps_of("state-0", [*batches, late])
     assert line == "state-0: at offset 3 node 7 writes in term 1, after term 2 has begun"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import random
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -22,6 +24,7 @@ from sharegroup.model.errors import (
 )
 from sharegroup.sim import MemoryDisk
 from sharegroup.storage import DataFolder
+from sharegroup.storage.disk import LocalDisk
 from sharegroup.storage.partition_folders import SLICE, slices
 from sharegroup.testing.disks import VolatileDisk
 from tests.storage.support import (
@@ -176,6 +179,46 @@ def test_a_change_interrupted_by_a_stop_is_finished_at_the_next_start(
             assert folder.recovered.problems == []
             check_whole(folder)
             await folder.create_topic("other", OTHER_ID, 1, {})
+
+    run(main())
+
+
+class StuckDisk(LocalDisk):
+    """While ``stuck``, no folder can be renamed or removed."""
+
+    stuck = False
+
+    def _check(self, path: str) -> None:
+        if self.stuck:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    def rename_all(self, pairs: Iterable[tuple[str, str]]) -> None:
+        some = list(pairs)
+        for old, _ in some:
+            self._check(old)
+        super().rename_all(some)
+
+    def remove(self, path: str) -> None:
+        self._check(path)
+        super().remove(path)
+
+
+def test_a_folder_that_could_not_be_removed_may_have_a_new_topic_later(tmp_path: Path) -> None:
+    """The name of the folder is that of the new topic's folder: what was to be removed is not that
+    one."""
+
+    async def main() -> None:
+        disk = StuckDisk()
+        async with opened(tmp_path, disk=disk) as folder:
+            await folder.create_topic("a", TOPIC_ID, 1, {})
+            disk.stuck = True
+            await folder.delete_topic("a")
+            disk.stuck = False
+            await folder.create_topic("a", OTHER_ID, 1, {})
+            await append_durably(folder.log("a", 0), batch(b"new"))
+            await folder.remove_leftovers()
+        async with opened(tmp_path) as folder:
+            assert (await folder.log("a", 0).offsets()).end == 1
 
     run(main())
 

@@ -101,6 +101,19 @@ def test_a_broker_that_is_behind_brings_no_deleted_topic_back() -> None:
     assert told(brokers, {"know": anew}, {"know": behind}) == {"jobs": ANEW}
 
 
+def test_what_was_made_anew_is_known_at_once() -> None:
+    brokers = Brokers()
+
+    async def scenario() -> None:
+        topics = ClusterTopics(brokers, lambda _name: False)  # type: ignore[arg-type]
+        await topics.look()
+        brokers.know = [{"jobs": ANEW}] * 3
+        await topics.look()
+        assert brokers.metadata.id_of("jobs") == ANEW
+
+    asyncio.run(scenario())
+
+
 def test_two_looks_at_a_time_find_one_topic_gone() -> None:
     """As where a client deletes a topic while the broker looks by itself."""
     brokers = Brokers()

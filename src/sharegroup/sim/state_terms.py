@@ -40,6 +40,8 @@ def overlaps_of(name: str, batches: Iterable[OwnedBatch]) -> Iterator[str]:
         if batch.owner is None or batch.owner == owner:
             continue
         if owner is not None and batch.owner.term <= owner.term:
+            if not batch.records and not batch.released:
+                continue  # a claim: two claimed at a time, and this one claims again
             yield (
                 f"{name}: at offset {batch.base_offset} node {batch.owner.node_id} "
                 f"writes in term {batch.owner.term}, after term {owner.term} has begun"

@@ -212,7 +212,10 @@ class PartitionFolders:
 
     async def clear(self, keys: Sequence[TopicPartition], new_id: UUID) -> None:
         """Set aside folders that a failed deletion has left under the names of new partitions."""
-        await self._rename([self.aside(key, new_id, "stray") for key in keys])
+        pairs = [self.aside(key, new_id, "stray") for key in keys]
+        await self._rename(pairs)
+        for old, _ in pairs:  # what is there from now on is in use
+            self._leftovers.pop(old, None)
 
     async def remove_partitions(self, keys: Sequence[TopicPartition], topic_id: UUID) -> bool:
         """Remove the folders of partitions that belong to no topic any more. Returns False if some

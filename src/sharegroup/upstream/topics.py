@@ -141,7 +141,8 @@ class ClusterTopics:
             if (names is None or name in names) and _other(seen.get(name), known.topic_id)
         }
         gone = await self._gone(doubted) if doubted else set()
-        self._cluster.metadata.forget_missing(self._cluster.metadata.topics.keys() - gone)
+        missing = gone - seen.keys()  # what was made anew is there
+        self._cluster.metadata.forget_missing(self._cluster.metadata.topics.keys() - missing)
         for name in sorted(gone):
             self._forget(name)
         await self._judge({name: one for name, one in seen.items() if name not in doubted - gone})

@@ -179,7 +179,9 @@ class ProduceBuffer:
                 self._new_outbox(record.topic, i)
                 for i in range(len(outboxes), len(info.partitions))
             ]
-        count, partition = len(outboxes), record.partition
+        # A topic that was made anew may have fewer.
+        count = len(outboxes) if info is None else len(info.partitions)
+        partition = record.partition
         if partition is None:
             if record.key is None:
                 return outboxes[topic.sticky.next_partition(record.size, count)]

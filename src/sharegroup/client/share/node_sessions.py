@@ -81,6 +81,12 @@ class NodeSessions:
         """Whether the session with this node is open; None: there is no such node."""
         return node_id is not None and node_id in self._sessions and self._sessions[node_id].open
 
+    def is_served(self, partition: TopicIdPartition) -> bool:
+        """Whether the partition's leader is known and has answered this member's last request; or
+        its topic is gone, so nobody will bring the records."""
+        gone = self._cluster.metadata.name_of(partition.topic_id) is None
+        return gone or self.is_open(self.leader(partition))
+
     async def by_node(
         self, partitions: Iterable[TopicIdPartition], *, wait_s: float | None = None
     ) -> dict[int, list[TopicIdPartition]]:

@@ -434,8 +434,8 @@ class ShareMember:
         return leader is not None and leader != node_id
 
     def is_served(self, partition: TopicIdPartition) -> bool:
-        """Whether the partition's leader is known and has answered this member's last request."""
-        return self._sessions.is_open(self._sessions.leader(partition))
+        """As :meth:`NodeSessions.is_served`."""
+        return self._sessions.is_served(partition)
 
     async def commit(self, wait_s: float | None = None) -> AckOutcomes:
         """Send queued acknowledgements and await all outcomes, also of requests under way. None is

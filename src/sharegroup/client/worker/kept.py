@@ -70,7 +70,8 @@ class KeptResults:
         wanted: if False, nothing is kept.
         ordered: the group has order per key.
         now: the time, in seconds.
-        is_served: whether the records of a partition may come now: its leader answers.
+        is_served: whether the records of a partition may come now: its leader answers. Also true of
+            a topic that is gone.
         cancel: called with a record whose handler must not go on.
         limit: the most results.
     """
