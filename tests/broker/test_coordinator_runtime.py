@@ -374,6 +374,32 @@ def test_the_next_deadline_is_kept_also_after_a_loading() -> None:
     simulate(scenario)
 
 
+@pytest.mark.parametrize("broken", ["refuses", "broken", "unreadable"])
+def test_a_deadline_that_could_not_be_written_is_kept_when_the_disk_is_well(broken: str) -> None:
+    """Nobody asks the runtime for anything meanwhile."""
+
+    async def scenario(log: LateLog) -> None:
+        log.at_once = True
+        runtime = runtime_over(log)
+        async with asyncio.TaskGroup() as tasks:
+
+            def spawn(coroutine: Coroutine[Any, Any, None]) -> None:
+                tasks.create_task(coroutine)
+
+            runtime.start(spawn)
+            await add(runtime, "it", 10_000)
+            log.refuses = broken != "broken"
+            log.broken = broken == "broken"
+            log.unreadable = broken == "unreadable"
+            await asyncio.sleep(15)
+            log.refuses = log.unreadable = False
+            await asyncio.sleep(1)
+            assert await loaded(log) == {}
+        runtime.close()
+
+    simulate(scenario)
+
+
 def test_an_unreadable_record_is_skipped() -> None:
     async def scenario(log: LateLog) -> None:
         log.at_once = True

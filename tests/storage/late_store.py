@@ -174,7 +174,7 @@ class LateStore:
     def logs(self) -> Iterable[LateLog]:
         return [self._of(log) for log in self._inner.logs]
 
-    async def look_for(self, topic: str) -> None:
+    async def look_for(self, topic: str | None) -> None:
         await self._inner.look_for(topic)
 
     def logs_of(self, topic: str) -> list[LateLog]:

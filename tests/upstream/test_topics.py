@@ -32,6 +32,8 @@ class Brokers:
         self.know: list[dict[str, UUID] | None] = [{"jobs": FIRST} for _ in range(3)]
         self.asked_first = 0
 
+    def watch_no_more(self, topic: str) -> None: ...
+
     async def send_to_any(
         self, _api: object, request: MetadataRequest, _known: KnownAnswer
     ) -> MetadataResponse:

@@ -166,9 +166,9 @@ class ClusterStore:
         """See ``ConfigStore``."""
         await self._configs.settled()
 
-    async def look_for(self, topic: str) -> None:
+    async def look_for(self, topic: str | None) -> None:
         """See ``TopicStore``: it may be made in the cluster, or through another node."""
-        await self._topics.look_at(topic)
+        await (self._topics.look() if topic is None else self._topics.look_at(topic))
 
     def logs_of(self, topic: str) -> Sequence[PartitionLog]:
         """See ``TopicStore``."""

@@ -78,8 +78,6 @@ class Fleet:
         """The incarnation of the last node whose end was logged: its end may be noticed again."""
         self._locks = KeyedLocks()
         self._changes: set[asyncio.Task[None]] = set()
-        self._forgets = False
-        """A task is about to begin that forgets deleted topics."""
         self._giving_up: dict[int, asyncio.Task[None]] = {}
         self._newest = NO_MAP
         self._group: NodesGroup | None = None
@@ -153,7 +151,6 @@ class Fleet:
         """These are the coordinators and share partitions of this broker, and what answers requests
         of other nodes."""
         self._parts, self._groups, self._answer = parts, groups, answer
-        parts.topics.deleted = self._deleted
 
     async def join(
         self, endpoints: Mapping[str, tuple[str, int]], host: str, rack: str | None
@@ -327,18 +324,6 @@ class Fleet:
                 )
         finally:
             self._giving_up.pop(partition, None)
-
-    def _deleted(self, topic_id: UUID) -> None:
-        """A topic is gone in the cluster: groups forget it."""
-        self._parts.share_partitions.drop_topic(topic_id)
-        if not self._forgets:
-            self._forgets = True
-            self._change(self._forget_deleted())
-
-    async def _forget_deleted(self) -> None:
-        self._forgets = False
-        await self._parts.groups.forget_missing()
-        await self._parts.state.forget_missing_topics()
 
     async def _take_all(self, partitions: Sequence[int]) -> None:
         """Load, and go on with what the nodes before have left."""

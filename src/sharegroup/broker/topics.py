@@ -59,8 +59,6 @@ class Topics:
         self._image = TopicsImage({})
         self.internal_partitions: dict[str, int] = {}
         """How many partitions each internal topic has, or will have."""
-        self.deleted: Callable[[UUID], None] = lambda _topic_id: None
-        """Called when a topic is gone, with its id."""
         self._changing = KeyedLocks()  # by folded name: names that collide share one lock
         for name in store.topics:
             self._take_in(name)
@@ -134,6 +132,14 @@ class Topics:
         except errors.UnknownTopicOrPartition:
             await self._store.look_for(name)
             return self.log(name, partition)
+
+    async def look(self) -> None:
+        """Look at all topics: another broker may have made some a moment ago.
+
+        Raises:
+            KafkaError: nobody can tell now.
+        """
+        await self._store.look_for(None)
 
     def logs(self, name: str) -> list[PartitionLog]:
         """The logs of an existing topic that are in service."""
@@ -287,8 +293,6 @@ class Topics:
             for partition in range(old.partition_count):
                 self._waiters.wake(TopicIdPartition(old.topic_id, partition))
         self._image = TopicsImage(dict(self._infos))
-        if old is not None and old.topic_id not in self._names:
-            self.deleted(old.topic_id)
 
     def _take_in(self, name: str) -> None:
         if name in HIDDEN_TOPICS:

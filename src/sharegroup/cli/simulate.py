@@ -147,7 +147,11 @@ def _range(text: str) -> range:
 
 def _judge(plan: Plan, history: str | None = None) -> Judged:
     began = process_time()
-    outcome = play(plan)
+    try:
+        outcome = play(plan)
+    except Exception as error:
+        error.add_note(f"the simulator failed: sharegroup simulate --plan '{plan}'")
+        raise
     if history is not None:
         try:
             with open(history, "w", encoding="utf-8") as file:

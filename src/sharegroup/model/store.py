@@ -124,8 +124,9 @@ class TopicStore(Protocol):
         """The log of a partition of a topic that only this broker writes; raises as :meth:`log`."""
         ...
 
-    async def look_for(self, topic: str) -> None:
-        """Look whether a topic was made, or has grown, that :attr:`topics` does not show yet.
+    async def look_for(self, topic: str | None) -> None:
+        """Look whether a topic was made, or has grown, that :attr:`topics` does not show yet; None:
+        whether any was.
 
         Raises:
             KafkaError: nobody can tell now.

@@ -34,7 +34,10 @@ def flip(disk: MemoryDisk, folder: str, chance: random.Random) -> BatchHeader | 
     """
     paths = [f"{folder}/{name}" for name in disk.list(folder) if name.endswith(".log")]
     found = [(path, at, one) for path in paths for at, one in _batches(disk.read_file(path))]
-    flippable = [each for each in found[:-1] if not is_control(each[2])]
+    # What the cleaner has left of a batch may be its header alone.
+    flippable = [
+        each for each in found[:-1] if not is_control(each[2]) and each[2].length > HEADER_BYTES
+    ]
     if not flippable:
         return None
     path, at, one = chance.choice(flippable)

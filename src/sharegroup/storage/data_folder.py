@@ -88,7 +88,7 @@ class DataFolder:
         self._disk: Disk = environment.disk
         self._settings = settings
         self._catalog = catalog
-        self._folders = PartitionFolders(environment.disk, path)
+        self._folders = PartitionFolders(environment.disk, path, environment.clock.wall_ms)
         self._reserve = Reserve(environment.disk, path)
         self._partitions = Partitions(
             environment, catalog, self._folders, settings.log_settings, self._write_log_starts
@@ -205,7 +205,7 @@ class DataFolder:
         failed = [key for key, log in self._logs.items() if log.failure is not None]
         return sorted([*failed, *self._offline])
 
-    async def look_for(self, topic: str) -> None:
+    async def look_for(self, topic: str | None) -> None:
         """See ``TopicStore``: nobody else makes topics here."""
 
     def logs_of(self, topic: str) -> list[LocalPartitionLog]:

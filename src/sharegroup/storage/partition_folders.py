@@ -61,10 +61,15 @@ def slices(items: Sequence[_Item], size: int = SLICE) -> list[list[_Item]]:
 
 
 class PartitionFolders:
-    """The partition folders of one data folder, and the running work on them."""
+    """The partition folders of one data folder, and the running work on them.
 
-    def __init__(self, disk: Disk, path: str) -> None:
+    Args:
+        wall_ms: milliseconds since 1970.
+    """
+
+    def __init__(self, disk: Disk, path: str, wall_ms: Callable[[], int]) -> None:
         self._disk = disk
+        self._wall_ms = wall_ms
         self._path = path
         self._working: set[asyncio.Future[Any]] = set()
         self._leftovers: dict[str, None] = {}
@@ -161,7 +166,9 @@ class PartitionFolders:
 
     def _open(self, wanted: WantedPartition, recovered: Recovered) -> LogContents:
         disk, folder = self._disk, wanted.folder
-        contents = open_partition(disk, folder, wanted.settings, wanted.known, recovered)
+        contents = open_partition(
+            disk, folder, wanted.settings, wanted.known, recovered, self._wall_ms()
+        )
         try:
             self._skip_lost(wanted, contents, recovered)
             if checkpoints.read_topic_id(disk, folder) != wanted.topic_id:

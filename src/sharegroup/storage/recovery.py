@@ -90,10 +90,18 @@ class LastKnown:
 
 
 def open_partition(
-    disk: Disk, folder: str, settings: LogSettings, known: LastKnown, recovered: Recovered
+    disk: Disk,
+    folder: str,
+    settings: LogSettings,
+    known: LastKnown,
+    recovered: Recovered,
+    wall_ms: int,
 ) -> LogContents:
     """Open the log in ``folder``; a missing folder is created. The caller must sync the files in
     ``unsynced`` before anybody reads the log.
+
+    Args:
+        wall_ms: now, in milliseconds since 1970.
 
     Raises:
         OSError: the disk failed.
@@ -134,7 +142,7 @@ def open_partition(
     )
     # Before the producers: their replay rebuilds the transaction indexes that are found bad here.
     stale = scanned + _load_transactions(segments, scanned, names)
-    _load_producers(disk, contents, names, stale)
+    _load_producers(disk, contents, names, stale, wall_ms)
     for segment in stale:
         if segment is not segments[-1]:  # its indexes are written when it is sealed
             segment.write_indexes(contents.side_files)
@@ -418,16 +426,18 @@ def _header_at(segment: Segment, offset: int) -> BatchHeader:
 
 
 def _load_producers(
-    disk: Disk, contents: LogContents, names: list[str], stale: list[Segment]
+    disk: Disk, contents: LogContents, names: list[str], stale: list[Segment], wall_ms: int
 ) -> None:
     """Load the newest usable snapshot and replay the log after it. The replay also rebuilds the
-    transaction indexes of ``stale`` segments: it begins at or before the first of them."""
+    transaction indexes of ``stale`` segments: it begins at or before the first of them. A producer
+    that is replayed counts as heard now: the times of its records may be old, and it may be about
+    to repeat what was not answered."""
     end = contents.segments[-1].next_offset
     latest = min((segment.base_offset for segment in stale), default=end)
     start = _load_snapshot(disk, contents, names, latest)
     for segment in contents.segments:
         if segment.next_offset > start:
-            _replay(contents.producers, segment, start, indexed=segment not in stale)
+            _replay(contents.producers, segment, start, wall_ms, indexed=segment not in stale)
 
 
 def _load_snapshot(disk: Disk, contents: LogContents, names: list[str], latest: int) -> int:
@@ -452,14 +462,16 @@ def _load_snapshot(disk: Disk, contents: LogContents, names: list[str], latest: 
     return max(loaded, 0)
 
 
-def _replay(producers: ProducerTable, segment: Segment, start: int, *, indexed: bool) -> None:
+def _replay(
+    producers: ProducerTable, segment: Segment, start: int, wall_ms: int, *, indexed: bool
+) -> None:
     try:
         position = segment.limit_of(max(start, segment.base_offset))
         for at, header in segment.headers(position, segment.size):
             if header.producer_id < 0 or header.base_offset < start:
                 continue
             batch = partial(segment.file.pread, header.length, at)
-            aborted = note(producers, header, header.base_offset, batch, header.max_timestamp)
+            aborted = note(producers, header, header.base_offset, batch, wall_ms)
             if aborted is not None and not indexed:
                 segment.transactions.append(aborted)
     except CorruptMessage as error:  # in a segment below the recovery point, which was not scanned

@@ -221,6 +221,7 @@ class ClusterTopics:
 
     def _forget(self, name: str) -> None:
         del self.facts[name]
+        self._cluster.watch_no_more(name)
         for log in self._logs.pop(name, ()):
             log.gone()
         self.changed(name)

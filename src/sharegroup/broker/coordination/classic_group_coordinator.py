@@ -19,11 +19,11 @@ from sharegroup.broker.coordination.classic_groups_view import ClassicGroupsView
 from sharegroup.broker.coordination.cleaning import Unused
 from sharegroup.broker.coordination.consumer_group_coordinator import ConsumerGroupCoordinator
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
+from sharegroup.broker.coordination.log import unavailable
 from sharegroup.broker.coordination.runtime import (
     Runtime,
     Spawn,
     Written,
-    unavailable,
 )
 from sharegroup.groups.classic.groups import ClassicGroups
 from sharegroup.groups.classic.records import ClassicRecord

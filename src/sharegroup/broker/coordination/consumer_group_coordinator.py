@@ -12,7 +12,8 @@ from sharegroup.broker.coordination.consumer_groups_machine import ConsumerGroup
 from sharegroup.broker.coordination.consumer_groups_view import ConsumerGroupsView
 from sharegroup.broker.coordination.group_registry import delete_if_empty
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
-from sharegroup.broker.coordination.runtime import Runtime, Written, unavailable
+from sharegroup.broker.coordination.log import unavailable
+from sharegroup.broker.coordination.runtime import Runtime, Written
 from sharegroup.broker.time_slices import sliced
 from sharegroup.groups.classic.requests import (
     Join,

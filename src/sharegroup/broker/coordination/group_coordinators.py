@@ -139,7 +139,7 @@ def group_coordinators(
         after_load=after_load,
     )
     share = ShareGroupCoordinator(
-        runtimes, state, clock, lambda: topics.image, lambda g: registry.check(g, GroupType.SHARE)
+        runtimes, state, clock, topics, lambda g: registry.check(g, GroupType.SHARE)
     )
     consumer = ConsumerGroupCoordinator(
         runtimes,

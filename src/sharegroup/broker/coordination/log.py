@@ -8,9 +8,11 @@ the records are durable.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple, Protocol, TypeAlias
 
+from sharegroup.model import errors
 from sharegroup.model.errors import MalformedMessage
 from sharegroup.wire.batch import Value
 
@@ -229,3 +231,13 @@ class CoordinatorTopic(Protocol):
     def partition(self, partition: int) -> InternalPartition:
         """One partition as the log of a coordinator."""
         ...
+
+
+@contextmanager
+def unavailable() -> Iterator[None]:
+    """Turn storage errors into CoordinatorNotAvailable: clients retry after this error, but give up
+    at a storage error."""
+    try:
+        yield
+    except errors.KafkaStorageError as error:
+        raise errors.CoordinatorNotAvailable(str(error)) from error

@@ -13,9 +13,9 @@ from uuid import UUID
 
 from sharegroup.broker.coordination.group_registry import CommittingGroups, GroupRegistry
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
-from sharegroup.broker.coordination.log import EndOfTransaction, ProducerEpoch
+from sharegroup.broker.coordination.log import EndOfTransaction, ProducerEpoch, unavailable
 from sharegroup.broker.coordination.offsets_machine import OffsetsMachine
-from sharegroup.broker.coordination.runtime import Runtime, unavailable
+from sharegroup.broker.coordination.runtime import Runtime
 from sharegroup.cooperative.intervals import Intervals
 from sharegroup.groups.offsets import (
     Commit,

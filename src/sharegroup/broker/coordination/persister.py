@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -101,7 +102,8 @@ class FleetState:
                     for topic, same in _by_topic(own)
                 ],
             )
-            _check(await self._ask(node_id, apis.DELETE_SHARE_GROUP_STATE, 0, request))
+            with suppress(errors.UnknownTopicOrPartition):  # it forgets the topic by itself
+                _check(await self._ask(node_id, apis.DELETE_SHARE_GROUP_STATE, 0, request))
 
         await self._each(keys, self._here.delete, there)
 

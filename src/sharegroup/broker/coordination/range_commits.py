@@ -14,12 +14,12 @@ from contextlib import suppress
 from typing import Final
 
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
+from sharegroup.broker.coordination.log import unavailable
 from sharegroup.broker.coordination.offset_coordinator import (
     OffsetCoordinator,
     OffsetTransaction,
 )
 from sharegroup.broker.coordination.offsets_machine import OffsetsMachine
-from sharegroup.broker.coordination.runtime import unavailable
 from sharegroup.groups.offsets import NONE, Commit, CommitClient
 from sharegroup.groups.range_commits import AnyRecord, RangeCommit, RangesCommitted
 from sharegroup.model import errors

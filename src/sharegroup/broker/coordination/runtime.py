@@ -22,8 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
@@ -50,6 +49,7 @@ Heard: TypeAlias = Callable[[Callable[[], None]], None]
 """Calls back when all requests that have come were looked at. Only then it is judged whether a
 member was silent."""
 
+LOAD_AGAIN_S: Final = 0.5
 KEYS_PER_TURN: Final = 32
 """Keys rewritten between two turns of the event loop: a millisecond or two of work."""
 
@@ -403,9 +403,7 @@ class Runtime:
                 try:
                     written = self._write(machine, records)
                 except errors.KafkaError as error:
-                    logger.warning(
-                        "%s: a scheduled change cannot be written: %s", self._log.name, error
-                    )
+                    self._spawn(self._tick_again(error))
                 else:
                     self._spawn(self._settle_in_background(written))
         self._schedule()
@@ -414,7 +412,19 @@ class Runtime:
         try:
             await self.settle(written)
         except errors.KafkaError as error:
-            logger.warning("%s: a scheduled change cannot be written: %s", self._log.name, error)
+            await self._tick_again(error)
+
+    async def _tick_again(self, error: errors.KafkaError) -> None:
+        """Load the log again when that is possible, so that the next tick repeats the change."""
+        logger.warning("%s: a scheduled change cannot be written: %s", self._log.name, error)
+        while not self._in_step and self._spawn is not None:
+            await asyncio.sleep(LOAD_AGAIN_S)
+            try:
+                await self.load()
+            except errors.NotCoordinator:
+                return
+            except errors.KafkaError:
+                continue  # the disk is not well yet
 
     # -- keeping the log short ----------------------------------------------------------------
 
@@ -488,13 +498,3 @@ class Runtime:
             return None
         self.deleted_before = await self._log.delete_before(offset)
         return self.deleted_before
-
-
-@contextmanager
-def unavailable() -> Iterator[None]:
-    """Turn storage errors into CoordinatorNotAvailable: clients retry after this error, but give up
-    at a storage error."""
-    try:
-        yield
-    except errors.KafkaStorageError as error:
-        raise errors.CoordinatorNotAvailable(str(error)) from error

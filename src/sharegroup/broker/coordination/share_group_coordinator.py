@@ -18,14 +18,15 @@ from typing import NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
+from sharegroup.broker.coordination.log import unavailable
 from sharegroup.broker.coordination.persister import Persister
-from sharegroup.broker.coordination.runtime import Runtime, Written, unavailable
+from sharegroup.broker.coordination.runtime import Runtime, Written
 from sharegroup.broker.coordination.share_groups_machine import ShareGroupsMachine
 from sharegroup.broker.coordination.share_groups_view import ShareGroupsView
+from sharegroup.broker.topics import Topics
 from sharegroup.groups.share.groups import ShareGroups
 from sharegroup.groups.share.heartbeat import ShareHeartbeat, ShareHeartbeatResult, ToInitialize
 from sharegroup.groups.share.records import ShareGroupMetadata, ShareRecord, TopicPartitions
-from sharegroup.groups.topics import TopicsImage
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import InvalidRequest, KafkaError, UnknownTopicOrPartition
 from sharegroup.model.ids import SharePartitionKey
@@ -59,8 +60,7 @@ class NewStart(NamedTuple):
 class ShareGroupCoordinator:
     """All share groups of this broker.
 
-    ``image`` returns the topics as they are now. ``check_type`` raises GroupIdNotFound if a group
-    of another type has the id.
+    ``check_type`` raises GroupIdNotFound if a group of another type has the id.
     """
 
     def __init__(
@@ -68,14 +68,14 @@ class ShareGroupCoordinator:
         runtimes: GroupRuntimes,
         state: Persister,
         clock: Clock,
-        image: Callable[[], TopicsImage],
+        topics: Topics,
         check_type: Callable[[str], None],
     ) -> None:
         self._runtimes = runtimes
         self._check_type = check_type
         self._state = state
         self._clock = clock
-        self._image = image
+        self._topics = topics
         self.rebalances = 0
         """Group epochs written since the start."""
         self.groups = ShareGroupsView(
@@ -107,14 +107,14 @@ class ShareGroupCoordinator:
         with unavailable():
             async with self._runtimes.holding(group_id) as runtime:
                 self._check_type(group_id)
-                missing = _groups(runtime).uninitialized(request, self._image())
+                missing = _groups(runtime).uninitialized(request, self._topics.image)
                 await runtime.ensure()
                 if missing:
                     await self._initialize(runtime, group_id, missing)
                 result, written = self._begin(
                     runtime,
                     lambda groups: _with_records(
-                        groups.heartbeat(request, self._image(), self._clock.monotonic_ms())
+                        groups.heartbeat(request, self._topics.image, self._clock.monotonic_ms())
                     ),
                 )
             # The lock is free here, so that heartbeats of many members share one fsync.
@@ -131,7 +131,7 @@ class ShareGroupCoordinator:
         async with self._runtimes.holding(group_id) as runtime:
             begun = await self._commit(
                 runtime,
-                lambda groups: _with_records(groups.begin_deletion(group_id, self._image())),
+                lambda groups: _with_records(groups.begin_deletion(group_id, self._topics.image)),
             )
             await self._state.delete(_keys(group_id, begun.topics))
             await self._commit(runtime, lambda groups: (None, groups.delete(group_id)))
@@ -151,7 +151,7 @@ class ShareGroupCoordinator:
             begun = await self._commit(
                 runtime,
                 lambda groups: _with_records(
-                    groups.begin_offsets_deletion(group_id, names, self._image())
+                    groups.begin_offsets_deletion(group_id, names, self._topics.image)
                 ),
             )
             if begun.topics:
@@ -227,13 +227,20 @@ class ShareGroupCoordinator:
     async def forget_missing(self) -> None:
         """Forget topics that do not exist any more. Called after each load, for topics that were
         deleted before it."""
-        existing = {info.topic_id for info in self._image().topics.values()}
-        try:
-            for runtime in self._runtimes.all():
-                if runtime.loaded:
-                    await self._forget_topics(runtime, _groups(runtime).topic_ids() - existing)
-        except KafkaError as error:
-            logger.warning("deleted topics cannot be removed from share groups yet: %s", error)
+        for runtime in self._runtimes.all():
+            try:
+                if runtime.loaded and self._missing(runtime):
+                    await (
+                        self._topics.look()
+                    )  # what another broker has made is not known here at once
+                    await self._forget_topics(runtime, self._missing(runtime))
+            except KafkaError as error:
+                logger.warning("deleted topics cannot be removed from share groups yet: %s", error)
+
+    def _missing(self, runtime: Runtime) -> set[UUID]:
+        """The topics of groups that are not known."""
+        existing = {info.topic_id for info in self._topics.image.topics.values()}
+        return _groups(runtime).topic_ids() - existing
 
     async def _forget_topics(self, runtime: Runtime, topic_ids: Collection[UUID]) -> None:
         groups = _groups(runtime)

@@ -18,8 +18,8 @@ from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 from typing import Final, TypeVar
 
-from sharegroup.broker.coordination.log import CoordinatorTopic
-from sharegroup.broker.coordination.runtime import Growth, Runtime, Spawn, Written, unavailable
+from sharegroup.broker.coordination.log import CoordinatorTopic, unavailable
+from sharegroup.broker.coordination.runtime import Growth, Runtime, Spawn, Written
 from sharegroup.broker.coordination.transaction_machine import TransactionMachine
 from sharegroup.broker.coordination.transaction_markers import TransactionMarkers
 from sharegroup.broker.internal_topics import CONSUMER_OFFSETS

@@ -29,8 +29,10 @@ from sharegroup.wire.messages.api_versions import ApiVersion
 
 logger = logging.getLogger("sharegroup.broker")
 
+WAIT_FOR_OTHERS: Final = frozenset((apis.JOIN_GROUP.key, apis.SYNC_GROUP.key))
+"""Requests that are answered when all members of the group have sent theirs."""
 LONGEST_MS: Final = 900_000
-"""A request of a client may wait for so long: JoinGroup waits for the other members."""
+"""How long that may take."""
 LANE: Final = "passed on"
 NOT_SERVED: Final = ("share.transactional.acks", "cooperative.consumption")
 """Features of a broker with its own log, which none in front of a cluster has."""
@@ -234,7 +236,7 @@ class Passing:
                 api,
                 request,
                 kind=kind,
-                timeout_ms=LONGEST_MS,
+                timeout_ms=LONGEST_MS if api.key in WAIT_FOR_OTHERS else None,
                 lane=asked.lane,
                 version_max=asked.version,
             )

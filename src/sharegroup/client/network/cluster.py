@@ -49,6 +49,8 @@ TRANSACTION: Final = 1
 """What a coordinator coordinates: a group, or the transactions of a transactional id."""
 LOOK_UPS: Final = (METADATA, FIND_COORDINATOR)
 """Requests that may be asked of several brokers at a time."""
+COORDINATORS_MAX: Final = 10_000
+"""So many coordinators are remembered: who passes on requests of others meets many groups."""
 _KINDS: Final = {GROUP: "group", TRANSACTION: "transactional id"}
 
 
@@ -278,6 +280,8 @@ class Cluster:
             await self.refresh()
             if found.node_id not in self.metadata.nodes:
                 raise errors.CoordinatorNotAvailable
+        while len(self._coordinators) >= COORDINATORS_MAX:
+            del self._coordinators[next(iter(self._coordinators))]
         self._coordinators[kind, key] = found.node_id
         return found.node_id
 
@@ -382,6 +386,11 @@ class Cluster:
         watched = set(topics)
         self._topics_asked |= watched
         self._topics_watched |= watched
+
+    def watch_no_more(self, topic: str) -> None:
+        """Ask for a topic no more."""
+        self._topics_asked.discard(topic)
+        self._topics_watched.discard(topic)
 
     async def refresh(self) -> None:
         """Refresh the nodes and all topics in use. Concurrent calls share one request.
