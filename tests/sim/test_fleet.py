@@ -96,7 +96,8 @@ def test_an_owner_that_writes_after_the_next_one_is_found() -> None:
     disk = MemoryDisk()
     log: DiskFile = disk.open("data/__sharegroup_fleet_share_group_state-1/0.log")
     for place, (term, node) in enumerate([(1, 1), (2, 2), (2, 2), (1, 1), (3, 1)]):
-        batch = bytearray(encode(Owner(term, node, bytes(16)), (), Writer(1, 0), 0, 0))
+        records = [(b"key", b"value")]
+        batch = bytearray(encode(Owner(term, node, bytes(16)), records, Writer(1, 0), 0, 0))
         batch[:8] = place.to_bytes(8, "big")
         log.append(bytes(batch))
     [said] = overlaps(disk, "data")
