@@ -48,6 +48,25 @@ async def one_batch(broker: RunningServer, count: int) -> tuple[str, str]:
     return topic, group
 
 
+def test_a_record_that_nobody_was_given_comes_next(broker: RunningServer) -> None:
+    """``wait_for`` with no time left cancels the call before it has run."""
+
+    async def scenario() -> None:
+        topic, group = await one_batch(broker, COUNT)
+        async with consumer_of(broker, topic, group) as consumer:
+            records = aiter(consumer)
+            seen = [(await anext(records)).offset]
+            for _ in range(COUNT - 1):
+                with contextlib.suppress(TimeoutError):
+                    seen.append((await asyncio.wait_for(anext(records), 0)).offset)
+                seen.append((await anext(records)).offset)
+                if len(seen) == COUNT:
+                    break
+            assert seen == list(range(COUNT))
+
+    run(scenario)
+
+
 # --- how a loop over records is left --------------------------------------------------------------
 
 

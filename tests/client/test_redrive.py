@@ -13,6 +13,7 @@ import pytest
 from sharegroup import sync
 from sharegroup.client import Admin, Producer, ProducerFenced, Record, ShareConsumer
 from sharegroup.client.core.dead_letter import LettersProgress
+from sharegroup.client.dead_letters.handling import BATCHES_PER_S
 from sharegroup.model.errors import ConfigError, MessageTooLarge, UnknownTopicOrPartition
 from sharegroup.model.ids import TopicPartition
 from sharegroup.testing import broker
@@ -213,6 +214,22 @@ def test_two_letters_about_one_failure_are_one_record(kafka: LocalBroker) -> Non
             assert (found.done, found.twins) == (11, 8)
             assert (await admin.redrive_dead_letters(group)).twins == 0
         assert await values(kafka, topic) == [0, *range(10)]
+
+    run(scenario)
+
+
+def test_a_second_letter_behind_the_last_transaction_is_done_too(kafka: LocalBroker) -> None:
+    topic, dead, group = jobs_and_letters(kafka)
+
+    async def scenario() -> None:
+        async with Admin(kafka.bootstrap) as admin:
+            await write_letters(kafka, dead, group, topic, range(10), failed_ms=7)
+            await write_letters(kafka, dead, group, topic, range(8), failed_ms=7)
+            found = await admin.redrive_dead_letters(group, rate=10 * BATCHES_PER_S)
+            assert (found.done, found.twins) == (10, 8)
+            again = await admin.redrive_dead_letters(group)
+            assert (again.done, again.twins) == (0, 0)
+        assert await values(kafka, topic) == [*range(10)]
 
     run(scenario)
 

@@ -46,6 +46,28 @@ def test_a_wakeup_ends_all_waits_and_a_second_one_is_harmless() -> None:
     run(scenario)
 
 
+def test_a_wakeup_in_the_moment_of_the_answer_ends_the_next_wait() -> None:
+    async def scenario() -> None:
+        call, answer = WakeupCall(), asyncio.get_running_loop().create_future()
+
+        async def wait() -> int:
+            async with call.answering():
+                return await answer
+
+        waiting = asyncio.create_task(wait())
+        await asyncio.sleep(0)
+        answer.set_result(7)
+        call.ring()
+        assert await waiting == 7
+        with pytest.raises(Wakeup):
+            async with call.answering():
+                raise AssertionError("not reached")
+        async with call.answering():
+            await asyncio.sleep(0)
+
+    run(scenario)
+
+
 def test_timeouts_and_cancellations_pass_through() -> None:
     async def scenario() -> None:
         call = WakeupCall()

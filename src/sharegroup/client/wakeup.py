@@ -45,6 +45,8 @@ class WakeupCall:
                     yield
                 finally:
                     self._waits.discard(wait)
+            if wait.when() is not None:  # it was rung in the moment when the answer came
+                self._rung = True
         except TimeoutError:
             if wait.expired():
                 raise Wakeup("wakeup() was called") from None

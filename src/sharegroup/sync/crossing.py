@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.producer.delivery import Delivery as AsyncDelivery
@@ -14,6 +15,9 @@ from sharegroup.model.errors import SharegroupError
 from sharegroup.sync.front import Waiting
 from sharegroup.sync.loop_thread import LoopThread
 
+REFUSED_MAX: Final = 1_000
+"""Refused records that are kept for flush() and close()."""
+
 
 class Delivery:
     """A record that was handed to a blocking producer. :meth:`result` waits until the record is
@@ -22,28 +26,37 @@ class Delivery:
     Attributes:
         inner: the delivery from the producer's buffer; None: the record has not crossed yet.
         error: why the record did not get into the buffer.
+        told: the program has asked for the outcome.
     """
 
-    __slots__ = ("_crossing", "_run", "error", "inner")
+    __slots__ = ("_crossing", "_run", "error", "inner", "told")
 
     def __init__(self, run: Waiting, crossing: Crossing) -> None:
         self._run = run
         self._crossing = crossing
         self.inner: AsyncDelivery | None = None
         self.error: BaseException | None = None
+        self.told = False
 
     def done(self) -> bool:
         """The outcome is known: :meth:`result` will not wait."""
         return self.error is not None or (self.inner is not None and self.inner.done())
 
     def result(self, timeout_s: float | None = None) -> RecordMetadata:
-        """Wait until the record is durable. Returns its partition, offset and timestamp.
+        """Wait until the record is durable. Returns its partition, offset and timestamp. What is
+        :meth:`done` is known after the producer was closed, too.
 
         Raises:
             SharegroupError: the record could not be delivered.
             TimeoutError: no outcome within ``timeout_s``; the record stays under way.
         """
-        return self._run(self._outcome(timeout_s))
+        self.told = True
+        try:
+            return self._run(self._outcome(timeout_s))
+        except IllegalState:  # closed
+            if self.error is not None or self.inner is None or not self.inner.done():
+                raise
+            return self.inner.outcome()
 
     async def _outcome(self, timeout_s: float | None) -> RecordMetadata:
         async with asyncio.timeout(timeout_s):
@@ -68,6 +81,7 @@ class Crossing:
     def __init__(self, enqueue: Callable[[OutgoingRecord], Awaitable[AsyncDelivery]]) -> None:
         self._enqueue = enqueue
         self.queue: deque[tuple[OutgoingRecord, Delivery]] = deque()
+        self._refused: deque[Delivery] = deque(maxlen=REFUSED_MAX)
         self._called = False
         self._task: asyncio.Task[None] | None = None
 
@@ -97,6 +111,14 @@ class Crossing:
             else:
                 await asyncio.wait([self._task])
 
+    def raise_refusal(self) -> None:
+        """Raise the first error of a record that did not get into the buffer, unless the program
+        has asked for it. Forgets these errors."""
+        unseen = [one.error for one in self._refused if not one.told and one.error is not None]
+        self._refused.clear()
+        if unseen:
+            raise unseen[0]
+
     def _begin(self) -> None:
         # A task that runs still sees the record in the queue.
         if self._task is None or self._task.done():
@@ -107,8 +129,9 @@ class Crossing:
             record, delivery = self.queue.popleft()
             try:
                 delivery.inner = await self._enqueue(record)
-            except SharegroupError as error:  # the producer is closed
+            except SharegroupError as error:  # the producer is closed, or no transaction is open
                 delivery.error = error
+                self._refused.append(delivery)
             except BaseException as error:
                 delivery.error = error
                 raise

@@ -227,6 +227,7 @@ class Producer(Front):
     async def _flush(self) -> None:
         await self._crossing.ended()
         await self._life.flush()
+        self._crossing.raise_refusal()
 
     async def _finish(self, timeout_s: float) -> None:
         deadline = asyncio.get_running_loop().time() + timeout_s
@@ -240,3 +241,4 @@ class Producer(Front):
             await self._life.close(left_s)
         finally:
             await self._crossing.ended()  # the records that are left fail: the producer is closed
+        self._crossing.raise_refusal()

@@ -142,6 +142,8 @@ class _Run:
         self._letters: list[DeadLetter] = []
         self._bytes = 0
         self._failures: set[object] = set()
+        self._has_twins = False
+        """Twins were seen since the last marks."""
         self._topics: dict[str, int] = {}
         self._copies: list[tuple[TopicPartition, int]] = []
         self._read = 0
@@ -186,6 +188,7 @@ class _Run:
                 if self._can(letter):
                     if self._is_twin(letter):
                         counts["twins"] += 1
+                        self._has_twins = True
                     else:
                         letters.append(letter)
                         self._bytes += len(letter.value or b"")
@@ -238,9 +241,10 @@ class _Run:
     # --- transactions -----------------------------------------------------------------------------
 
     async def _write(self) -> None:
-        """Send the letters and their marks in a transaction."""
+        """Send the letters and their marks in a transaction. Twins that came behind the last letter
+        are marked by it, too."""
         letters = self._letters
-        if not letters:
+        if not letters and not self._has_twins:
             return
         cancelled = False
         if self._producer is not None:
@@ -251,6 +255,7 @@ class _Run:
             cancelled = await _to_its_end(committing)
         self._counts["done"] += len(letters)
         letters.clear()
+        self._has_twins = False
         self._bytes = 0
         self._tell("committed")
         if cancelled:

@@ -92,14 +92,15 @@ class ProduceBuffer:
         """The outboxes of all topics."""
         return [outbox for topic in self._topics.values() for outbox in topic.outboxes]
 
-    async def all_through(self) -> None:
-        """Send all records now, and wait until each is delivered or has failed."""
+    async def all_through(self) -> list[OutgoingBatch]:
+        """Send all records now, and wait until each is delivered or has failed. Returns their
+        batches."""
         self.sender.flushing += 1
         try:
             waiting = [delivery.entered() for delivery in self.waiting()]
             if waiting:
                 await asyncio.wait(waiting)
-            await self.sender.all_through()
+            return await self.sender.all_through()
         finally:
             self.sender.flushing -= 1
 
@@ -262,6 +263,7 @@ class ProduceBuffer:
             if waiting.delivery is delivery:
                 self._line.remove(waiting)
                 waiting.timer.cancel()
+                delivery.withdrawn()
                 self.sender.pressed = bool(self._line)
 
     # --- topics -----------------------------------------------------------------------------------

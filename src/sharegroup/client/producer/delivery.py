@@ -84,10 +84,27 @@ class Delivery:
                 outcome = yield from asyncio.shield(batch.outcome).__await__()
                 if not batch.parts:
                     break
-            base_offset, append_time_ms, repeated = outcome
         except asyncio.CancelledError:
             self._take_back()
             raise
+        return self._metadata(batch, outcome)
+
+    def outcome(self) -> RecordMetadata:
+        """What awaiting it gives, when it is :meth:`done`.
+
+        Raises:
+            SharegroupError: the record was not delivered.
+        """
+        self._follow()
+        batch = self._batch
+        assert batch is not None, "it is done"
+        if not self._awaited:
+            self._awaited = True
+            batch.awaited += 1
+        return self._metadata(batch, batch.outcome.result())
+
+    def _metadata(self, batch: OutgoingBatch, outcome: Any) -> RecordMetadata:
+        base_offset, append_time_ms, repeated = outcome
         where = batch.where
         timestamp = append_time_ms if append_time_ms >= 0 else self.timestamp
         if repeated and self._index in repeated:
@@ -127,6 +144,11 @@ class Delivery:
             batch.awaited += 1
         if self._entered is not None:
             self._entered.set_result(None)
+
+    def withdrawn(self) -> None:
+        """The record will be in no batch: who waits for that waits no more."""
+        if self._entered is not None:
+            self._entered.cancel()
 
     @property
     def has_entered(self) -> bool:

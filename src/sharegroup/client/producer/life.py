@@ -43,9 +43,12 @@ class ProducerLife:
 
     async def flush(self) -> None:
         """As ``Producer.flush``."""
-        if self._closing is None:
-            await self._parts.buffer.all_through()
-            self._raise_failure()
+        through = await self._parts.buffer.all_through()
+        self._raise_failure()
+        for batch in through:  # another flush may have told of this one
+            error = batch.outcome.exception()
+            if error is not None and batch.awaited < batch.count:
+                raise error
 
     async def close(self, timeout_s: float) -> None:
         """As ``Producer.close``."""

@@ -109,13 +109,17 @@ class ProduceSender:
         self.pressed = True
         self._woken.set()
 
-    async def all_through(self) -> None:
-        """Wait until all present batches are delivered or have failed; see ``flushing``."""
+    async def all_through(self) -> list[OutgoingBatch]:
+        """Wait until all present batches are delivered or have failed; see ``flushing``. Returns
+        them, and instead of a batch that was split its parts."""
         batches = [batch for outbox in self._outboxes for batch in outbox]
         self._woken.set()
+        through: list[OutgoingBatch] = []
         while batches:
             await asyncio.wait([batch.outcome for batch in batches])
+            through += [batch for batch in batches if not batch.parts]
             batches = [part for batch in batches for part in batch.parts]
+        return through
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()

@@ -67,10 +67,6 @@ class Loop(ABC, Generic[T]):
         self._polling.leave(self._iteration)
 
 
-async def _ready(record: Record[K, V]) -> Record[K, V]:
-    return record
-
-
 class RecordLoop(Loop[Record[K, V]], Generic[K, V]):
     """Records, one by one. A buffered record is returned without going through :meth:`_next`."""
 
@@ -85,9 +81,16 @@ class RecordLoop(Loop[Record[K, V]], Generic[K, V]):
         if iteration is self._holdings.iteration and given < len(iteration.records):
             polling = self._polling
             if polling.clock() <= polling.yield_at:
-                iteration.given = given + 1
-                return _ready(iteration.records[given])
+                return self._give(iteration)
         return self._next()
+
+    async def _give(self, iteration: Iteration) -> Record[K, V]:
+        # Here, not above: of a coroutine that is cancelled before it runs nobody gets a record.
+        given = iteration.given
+        if given >= len(iteration.records):
+            return await self._next()
+        iteration.given = given + 1
+        return iteration.records[given]
 
     async def _next(self) -> Record[K, V]:
         polling, iteration = self._polling, self._iteration

@@ -204,9 +204,13 @@ class Acquirer:
         return self._ledger.acquired(partition, [Acquired(*one) for one in part.acquired])
 
     def _forget_lost_locks(self) -> None:
-        """The locks of a lost session are gone: forget its ready records, which are delivered
-        again. The batch goes on without locks."""
-        lost = [partition for partition, lease in self._leases.items() if lease.lost]
+        """The locks of a lost session are gone, and those at a broker that leads the partition no
+        more: forget the ready records, which are delivered again. The batch goes on without
+        locks."""
+        moved = self._member.has_moved
+        lost = [
+            one for one, lease in self._leases.items() if lease.lost or moved(one, lease.node_id)
+        ]
         if not lost:
             return
         held = self._ledger.locked()
