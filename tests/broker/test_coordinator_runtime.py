@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -149,6 +150,20 @@ async def loaded(log: LateLog) -> dict[str, int | None]:
     again = runtime_over(log)
     await again.load()
     return again.machine(TallyMachine).numbers()
+
+
+@asynccontextmanager
+async def started(log: LateLog) -> AsyncIterator[Runtime]:
+    """A runtime that works in the background, too; at the end it is closed."""
+    runtime = runtime_over(log)
+    async with asyncio.TaskGroup() as tasks:
+
+        def spawn(coroutine: Coroutine[Any, Any, None]) -> None:
+            tasks.create_task(coroutine)
+
+        runtime.start(spawn)
+        yield runtime
+    runtime.close()
 
 
 async def add(runtime: Runtime, name: str, ends_ms: int = 0) -> int:
@@ -350,13 +365,7 @@ def test_pruning_stops_at_the_lowest_offset_of_all_machines() -> None:
 def test_the_next_deadline_is_kept_also_after_a_loading() -> None:
     async def scenario(log: LateLog) -> None:
         log.at_once = True
-        runtime = runtime_over(log)
-        async with asyncio.TaskGroup() as tasks:
-
-            def spawn(coroutine: Coroutine[Any, Any, None]) -> None:
-                tasks.create_task(coroutine)
-
-            runtime.start(spawn)
+        async with started(log) as runtime:
             await add(runtime, "late", 20_000)
             await add(runtime, "early", 10_000)
             await asyncio.sleep(10.5)
@@ -369,7 +378,6 @@ def test_the_next_deadline_is_kept_also_after_a_loading() -> None:
             assert runtime.machine(TallyMachine).numbers() == {"late": 1}
             await asyncio.sleep(5)
             assert await loaded(log) == {}
-        runtime.close()
 
     simulate(scenario)
 
@@ -380,13 +388,7 @@ def test_a_deadline_that_could_not_be_written_is_kept_when_the_disk_is_well(brok
 
     async def scenario(log: LateLog) -> None:
         log.at_once = True
-        runtime = runtime_over(log)
-        async with asyncio.TaskGroup() as tasks:
-
-            def spawn(coroutine: Coroutine[Any, Any, None]) -> None:
-                tasks.create_task(coroutine)
-
-            runtime.start(spawn)
+        async with started(log) as runtime:
             await add(runtime, "it", 10_000)
             log.refuses = broken != "broken"
             log.broken = broken == "broken"
@@ -395,7 +397,6 @@ def test_a_deadline_that_could_not_be_written_is_kept_when_the_disk_is_well(brok
             log.refuses = log.unreadable = False
             await asyncio.sleep(1)
             assert await loaded(log) == {}
-        runtime.close()
 
     simulate(scenario)
 

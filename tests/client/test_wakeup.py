@@ -11,16 +11,21 @@ from sharegroup.client.wakeup import WakeupCall
 from tests.client.working import run
 
 
+async def ends_the_next_wait(call: WakeupCall) -> None:
+    """And not the one after it."""
+    with pytest.raises(Wakeup):
+        async with call.answering():
+            raise AssertionError("not reached")
+    async with call.answering():
+        await asyncio.sleep(0)
+
+
 def test_a_wakeup_before_the_wait_is_kept_and_two_count_as_one() -> None:
     async def scenario() -> None:
         call = WakeupCall()
         call.ring()
         call.ring()
-        with pytest.raises(Wakeup):
-            async with call.answering():
-                raise AssertionError("not reached")
-        async with call.answering():
-            await asyncio.sleep(0)
+        await ends_the_next_wait(call)
 
     run(scenario)
 
@@ -59,11 +64,7 @@ def test_a_wakeup_in_the_moment_of_the_answer_ends_the_next_wait() -> None:
         answer.set_result(7)
         call.ring()
         assert await waiting == 7
-        with pytest.raises(Wakeup):
-            async with call.answering():
-                raise AssertionError("not reached")
-        async with call.answering():
-            await asyncio.sleep(0)
+        await ends_the_next_wait(call)
 
     run(scenario)
 

@@ -60,11 +60,15 @@ def _answer(name: str, topic_id: UUID | None) -> MetadataResponseTopic:
     return MetadataResponseTopic(name=name, topic_id=topic_id, partitions=partitions)
 
 
+def topics_of(brokers: Brokers) -> ClusterTopics:
+    return ClusterTopics(brokers, lambda _name: False)  # type: ignore[arg-type]
+
+
 def told(brokers: Brokers, *looks: dict[str, Any]) -> dict[str, UUID]:
     """What is there after some looks; before each, attributes of the brokers change."""
 
     async def scenario() -> dict[str, UUID]:
-        topics = ClusterTopics(brokers, lambda _name: False)  # type: ignore[arg-type]
+        topics = topics_of(brokers)
         await topics.look()
         for change in looks:
             for name, value in change.items():
@@ -107,7 +111,7 @@ def test_what_was_made_anew_is_known_at_once() -> None:
     brokers = Brokers()
 
     async def scenario() -> None:
-        topics = ClusterTopics(brokers, lambda _name: False)  # type: ignore[arg-type]
+        topics = topics_of(brokers)
         await topics.look()
         brokers.know = [{"jobs": ANEW}] * 3
         await topics.look()
@@ -121,7 +125,7 @@ def test_two_looks_at_a_time_find_one_topic_gone() -> None:
     brokers = Brokers()
 
     async def scenario() -> None:
-        topics = ClusterTopics(brokers, lambda _name: False)  # type: ignore[arg-type]
+        topics = topics_of(brokers)
         await topics.look()
         brokers.know = [{}, {}, {}]
         await asyncio.gather(topics.look(), topics.look())

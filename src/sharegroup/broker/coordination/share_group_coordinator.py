@@ -230,9 +230,8 @@ class ShareGroupCoordinator:
         for runtime in self._runtimes.all():
             try:
                 if runtime.loaded and self._missing(runtime):
-                    await (
-                        self._topics.look()
-                    )  # what another broker has made is not known here at once
+                    # What another broker has made is not known here at once.
+                    await self._topics.look()
                     await self._forget_topics(runtime, self._missing(runtime))
             except KafkaError as error:
                 logger.warning("deleted topics cannot be removed from share groups yet: %s", error)

@@ -132,18 +132,15 @@ class OffsetCommitter:
         Raises:
             KafkaError: the commit was refused. Some of the records may be committed.
         """
-        is_gone = self._identities.is_gone
         async with self._lock:
-            ranges = {
-                where: self.covered.with_holes(where, own)
-                for where, own in offsets.items()
-                if not is_gone(where, topic_ids.get(where.topic))
-            }
+            ranges = {w: self.covered.with_holes(w, own) for w, own in offsets.items()}
 
             async def attempt() -> None:
-                ours = {w: r for w, r in ranges.items() if not is_gone(w, topic_ids.get(w.topic))}
+                gone = self._identities.gone(ranges, topic_ids)
                 try:
-                    await self._commit_ranges(ours, topic_ids)
+                    await self._commit_ranges(
+                        {w: own for w, own in ranges.items() if w not in gone}, topic_ids
+                    )
                 except UnknownTopicId:
                     await self._cluster.refresh()
                     raise
@@ -154,7 +151,7 @@ class OffsetCommitter:
                 self._cluster.request_timeout_ms if timeout_ms is None else timeout_ms,
                 _worth_another_try,
             )
-            log_left_out({w.topic for w in offsets if is_gone(w, topic_ids.get(w.topic))})
+            log_left_out({w.topic for w in self._identities.gone(ranges, topic_ids)})
 
     async def commit_done(self, timeout_ms: int | None = None) -> None:
         """Commit the records that are done. A failure is logged: the records come again to the
@@ -216,8 +213,7 @@ class OffsetCommitter:
                 await self._commit_ranges(own, topic_ids)
             except UnknownTopicId:
                 await self._cluster.refresh()
-                is_gone = self._identities.is_gone
-                gone.update(w for w in ours if is_gone(w, topic_ids.get(w.topic)))
+                gone.update(self._identities.gone(ours, topic_ids))
                 raise
             return ours
 
@@ -251,7 +247,7 @@ class OffsetCommitter:
                 await commit_ranges(
                     self._cluster, self._identity(), {where: some}, topic_ids=topic_ids
                 )
-                if not self._identities.is_gone(where, topic_ids.get(where.topic)):
+                if not self._identities.gone([where], topic_ids):
                     self.covered.committed(where, some)
 
     def look(self) -> None:

@@ -5,6 +5,7 @@ new one, though both have the same name.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from sharegroup.client.core.positions import Positions
@@ -27,12 +28,18 @@ class TopicIdentities:
         is not ours."""
         return self._positions.topic_id(where)
 
-    def is_gone(self, where: TopicPartition, topic_id: UUID | None) -> bool:
-        """Whether the partition's topic had this id, and was made anew since."""
+    def gone(
+        self, wheres: Iterable[TopicPartition], topic_ids: Mapping[str, UUID]
+    ) -> set[TopicPartition]:
+        """The partitions whose topics had these ids, and were made anew since."""
+        known = (where for where in wheres if where.topic in topic_ids)
+        return {w for w in known if self._now(w) not in (None, topic_ids[w.topic])}
+
+    def _now(self, where: TopicPartition) -> UUID | None:
+        """The id of the partition's topic; None: it is not known."""
         now = self._cluster.metadata.id_of(where.topic)
-        if now is None or self._positions.was_before(now):
-            now = self.read(where)
-        return topic_id is not None and now not in (None, topic_id)
+        stale = now is None or self._positions.was_before(now)
+        return self.read(where) if stale else now
 
     def look(self) -> dict[TopicPartition, UUID]:
         """Note which topics the positions belong to. Returns the partitions whose topic was made
@@ -49,7 +56,5 @@ class TopicIdentities:
                 anew[where] = topic_id
         if anew:
             names = ", ".join(sorted({where.topic for where in anew}))
-            log.warning(
-                "deleted and made anew, and read as partitions that are new here: %s", names
-            )
+            log.warning("topics were deleted and made anew, and are read as new ones: %s", names)
         return dict(sorted(anew.items()))
