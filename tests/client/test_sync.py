@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from sharegroup.model.errors import InvalidPartitions
 from sharegroup.model.ids import TopicPartition
 from sharegroup.sync import Admin, Producer, ShareConsumer
 from sharegroup.sync.front import SHARED_LOOP
+from sharegroup.sync.loop_thread import LoopThread
 from tests.client.working import fresh
 from tests.servers.running import RunningServer
 
@@ -201,6 +204,16 @@ def test_a_forked_process_makes_clients_of_its_own(broker: RunningServer) -> Non
     command = [sys.executable, "-c", FORKING, broker.bootstrap]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_call_on_the_clients_own_thread_is_refused() -> None:
+    with closing(LoopThread("own")) as own:
+
+        async def inside() -> None:
+            own.run(asyncio.sleep(0))
+
+        with pytest.raises(IllegalState, match="on another thread"):
+            own.run(inside())
 
 
 def test_unclosed_clients_warn() -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
-from sharegroup.model.errors import ConfigError
+from sharegroup.model.errors import ConfigError, TopicAuthorizationFailed
 from sharegroup.spark.data_source import ShareStreamReader
+from sharegroup.spark.slices import Acquired, Slice
+from sharegroup.spark.task.fetch import SliceReader, TaskFetchSettings
 from tests.broker.authorization.clients import ADMIN, write_acls
 from tests.servers.admin import Admin, produce
 from tests.servers.process import HOST, free_port
@@ -61,3 +64,18 @@ def test_a_group_that_may_not_be_configured(
     assert stream.run(end).keys() == {b"one", b"two"}
     assert "ALTER_CONFIGS on the group jobs" in caplog.text
     stream.stop()
+
+
+def test_a_topic_that_may_not_be_described_does_not_count_as_deleted(
+    guarded: RunningServer,
+) -> None:
+    settings = TaskFetchSettings(
+        bootstrap_servers=guarded.bootstrap,
+        client_id="test",
+        request_timeout_ms=5_000,
+        poll_timeout_ms=5_000,
+        fail_on_data_loss=False,
+    )
+    part = Slice("not-ours", UUID(int=1), 0, (Acquired(0, 9, 1),))
+    with pytest.raises(TopicAuthorizationFailed, match="DESCRIBE on topic 'not-ours'"):
+        list(SliceReader(part, None, settings).chunks())

@@ -11,6 +11,8 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
+from sharegroup.client.errors import IllegalState
+
 T = TypeVar("T")
 
 _INTERRUPTED_CLOSE_S: Final = 3.0
@@ -35,8 +37,15 @@ class LoopThread:
         """Run ``work`` on the loop and wait. An interrupt of the wait cancels the work.
 
         Raises:
+            IllegalState: this is the loop's own thread, which cannot wait for itself.
             TimeoutError: the work took longer than ``timeout_s``, and is cancelled.
         """
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise IllegalState(
+                "this callback runs on the client's own thread, where no call of the client can "
+                "wait: make the call on another thread"
+            )
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result(timeout_s)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from sharegroup.client.core.access_errors import error_on
 from sharegroup.client.network.addresses import Address
-from sharegroup.model.errors import KafkaError
+from sharegroup.model.errors import KafkaError, UnknownTopicOrPartition
 from sharegroup.model.ids import NULL_TOPIC_ID, TopicIdPartition, TopicPartition
 from sharegroup.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
 
@@ -80,6 +80,8 @@ class MetadataImage:
         self._names: dict[UUID, str] = {}
         self.applied = 0
         """How many responses were applied."""
+        self.absent: set[str] = set()
+        """The names for which the newest response about them says that there is no such topic."""
 
     def apply(self, response: MetadataResponse) -> dict[str, KafkaError]:
         """Apply a response. Returns the errors of topics that it does not describe, by name."""
@@ -94,7 +96,10 @@ class MetadataImage:
         for topic in response.topics:
             name = topic.name or ""
             self._forget(name)
+            self.absent.discard(name)
             if topic.error_code:
+                if topic.error_code == UnknownTopicOrPartition.code:
+                    self.absent.add(name)
                 errors[name] = error_on(topic.error_code, None, "DESCRIBE", f"topic {name!r}")
             else:
                 self.topics[name] = _topic_info(name, topic)
@@ -130,8 +135,10 @@ class MetadataImage:
 
     def forget_missing(self, asked: Iterable[str]) -> None:
         """Drop the topics that are not in ``asked``: nobody asks for them any more."""
-        for name in self.topics.keys() - set(asked):
+        wanted = set(asked)
+        for name in self.topics.keys() - wanted:
             self._forget(name)
+        self.absent &= wanted
 
 
 def _topic_info(name: str, topic: MetadataResponseTopic) -> TopicMetadata:

@@ -194,6 +194,9 @@ class AcknowledgementCommitter:
             except UnsupportedVersion as error:
                 log.warning("renew_locks does nothing: %s", error)
                 return
+            except KafkaError as error:
+                log.warning("locks could not be renewed, and are tried again: %s", error)
+                continue
             self._holdings.locked_until(began + lock_ms / 1000)
 
     def later(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:

@@ -27,6 +27,8 @@ from sharegroup.spark.options.security import split_security
 
 SERVERS: Final = "kafka.bootstrap.servers"
 GROUP: Final = "kafka.group.id"
+IMPLICIT: Final = "implicit"
+EXPLICIT: Final = "explicit"
 CLAIM: Final = "claim"
 KEY: Final = "key"
 
@@ -50,7 +52,7 @@ class ShareOptions:
     record_locks_per_partition: int | None = None
     lock_renew: bool = True
     on_lost_locks: str = "process"
-    ack_mode: str = "implicit"
+    ack_mode: str = IMPLICIT
     ack_location: str | None = None
     claim_location: str | None = None
     default_ack: str | None = None
@@ -79,7 +81,7 @@ def parse_options(options: Mapping[str, str]) -> ShareOptions:
     rest, security = split_security(options)
     values = STREAM.values(rest)
     if "ack_location" in values:
-        values.setdefault("ack_mode", "explicit")
+        values.setdefault("ack_mode", EXPLICIT)
     if "claim_location" in values:
         values.setdefault("ack_mode", CLAIM)
     parsed = ShareOptions(**values, security=security)
@@ -107,19 +109,19 @@ def _check_start(options: ShareOptions) -> None:
 
 
 def _check_acknowledging(options: ShareOptions, given: Mapping[str, object]) -> None:
-    if options.ack_mode == "explicit" and options.ack_location is None:
+    if options.ack_mode == EXPLICIT and options.ack_location is None:
         raise ConfigError(
             "ackMode is explicit, and ackLocation is missing: write "
             '.option("ackLocation", "a folder") here and in the sink'
         )
-    if options.ack_mode == "explicit" and options.on_lost_locks == "drop":
+    if options.ack_mode == EXPLICIT and options.on_lost_locks == "drop":
         raise ConfigError(
             "onLostLocks drop does not go with ackMode explicit, where the group may have a "
             "record's answer before Spark has its batch: write process or fail"
         )
-    if options.ack_mode != "explicit" and options.ack_location is not None:
+    if options.ack_mode != EXPLICIT and options.ack_location is not None:
         raise ConfigError("ackLocation goes with ackMode explicit: leave one of the two out")
-    if options.ack_mode != "explicit" and "default_ack" in given:
+    if options.ack_mode != EXPLICIT and "default_ack" in given:
         raise ConfigError("defaultAck goes with ackMode explicit: add ackLocation, or leave it out")
 
 

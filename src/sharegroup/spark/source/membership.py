@@ -104,9 +104,8 @@ async def join(
 async def leave(membership: DriverMembership, settlement: Settlement) -> None:
     """Release the records that Spark was never given, and leave the group.
 
-    The records of a batch under way are not released, on purpose: the batch will be replayed, so no
-    other member should process it. The broker frees its locks when they expire or when the
-    connection ends.
+    Nothing is said about the records of a batch under way: the batch will run again, and must not
+    count as given back. The broker frees its locks when the connection ends.
     """
     member, ledger = membership.member, settlement.ledger
     await settlement.end()

@@ -8,7 +8,7 @@ offset is written for each batch::
     {"v": 1, "e": 7, "g": "group", "m": "member id", "t": {topic id: name},
      "r": {topic id: {partition: [[first, last, delivery count], …]}},
      "d": {topic id: {partition: [[first, last, type], …]}},
-     "c": [claim folder, number, taken], "n": newest claim,
+     "a": how it is answered, "c": [claim folder, number, taken], "n": newest claim,
      "s": {"at": …, "took": …, "settle": …, "lag": …, "redelivered": …, …}}
 
 ``e`` counts offsets of this stream. ``r`` is the batch. ``d`` holds records whose batch is done but
@@ -16,12 +16,12 @@ whose acknowledgement the broker has not confirmed: when they are delivered agai
 acknowledged with ``type`` and not processed again. Ranges include both ends. More than
 ``LISTED_MAX`` ranges of a partition are stored as a text, see
 :mod:`~sharegroup.spark.source.range_text`; then ``v`` is 2, and older versions of sharegroup refuse
-the checkpoint. ``c`` and ``n`` exist with ``ackMode`` claim only: the place from which the next
-batch takes its records, and the newest claim at that time. ``s`` is for people: when the offset
-was made (ms since 1970), how many milliseconds it took to acquire the batch and to settle the
-previous one, the group's lag if it is known, and how many records were redelivered, renewed,
-accepted, released and rejected since the previous offset.
-Checkpoints without ``s`` can be read too.
+the checkpoint. ``a`` is the ``ackMode`` of the query that made the batch. ``c`` and ``n`` exist
+with ``ackMode`` claim only: the place from which the next batch takes its records, and the newest
+claim at that time. ``s`` is for people: when the offset was made (ms since 1970), how many
+milliseconds it took to acquire the batch and to settle the previous one, the group's lag if it is
+known, and how many records were redelivered, renewed, accepted, released and rejected since the
+previous offset. Checkpoints without ``a`` and ``s`` can be read too.
 """
 
 from __future__ import annotations
@@ -76,6 +76,8 @@ class BatchOffset:
     """Topic id → name, of all topics in ``ranges`` and ``done``."""
     ranges: Ranges = field(default_factory=dict)
     done: DoneRanges = field(default_factory=dict)
+    ack_mode: str = ""
+    """``ackMode`` of the query that made the batch; empty: an earlier version did not store it."""
     claims: ClaimPosition | None = None
     """Where the batch ends in the claims; None: there are no claims."""
     numbers: Mapping[str, int] = field(default_factory=dict)
@@ -103,6 +105,7 @@ def to_json(offset: BatchOffset) -> dict[str, Any]:
         "t": {topic_id_text(topic_id): name for topic_id, name in offset.topics.items()},
         "r": _nested(offset.ranges),
         "d": _nested(offset.done),
+        **({"a": offset.ack_mode} if offset.ack_mode else {}),
         **({} if offset.claims is None else {"c": offset.claims[:3], "n": offset.claims.newest}),
         "s": dict(offset.numbers),
     }
@@ -129,6 +132,7 @@ def from_json(value: Any) -> BatchOffset:
         topics={parse_topic_id(text): name for text, name in value["t"].items()},
         ranges={key: tuple(Acquired(*r) for r in ranges) for key, ranges in _flat(value["r"])},
         done={key: tuple(Done(*r) for r in ranges) for key, ranges in _flat(value["d"])},
+        ack_mode=value.get("a", ""),
         claims=ClaimPosition._make([*value["c"], value.get("n", 0)]) if "c" in value else None,
         numbers=value.get("s", {}),
     )

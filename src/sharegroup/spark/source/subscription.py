@@ -61,24 +61,33 @@ class StreamTopics:
         Returns:
             The deleted topics, which are forgotten here. A topic counts as deleted when it is
             missing for the second time in a row: a broker that has just started may not know all
-            topics yet.
+            topics yet. A topic that may not be described (an ACL was removed) is not deleted.
 
         Raises:
             KafkaError: no broker could be asked.
         """
         if self._pattern is not None:
             self._subscribe(await self._matching(self._pattern))
-        self._cluster.watch(self.names)
+        # Topics of a checkpoint that are no longer subscribed, too: their records may be done and
+        # not confirmed.
+        self._cluster.watch({*self.names, *self.topics.values()})
         await self._cluster.refresh()
         metadata = self._cluster.metadata
         for name in self.names:
             known = metadata.topics.get(name)
             if known is not None:
                 self.topics[known.topic_id] = name
-        missing = {topic_id for topic_id in self.topics if metadata.by_id(topic_id) is None}
+        missing = {
+            topic_id
+            for topic_id, name in self.topics.items()
+            if name in metadata.absent or metadata.id_of(name) not in (None, topic_id)
+        }
         gone, self._missing = missing & self._missing, missing
         for topic_id in gone:
-            log.warning("the topic %s (%s) is gone", self.topics.pop(topic_id), topic_id)
+            name = self.topics.pop(topic_id)
+            log.warning("the topic %s (%s) is gone", name, topic_id)
+            if name not in self.names:
+                self._cluster.watch_no_more(name)
         return gone
 
     def _subscribe(self, names: tuple[str, ...]) -> None:

@@ -383,6 +383,7 @@ class SliceReader:
 
         Raises:
             NetworkException: no broker can be reached, or the partition has no leader now.
+            KafkaError: the broker does not say whether there is such a topic.
         """
         failure = errors.NetworkException(
             f"no broker of {self._settings.bootstrap_servers} can be reached"
@@ -409,6 +410,10 @@ class SliceReader:
     def _leader_in(self, response: MetadataResponse) -> Address | None:
         brokers = {broker.node_id: Address(broker.host, broker.port) for broker in response.brokers}
         for topic in response.topics:
+            if topic.error_code not in (0, errors.UnknownTopicOrPartition.code):
+                # The topic may be there: the partition does not count as gone.
+                where = f"topic {self._slice.topic!r}"
+                raise error_on(topic.error_code, None, "DESCRIBE", where)
             if topic.topic_id != self._slice.topic_id:
                 continue
             for partition in topic.partitions:

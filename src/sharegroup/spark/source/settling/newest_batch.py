@@ -19,9 +19,10 @@ from types import MappingProxyType
 
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.client.network.addresses import Address
+from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.ack_files import make_inbox
-from sharegroup.spark.options.stream import ShareOptions
+from sharegroup.spark.options.stream import EXPLICIT, IMPLICIT, ShareOptions
 from sharegroup.spark.ranges import Decision, Reason
 from sharegroup.spark.source.group_view import GroupQuestions
 from sharegroup.spark.source.holding.acknowledging import (
@@ -103,8 +104,12 @@ class Settlement:
 
         Args:
             start: the offset where Spark begins.
+
+        Raises:
+            ConfigError: the checkpoint needs another ``ackMode``, or another folder.
         """
         known = self.current if self.current.sequence else start
+        self._check_mode(known)
         await open_claims(self.claims, self.ledger, known)
         return known
 
@@ -146,6 +151,7 @@ class Settlement:
             topics={i: names[i] for i in ids if i in names},
             ranges=ranges,
             done=done,
+            ack_mode=self._options.ack_mode,
             claims=self.ledger.position,
             numbers=numbers,
         )
@@ -161,8 +167,10 @@ class Settlement:
             The part of the batch to process.
 
         Raises:
+            ConfigError: the checkpoint needs another ``ackMode``.
             LostLocks: the group has finished some of its records meanwhile (``onLostLocks`` fail).
         """
+        self._check_mode(end)
         await self.open_inbox(end)  # before the batch's sink looks for a source that reads it
         async with self.turn:
             if end.sequence > self.current.sequence:
@@ -187,12 +195,35 @@ class Settlement:
         self._subscription.topics.update(offset.topics)
         if offset.group_id == self._options.group_id:
             self.ledger.adopt(offset)
+            self._warn_of_dropped_topics(offset)
         elif offset.sequence:
             log.warning(
                 "the checkpoint is of group %s, the query now reads from group %s: nothing of the "
                 "last batch is acknowledged",
                 offset.group_id,
                 self._options.group_id,
+            )
+
+    def _warn_of_dropped_topics(self, offset: BatchOffset) -> None:
+        unconfirmed = {partition.topic_id for partition in (*offset.ranges, *offset.done)}
+        names = {offset.topics[one] for one in unconfirmed} - set(self._subscription.names)
+        if names:
+            log.warning(
+                "the checkpoint has records of topics that the query does not subscribe to any "
+                "more: %s. The group gives them to others meanwhile; the query acknowledges them "
+                "when it subscribes to their topic again",
+                ", ".join(sorted(names)),
+            )
+
+    def _check_mode(self, known: BatchOffset) -> None:
+        """Refuse a checkpoint whose newest batch has its answers in a folder that this query does
+        not read: to accept all its records would be wrong."""
+        is_ours = known.group_id == self._options.group_id
+        if known.ack_mode == EXPLICIT and known.ranges and is_ours and self.inbox is None:
+            raise ConfigError(
+                "the checkpoint was written with ackMode explicit: give its ackLocation, where the "
+                "answers about its last batch are. To change the mode, let it end once with "
+                "availableNow, then go on with a new checkpointLocation"
             )
 
     # --- its end ----------------------------------------------------------------------------------
@@ -258,6 +289,9 @@ class Settlement:
             return NOTHING_DECIDED, AckType.ACCEPT, MappingProxyType({})
         topics = self._subscription.topics
         decided = await asyncio.to_thread(self.inbox.take, topics, batch.sequence)
+        if batch.ack_mode == IMPLICIT and not decided and batch != self._replayed[0]:
+            # The run before made and finished the batch, and had no ackLocation.
+            return decided, AckType.ACCEPT, MappingProxyType({})
         return decided, self.inbox.default, self.inbox.reasons
 
     def _without_answers(self, batch: BatchOffset, decided: Decided, *, inherited: bool) -> None:
