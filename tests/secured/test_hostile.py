@@ -18,8 +18,10 @@ from typing import Any
 import pytest
 
 from sharegroup.broker.network.api_table import API_TABLE
+from sharegroup.model.limits import OUT_OF_ORDER_BYTES_MAX
 from sharegroup.wire import apis
 from sharegroup.wire.framing import request_frame
+from sharegroup.wire.messages.describe_groups import DescribeGroupsRequest
 from sharegroup.wire.messages.metadata import MetadataRequest
 from sharegroup.wire.messages.sasl_handshake import SaslHandshakeRequest
 from tests.broker.authentication.raw_client import RawClient
@@ -42,6 +44,8 @@ CROWD = 5_000
 DESCRIPTORS_BESIDE = 500
 MEMORY_MIB = 400
 """Thousands of half-made TLS connections cost some 40 KiB each."""
+LENGTH_BYTES = 4
+"""What comes before a frame."""
 TLS_HELLO = bytes.fromhex("1603010200010001fc0303")
 """How a ClientHello begins."""
 LONGEST_HELLO = bytes.fromhex("1603014000 01003ffc 0303") + bytes((1 << 14) - 6)
@@ -270,6 +274,30 @@ def test_every_request_in_the_middle_of_an_exchange(target: Target) -> None:
         for each in served:
             frames = maker.frames(each.api, each.versions.last, 2)
             await asyncio.gather(*(one(frame) for frame in frames))
+
+    attacked(target, attack)
+
+
+def test_a_long_request_in_the_middle_of_an_exchange_gets_no_answer(target: Target) -> None:
+    """Its answer would have an error for each of its parts."""
+
+    async def one(group_count: int) -> list[Any] | None:
+        api, version = apis.DESCRIBE_GROUPS, 5
+        async with attacker(target.at("SASL_PLAINTEXT")) as client:
+            await chosen(client, "SCRAM-SHA-256")
+            client.send(api, version, DescribeGroupsRequest([""] * group_count))
+            answer = None if group_count > most else await client.receive(api, version)
+            assert await client.is_closed()
+            return None if answer is None else [each.error_code for each in answer.groups]
+
+    some = 1_000
+    chunks = request_frame(apis.DESCRIBE_GROUPS, 5, 1, "raw", DescribeGroupsRequest([""] * some))
+    most = some + OUT_OF_ORDER_BYTES_MAX + LENGTH_BYTES - sum(map(len, chunks))
+
+    async def attack() -> None:
+        assert await one(most) == [ILLEGAL_STATE] * most
+        assert await one(most + 1) is None
+        assert await asyncio.gather(*(one(500_000) for _ in range(20))) == [None] * 20
 
     attacked(target, attack)
 

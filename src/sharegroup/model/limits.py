@@ -403,6 +403,10 @@ JWKS_BYTES_MAX: Final = 1 << 20
 UNAUTHENTICATED_SHARE: Final = 4
 """One connection in this many may be one that has not authenticated yet."""
 
+OUT_OF_ORDER_BYTES_MAX: Final = 4 << 10
+"""A request in the middle of a SASL exchange is answered by its own API's response up to this
+length; a longer one closes the connection without an answer."""
+
 UNAUTHENTICATED_MIN: Final = 8
 """At least this many connections may be unauthenticated, however few are allowed in all."""
 

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from sharegroup.app.environment import local_environment
+from sharegroup.broker.authentication import signing_keys
 from sharegroup.broker.authentication.signing_keys import SigningKeys, parse_keys
 from sharegroup.broker.authentication.tokens import Expected, Tokens
 from sharegroup.broker.event_counters import Counters
@@ -200,6 +201,32 @@ def test_new_keys_are_found_at_once_and_old_ones_stay_while_there_are_none(
     fixture.keys.forget()
     assert fixture.user(signed(GOOD, "e", "ES256")) == "alice"
     assert "no key of the JWKS document" in fixture.refused(signed(GOOD))
+
+
+def test_a_known_key_does_not_wait_for_a_server_that_stands_still(
+    fixture: Fixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = signed(GOOD)
+
+    async def scenario() -> None:
+        assert (await fixture.tokens.check(token)).user == "alice"
+        fixture.keys.forget()
+        answers = asyncio.Event()
+
+        async def later(_url: str) -> bytes:
+            await answers.wait()
+            return document(n=RSA)
+
+        monkeypatch.setattr(fixture.keys, "_read", later)
+        monkeypatch.setattr(signing_keys, "KNOWN_S", 0.01)
+        for _ in range(3):
+            assert (await fixture.tokens.check(token)).user == "alice"
+        answers.set()
+        assert (await fixture.tokens.check(signed(GOOD, "n"))).user == "alice"
+        with pytest.raises(LoginRefused, match="no key of the JWKS document"):
+            await fixture.tokens.check(token)
+
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from sharegroup.broker.authorization.access import Access
+from sharegroup.broker.authorization.acl_authorizer import AclAuthorizer
+from sharegroup.broker.authorization.acls import ANY, AclRule
+from sharegroup.broker.authorization.resources import ANONYMOUS, Operation
+from sharegroup.broker.authorization.resources import group as group_resource
+from sharegroup.broker.handlers.share.describe_share_group_offsets import (
+    describe_share_group_offsets,
+)
+from sharegroup.broker.leadership import OtherNodes
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.client.network.connection import Connection
 from sharegroup.model.errors import GroupAuthorizationFailed, TopicAuthorizationFailed
+from sharegroup.model.ids import SharePartitionKey
 from sharegroup.wire import apis
 from sharegroup.wire.messages import describe_share_group_offsets as offsets
 from sharegroup.wire.messages import share_acknowledge, share_fetch
@@ -163,6 +175,32 @@ def test_describing_a_member_hides_a_group_with_a_topic_that_may_not_be_seen(
         assert (part.error_code, part.start_offset, part.lag) == (TOPIC, -1, -1)
 
     with_acls(tmp_path, [WHOLE_GROUP], scenario)
+
+
+class AnotherLeads:
+    """A fleet whose other node leads every partition. It may not be asked."""
+
+    def owner_of(self, _key: SharePartitionKey) -> int:
+        return 2
+
+    async def ask(self, *request: object) -> Any:
+        raise AssertionError(f"another node was asked: {request}")
+
+
+def test_another_node_is_not_asked_about_a_topic_that_may_not_be_seen(tmp_path: Path) -> None:
+    async def scenario(clients: Clients) -> None:
+        parts = replace(clients.broker.parts, other_nodes=cast(OtherNodes, AnotherLeads()))
+        asked = [offsets.DescribeShareGroupOffsetsRequestTopic("secret", [0])]
+        group = offsets.DescribeShareGroupOffsetsRequestGroup("workers", asked, states_from=0)
+        request = offsets.DescribeShareGroupOffsetsRequest([group])
+        rule = AclRule(True, ANONYMOUS, ANY, Operation.DESCRIBE, group_resource("workers"))
+        access = Access(AclAuthorizer([rule]), ANONYMOUS, "127.0.0.1")
+        context = RequestContext(1, "", "", object(), access, ("", 0))
+        answer = await describe_share_group_offsets(parts, request, context)
+        (topic,) = answer.groups[0].topics
+        assert [one.error_code for one in topic.partitions] == [TOPIC]
+
+    with_acls(tmp_path, [], scenario)
 
 
 def test_describing_lists_the_authorized_operations(tmp_path: Path) -> None:

@@ -21,6 +21,9 @@ from sharegroup.sasl.server import LoginRefused
 
 FETCH_S: Final = 10.0
 """The longest that a fetch may take."""
+KNOWN_S: Final = 1.0
+"""How long a login whose key is known waits for newer keys. A client gives up after some seconds,
+and the server that has the keys may stand still for longer."""
 AGAIN_MS: Final = 10_000
 """The least time between two fetches for the sake of a key that the document lacks."""
 
@@ -60,6 +63,7 @@ class SigningKeys:
         self._tried_ms: int | None = None
         self._failed = False
         self._lock = asyncio.Lock()
+        self._refreshing: asyncio.Task[None] | None = None
 
     def forget(self) -> None:
         """Fetch the keys again at the next token; the old keys hold until then."""
@@ -69,12 +73,10 @@ class SigningKeys:
         """The key of a token; without ``key_id``, the only one.
 
         Raises:
-            Refused: there is no such key.
+            LoginRefused: there is no such key.
         """
-        found = self._find(key_id) if self._fresh(self._refresh_ms()) else None
-        if found is not None:
-            return found  # without waiting for a fetch that is running for another token
-        await self._refresh(self._refresh_ms())
+        if not self._fresh(self._refresh_ms()):
+            await self._wait_for_fresh(known=self._find(key_id) is not None)
         found = self._find(key_id)
         if found is None:
             await self._refresh(AGAIN_MS)
@@ -82,6 +84,14 @@ class SigningKeys:
         if found is None:
             raise LoginRefused("a token that no key of the JWKS document has signed")
         return found
+
+    async def _wait_for_fresh(self, *, known: bool) -> None:
+        """Wait until the keys are fetched again; if the token's key is known, not for long."""
+        if self._refreshing is None or self._refreshing.done():
+            self._refreshing = asyncio.create_task(self._refresh(self._refresh_ms()))
+        await asyncio.wait({self._refreshing}, timeout=KNOWN_S if known else None)
+        if self._refreshing.done():
+            self._refreshing.result()
 
     def _find(self, key_id: str | None) -> SigningKey | None:
         if key_id is None:
@@ -104,7 +114,8 @@ class SigningKeys:
                     self._keys = parse_keys(await self._read(self._url()))
                 self._failed = False
             except (OSError, ValueError, TimeoutError) as error:
-                sentence = f"the keys of tokens cannot be read from {self._url()}: {error}"
+                why = str(error) or f"no answer within {FETCH_S:.0f} s"
+                sentence = f"the keys of tokens cannot be read from {self._url()}: {why}"
                 self._counters.say(logging.ERROR, "token_keys_failures", sentence)
 
     async def _read(self, url: str) -> bytes:

@@ -24,6 +24,7 @@ from sharegroup.broker.network.api_table import API_TABLE
 from sharegroup.broker.network.outgoing import Chunk
 from sharegroup.model import errors
 from sharegroup.model.environment import Clock
+from sharegroup.model.limits import OUT_OF_ORDER_BYTES_MAX
 from sharegroup.sasl.server import LoginRefused
 from sharegroup.wire import apis
 from sharegroup.wire.codec import decode
@@ -300,10 +301,13 @@ class SaslSession:
         return SaslAnswer(chunks, close=True)
 
     async def _out_of_order(self, frame: bytes, header: RequestHeader) -> SaslAnswer:
-        """Refuse a request that comes in the middle of an exchange, by its own API's response."""
+        """Refuse a request that comes in the middle of an exchange, by its own API's response. A
+        long one gets no response: an error for each of its parts would cost a stranger nothing, and
+        the broker seconds."""
         served = API_TABLE.get(header.api_key)
         chunks: Sequence[Chunk] = []
-        if served is not None and header.version in served.versions:
+        is_short = len(frame) <= OUT_OF_ORDER_BYTES_MAX
+        if is_short and served is not None and header.version in served.versions:
             request = decode(served.api.request, header.version, frame, header.body)
             try:
                 response = served.failure(request, errors.IllegalSaslState())

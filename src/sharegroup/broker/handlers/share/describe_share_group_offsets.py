@@ -12,6 +12,8 @@ as the start offset. The number of records in flight is our addition too.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.delivery.next_record import NextRecords
 from sharegroup.broker.handlers.share.offsets_of_nodes import (
@@ -83,13 +85,16 @@ async def _group(
         ]
     else:
         asked = [(topic.topic_name, tuple(topic.partitions)) for topic in wanted.topics]
-    response = DescribeShareGroupOffsetsResponseGroup(group_id=group_id, topics=[])
-    asked, elsewhere = (asked, {}) if context.from_node else split(parts, group_id, asked)
     topics = []
-    for name, partitions in asked:
-        if not access.admits_topic(Operation.DESCRIBE, name):
+    allowed: list[tuple[str, Sequence[int]]] = []
+    for name, partitions in asked:  # before another node is asked, which may tell all
+        if access.admits_topic(Operation.DESCRIBE, name):
+            allowed.append((name, partitions))
+        else:
             topics.append(refused(name, partitions, TopicAuthorizationFailed()))
-            continue
+    response = DescribeShareGroupOffsetsResponseGroup(group_id=group_id, topics=[])
+    here, elsewhere = (allowed, {}) if context.from_node else split(parts, group_id, allowed)
+    for name, partitions in here:
         topic = parts.topics.find(name)
         topics.append(
             DescribeShareGroupOffsetsResponseTopic(
