@@ -341,6 +341,8 @@ class LogFetcher:
             damage.__cause__ = error
             self.errors.append(damage)
             behind = Position(position.offset + 1, position.leader_epoch)
+            # Nobody in the group will read the offset: a commit passes it.
+            self._covered.read(where, (), ((position.offset, position.offset),))
             self._positions.advance(where, version, behind)
         elif error.retriable:
             log.debug("fetch of %s: %s", where, error)
