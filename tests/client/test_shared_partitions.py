@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sharegroup import Admin, Consumer, Producer
-from sharegroup.client import ConsumerRecord, CorruptRecordBatch
+from sharegroup.client import ConsumerRecord
 from sharegroup.cooperative.hash_split import WHOLE
 from sharegroup.cooperative.intervals import normal, size
 from sharegroup.model.errors import (
@@ -443,36 +443,6 @@ def test_pools_of_members_that_share_a_partition(broker: LocalBroker) -> None:
         assert await committed(broker, topic, group) == COUNT
 
     run(scenario)
-
-
-def test_a_damaged_record_does_not_hold_up_the_committed_offset(tmp_path: Path) -> None:
-    async def scenario(broker: LocalBroker) -> None:
-        topic, group, read, failures = shared_topic(broker), fresh("group"), [], []
-        async with Producer(broker.bootstrap) as producer:
-            for value in (b"before", b"damaged", b"after"):
-                await producer.send(topic, value)
-        (log,) = tmp_path.glob(f"**/{topic}-0/*.log")
-        log.write_bytes(log.read_bytes().replace(b"damaged", b"Damaged"))
-        consumer = Consumer(
-            topic,
-            group_id=group,
-            bootstrap_servers=broker.bootstrap,
-            key_ranges=True,
-            auto_offset_reset="earliest",
-        )
-        async with consumer, asyncio.timeout(60):
-            while len(read) < 2:
-                try:
-                    read += [record.value for record in await consumer.poll(100)]
-                except CorruptRecordBatch as error:
-                    failures.append(error)
-            await consumer.commit()
-        assert read == [b"before", b"after"]
-        assert len(failures) == 1
-        assert await committed(broker, topic, group) == 3
-
-    with local_broker(data=tmp_path) as broker:
-        run(lambda: scenario(broker))
 
 
 def test_records_that_the_log_has_lost_do_not_hold_up_the_committed_offset(

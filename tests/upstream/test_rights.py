@@ -16,24 +16,56 @@ from sharegroup.broker.authorization.resources import (
     CLUSTER,
     Operation,
     Resource,
+    ResourceType,
+    group,
     topic,
 )
 from sharegroup.broker.passing.passing import Passing
 from sharegroup.broker.passing.rights import NEEDS, check
 from sharegroup.broker.passing.ways import WAYS
+from sharegroup.broker.quotas import Mutations
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model import errors
 from sharegroup.model.ids import NULL_TOPIC_ID
 from sharegroup.wire import apis
 from sharegroup.wire.apis import Api
+from sharegroup.wire.messages import consumer_group_describe as group_describe
+from sharegroup.wire.messages import offset_fetch
 from sharegroup.wire.messages.api_versions import ApiVersion
-from sharegroup.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from sharegroup.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from sharegroup.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+from sharegroup.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from sharegroup.wire.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DeleteTopicState,
+)
+from sharegroup.wire.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TopicData,
+    TransactionState,
+)
+from sharegroup.wire.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
 )
 from sharegroup.wire.messages.init_producer_id import InitProducerIdRequest
 from sharegroup.wire.messages.metadata import (
@@ -106,6 +138,13 @@ class BehindIt(ScriptedServer):
         self.handle(apis.DELETE_TOPICS, self._delete, (1, 6))
         self.handle(apis.PRODUCE, self._produce, (3, 9))
         self.handle(apis.OFFSET_COMMIT, self._unasked, (2, 10))
+        self.handle(apis.FIND_COORDINATOR, self._coordinator, (4, 4))
+        self.handle(apis.OFFSET_FETCH, self._offsets, (1, 9))
+        self.handle(apis.CONSUMER_GROUP_HEARTBEAT, self._heartbeat, (1, 1))
+        self.handle(apis.CONSUMER_GROUP_DESCRIBE, self._group, (0, 1))
+        self.handle(apis.DESCRIBE_TRANSACTIONS, self._transactions, (0, 0))
+        self.handle(apis.CREATE_TOPICS, self._create, (2, 7))
+        self.handle(apis.CREATE_PARTITIONS, self._grow, (0, 3))
 
     async def _unasked(self, request: Message, version: int) -> Message:
         raise AssertionError(f"{request} of version {version}")
@@ -141,8 +180,67 @@ class BehindIt(ScriptedServer):
             ]
         )
 
+    async def _coordinator(self, request: Message, _version: int) -> Message:
+        assert isinstance(request, FindCoordinatorRequest)
+        here = [Coordinator(key, 1, "127.0.0.1", self.port) for key in request.coordinator_keys]
+        return FindCoordinatorResponse(coordinators=here)
 
-def passed_on(api: Api, version: int, request: Message, access: Access) -> tuple[Any, list[Any]]:
+    async def _offsets(self, request: Message, version: int) -> Message:
+        """All topics have an offset, also where only some are asked for."""
+        assert isinstance(request, offset_fetch.OffsetFetchRequest)
+        self.asked.append(request)
+        if version < 8:
+            names = [one.name for one in request.topics] if request.topics is not None else IDS
+            part = offset_fetch.OffsetFetchResponsePartition(0, 7, -1, "", 0)
+            before = [offset_fetch.OffsetFetchResponseTopic(name, [part]) for name in names]
+            return offset_fetch.OffsetFetchResponse(topics=before)
+        [group] = request.groups
+        names = [one.name for one in group.topics] if group.topics is not None else IDS
+        each = offset_fetch.OffsetFetchResponsePartitions(0, 7, -1, "", 0)
+        topics = [offset_fetch.OffsetFetchResponseTopics(name, partitions=[each]) for name in names]
+        answer = offset_fetch.OffsetFetchResponseGroup(group.group_id, topics)
+        return offset_fetch.OffsetFetchResponse(groups=[answer])
+
+    async def _heartbeat(self, request: Message, _version: int) -> Message:
+        self.asked.append(request)
+        return ConsumerGroupHeartbeatResponse()
+
+    async def _group(self, _request: Message, _version: int) -> Message:
+        topics = [group_describe.TopicPartitions(of, name, [0]) for name, of in IDS.items()][:2]
+        member = group_describe.Member(target_assignment=group_describe.Assignment(topics))
+        found = group_describe.DescribedGroup(group_id=MINE, members=[member])
+        return group_describe.ConsumerGroupDescribeResponse(groups=[found])
+
+    async def _transactions(self, _request: Message, _version: int) -> Message:
+        state = TransactionState(topics=[TopicData(name, [0]) for name in IDS])
+        return DescribeTransactionsResponse(transaction_states=[state])
+
+    async def _create(self, request: Message, _version: int) -> Message:
+        assert isinstance(request, CreateTopicsRequest)
+        self.asked.append(request)
+        configs = [CreatableTopicConfigs("retention.ms", "1")]
+        return CreateTopicsResponse(
+            topics=[
+                CreatableTopicResult(one.name, num_partitions=3, configs=configs)
+                for one in request.topics
+            ]
+        )
+
+    async def _grow(self, request: Message, _version: int) -> Message:
+        assert isinstance(request, CreatePartitionsRequest)
+        self.asked.append(request)
+        return CreatePartitionsResponse(
+            results=[CreatePartitionsTopicResult(one.name) for one in request.topics]
+        )
+
+
+def passed_on(
+    api: Api,
+    version: int,
+    request: Message,
+    access: Access,
+    mutations: Mutations | None = None,
+) -> tuple[Any, list[Any]]:
     """The answer to alice, and what the cluster was asked."""
 
     async def seen(_created: object) -> None: ...
@@ -151,7 +249,9 @@ def passed_on(api: Api, version: int, request: Message, access: Access) -> tuple
     async def scenario() -> tuple[Any, list[Any]]:
         async with BehindIt() as server, Cluster(server.address) as cluster:
             await cluster.refresh()
-            context = RequestContext(version, "", "", object(), access, ("", 0))
+            context = RequestContext(
+                version, "", "", object(), access, ("", 0), mutations=mutations
+            )
             answer = await Passing(cluster, WAYS, seen).answer(api, request, context, here)
             return answer, server.asked
 
@@ -265,3 +365,101 @@ def test_one_right_is_enough(
     check(alice(enough), api, request_)
     with pytest.raises(errors.KafkaError):
         check(alice((Operation.READ, topic(MINE))), api, request_)
+
+
+READS = (Operation.READ, group("workers"))
+SEES = (Operation.DESCRIBE, topic(MINE))
+
+
+@pytest.mark.parametrize("version", [7, 9])
+@pytest.mark.parametrize("named", [True, False])
+def test_offsets_in_other_topics_are_not_told(version: int, named: bool) -> None:
+    asked: Any = None
+    if version < 8:
+        if named:
+            asked = [offset_fetch.OffsetFetchRequestTopic(name, [0]) for name in IDS]
+        request = offset_fetch.OffsetFetchRequest("workers", asked)
+    else:
+        if named:
+            topics = offset_fetch.OffsetFetchRequestTopics
+            asked = [topics(name, partition_indexes=[0]) for name in IDS]
+        each = offset_fetch.OffsetFetchRequestGroup("workers", topics=asked)
+        request = offset_fetch.OffsetFetchRequest(groups=[each])
+    answer, through = passed_on(apis.OFFSET_FETCH, version, request, alice(READS, SEES))
+    found = answer if version < 8 else answer.groups[0]
+    offsets = {
+        one.name: (part.committed_offset, part.error_code)
+        for one in found.topics
+        for part in one.partitions
+    }
+    others = {OTHERS: (-1, REFUSED), OURS: (-1, REFUSED)} if named else {}
+    assert offsets == {MINE: (7, 0)} | others
+    [sent] = through
+    wanted = sent.topics if version < 8 else sent.groups[0].topics
+    assert (wanted and [one.name for one in wanted]) == ([MINE] if named else None)
+
+
+@pytest.mark.parametrize(("regex", "may"), [("min.", True), (".*", False), ("oth.*", False)])
+def test_a_pattern_matches_no_topic_that_its_member_may_not_see(regex: str, may: bool) -> None:
+    request = ConsumerGroupHeartbeatRequest("workers", "m", 0, subscribed_topic_regex=regex)
+    access = alice(READS, SEES)
+    if may:
+        _, through = passed_on(apis.CONSUMER_GROUP_HEARTBEAT, 1, request, access)
+        assert through == [request]
+    else:
+        with pytest.raises(errors.TopicAuthorizationFailed, match="expression matches a topic"):
+            passed_on(apis.CONSUMER_GROUP_HEARTBEAT, 1, request, access)
+
+
+def test_a_group_with_a_topic_that_may_not_be_seen_is_not_described() -> None:
+    request = group_describe.ConsumerGroupDescribeRequest(["workers"])
+    answer, _ = passed_on(apis.CONSUMER_GROUP_DESCRIBE, 1, request, alice(READS, SEES))
+    [found] = answer.groups
+    assert (found.error_code, list(found.members)) == (REFUSED, [])
+    both = alice(READS, SEES, (Operation.DESCRIBE, topic(OTHERS)))
+    answer, _ = passed_on(apis.CONSUMER_GROUP_DESCRIBE, 1, request, both)
+    assert answer.groups[0].error_code == 0
+
+
+def test_a_transaction_shows_the_topics_that_may_be_seen() -> None:
+    transaction = Resource(ResourceType.TRANSACTIONAL_ID, "t")
+    request = DescribeTransactionsRequest(["t"])
+    access = alice((Operation.DESCRIBE, transaction), SEES)
+    answer, _ = passed_on(apis.DESCRIBE_TRANSACTIONS, 0, request, access)
+    assert [one.topic for one in answer.transaction_states[0].topics] == [MINE]
+
+
+@pytest.mark.parametrize("may", [True, False])
+def test_settings_of_a_new_topic_are_for_whom_may_see_them(may: bool) -> None:
+    rights = [(Operation.CREATE, topic("new")), (Operation.DESCRIBE_CONFIGS, topic("new"))]
+    request = CreateTopicsRequest([CreatableTopic("new")])
+    answer, _ = passed_on(apis.CREATE_TOPICS, 7, request, alice(*rights[: 1 + may]))
+    [made] = answer.topics
+    assert (bool(made.configs), made.num_partitions) == ((True, 3) if may else (False, -1))
+    assert made.topic_config_error_code == (0 if may else REFUSED)
+
+
+def test_partitions_that_are_made_and_deleted_are_charged() -> None:
+    everything = Access()
+    taken: list[int] = []
+
+    def take(count: int) -> int:
+        taken.append(count)
+        return 1_000 if sum(taken) > 4 else 0
+
+    code = errors.ThrottlingQuotaExceeded.code
+    charges = Mutations(take, strict=True)
+    topics = [CreatableTopic("four", 4), CreatableTopic("one", 1), CreatableTopic(MINE, 9)]
+    answer, asked = passed_on(
+        apis.CREATE_TOPICS, 7, CreateTopicsRequest(topics), everything, charges
+    )
+    assert {one.name: one.error_code for one in answer.topics} == {"four": 0, "one": code, MINE: 0}
+    assert [[one.name for one in each.topics] for each in asked] == [["four", MINE]]
+    assert taken == [4, 1]  # a topic that is there is refused by the cluster
+    grow = CreatePartitionsRequest([CreatePartitionsTopic(MINE, 3)])
+    answer, asked = passed_on(apis.CREATE_PARTITIONS, 3, grow, everything, charges)
+    assert [one.error_code for one in answer.results] == [code]
+    delete = DeleteTopicsRequest(topics=[DeleteTopicState(None, IDS[MINE])])
+    answer, more = passed_on(apis.DELETE_TOPICS, 6, delete, everything, charges)
+    assert [one.error_code for one in answer.responses] == [code]
+    assert (taken, asked, more) == ([4, 1, 2, 1], [], [])

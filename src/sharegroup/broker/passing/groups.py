@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from sharegroup.broker.authorization.access import Access
+from sharegroup.broker.authorization.hidden import HIDDEN_TOPIC
 from sharegroup.broker.authorization.resources import (
     CLUSTER,
     Operation,
@@ -19,11 +21,14 @@ from sharegroup.broker.internal_topics import IN_CLUSTER_PREFIX
 from sharegroup.broker.passing.passing import Asked, Passing
 from sharegroup.client.network.cluster import GROUP, TRANSACTION
 from sharegroup.model import errors
+from sharegroup.model.regex import compile_regex
 from sharegroup.wire.apis import Api
 from sharegroup.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
+    DescribedGroup,
 )
+from sharegroup.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from sharegroup.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from sharegroup.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from sharegroup.wire.messages.describe_transactions import (
@@ -39,13 +44,10 @@ from sharegroup.wire.messages.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
 )
-from sharegroup.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
 TRANSACTIONS: Final = ResourceType.TRANSACTIONAL_ID
 SHARE: Final = "share"
 CLASSIC: Final = "classic"
-GROUPS_FROM: Final = 8
-"""OffsetFetch has several groups from this version on."""
 
 
 async def by_group(passing: Passing, api: Api, request: Any, asked: Asked) -> Any:
@@ -64,25 +66,25 @@ async def by_transaction(passing: Passing, api: Api, request: Any, asked: Asked)
     return await passing.to_coordinator(TRANSACTION, name, api, request, asked)
 
 
-async def offset_fetch(
-    passing: Passing, api: Api, request: OffsetFetchRequest, asked: Asked
+async def consumer_heartbeat(
+    passing: Passing, api: Api, request: ConsumerGroupHeartbeatRequest, asked: Asked
 ) -> Any:
-    """To the coordinator of each group."""
-    if asked.version < GROUPS_FROM:
-        return await by_group(passing, api, request, asked)
-    answers = await asyncio.gather(
-        *(
-            passing.to_coordinator(
-                GROUP,
-                one.group_id,
-                api,
-                OffsetFetchRequest(groups=[one], require_stable=request.require_stable),
-                asked,
-            )
-            for one in request.groups
-        )
-    )
-    return OffsetFetchResponse(groups=[each for answer in answers for each in answer.groups])
+    """To the group's coordinator. The cluster finds the topics of a regular expression by the
+    broker's rights, so the client must be allowed to see all that match it.
+
+    Raises:
+        InvalidRegularExpression: the cluster would refuse it, too.
+        TopicAuthorizationFailed: a topic matches that the client may not see.
+    """
+    if request.subscribed_topic_regex and asked.access.restricted:
+        matches = compile_regex(request.subscribed_topic_regex, "SubscribedTopicRegex")
+        for name in passing.cluster.metadata.topics:
+            if matches(name) and not asked.access.allows_topic(Operation.DESCRIBE, name):
+                raise errors.TopicAuthorizationFailed(
+                    "The regular expression matches a topic that the client is not authorized to "
+                    "describe: use one that does not, or name the topics."
+                )
+    return await by_group(passing, api, request, asked)
 
 
 async def list_groups(
@@ -139,8 +141,23 @@ async def describe_consumer_groups(
         asked,
     )
     return ConsumerGroupDescribeResponse(
-        groups=[one for answer in answers for one in answer.groups]
+        groups=[_as_seen(one, asked.access) for answer in answers for one in answer.groups]
     )
+
+
+def _as_seen(group: DescribedGroup, access: Access) -> DescribedGroup:
+    """A group as the client may see it: not at all, if a topic of it is hidden from the client."""
+    assigned = (
+        topic.topic_name
+        for member in group.members
+        for each in (member.assignment, member.target_assignment)
+        for topic in (each.topic_partitions if each is not None else ())
+    )
+    may = access.allows_topic
+    if not access.restricted or all(may(Operation.DESCRIBE, name) for name in assigned):
+        return group
+    code = errors.TopicAuthorizationFailed.code
+    return DescribedGroup(group_id=group.group_id, error_code=code, error_message=HIDDEN_TOPIC)
 
 
 async def delete_groups(
@@ -189,7 +206,8 @@ async def list_transactions(
 async def describe_transactions(
     passing: Passing, api: Api, request: DescribeTransactionsRequest, asked: Asked
 ) -> DescribeTransactionsResponse:
-    """To the coordinator of each transactional id."""
+    """To the coordinator of each transactional id. Topics that the client may not see are left
+    out."""
     answers = await asyncio.gather(
         *(
             passing.to_coordinator(
@@ -198,6 +216,9 @@ async def describe_transactions(
             for name in request.transactional_ids
         )
     )
-    return DescribeTransactionsResponse(
-        transaction_states=[one for answer in answers for one in answer.transaction_states]
-    )
+    found = [one for answer in answers for one in answer.transaction_states]
+    for one in found:
+        one.topics = [
+            each for each in one.topics if asked.access.allows_topic(Operation.DESCRIBE, each.topic)
+        ]
+    return DescribeTransactionsResponse(transaction_states=found)

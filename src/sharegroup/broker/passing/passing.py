@@ -45,6 +45,18 @@ LEASED: Final = frozenset(
 _LOST: Final = (errors.NotCoordinator.code, errors.CoordinatorNotAvailable.code)
 
 
+class Charges(Protocol):
+    """Counts what a client makes and deletes; a ``Mutations`` does."""
+
+    def charge(self, partitions: int) -> None:
+        """Charge the client before it makes or deletes partitions.
+
+        Raises:
+            ThrottlingQuotaExceeded: the client has to wait.
+        """
+        ...
+
+
 class Context(Protocol):
     """Who sends a request, and how; a ``RequestContext`` is one."""
 
@@ -63,6 +75,11 @@ class Context(Protocol):
         """What the client may do."""
         ...
 
+    @property
+    def mutations(self) -> Charges | None:
+        """How many partitions the client may make and delete; None: any number."""
+        ...
+
 
 MADE_HERE: Final = frozenset({apis.LIST_GROUPS.key})
 """Their answers are made here, of the cluster's and our own: a client may use our versions."""
@@ -75,12 +92,14 @@ class Asked(NamedTuple):
         version: of its request.
         connection: where it came.
         access: what the client may do.
+        mutations: how many partitions it may make and delete; None: any number.
         here: answers a request from what this broker knows itself.
     """
 
     version: int
     connection: object
     access: Access
+    mutations: Charges | None
     here: Callable[[Any], Awaitable[Any]]
 
     @property
@@ -177,7 +196,7 @@ class Passing:
             KafkaError: the client may not do it, or the cluster could not be asked.
         """
         check(context.access, api, request)
-        asked = Asked(context.version, context.connection, context.access, here)
+        asked = Asked(context.version, context.connection, context.access, context.mutations, here)
         self._under_way[asked.lane] += 1
         try:
             return await self._ways[api.key](self, api, request, asked)

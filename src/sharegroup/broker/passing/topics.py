@@ -4,19 +4,35 @@ that only this broker knows are kept here."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from sharegroup.broker.authorization.access import Access
+from sharegroup.broker.authorization.hidden import hide_configs
+from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.configs.topic import DEAD_LETTERS_ENABLE
 from sharegroup.broker.passing.passing import Asked, Created, Passing
 from sharegroup.broker.passing.rights import require_delete
-from sharegroup.model.errors import InvalidRequest, KafkaError, UnknownTopicId
+from sharegroup.model.errors import (
+    InvalidRequest,
+    KafkaError,
+    ThrottlingQuotaExceeded,
+    UnknownTopicId,
+)
 from sharegroup.model.ids import NULL_TOPIC_ID
 from sharegroup.wire.apis import Api
 from sharegroup.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
-from sharegroup.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from sharegroup.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+from sharegroup.wire.messages.create_topics import (
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from sharegroup.wire.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
@@ -50,9 +66,25 @@ async def create(
         replace(one, configs=[each for each in one.configs if each.name not in OWN])
         for one in request.topics
     ]
-    answer: CreateTopicsResponse = await passing.to_controller(
-        api, replace(request, topics=without), asked
-    )
+    topics = passing.cluster.metadata.topics
+    counts = {
+        one.name: max(1, one.num_partitions, len(one.assignments))
+        for one in without
+        if one.name not in topics
+    }
+    throttled = _charge(counts, asked)
+    without = [one for one in without if one.name not in throttled]
+    answer = CreateTopicsResponse()
+    if without:
+        answer = await passing.to_controller(api, replace(request, topics=without), asked)
+    for one in answer.topics:
+        if not asked.access.allows_topic(Operation.DESCRIBE_CONFIGS, one.name):
+            hide_configs(one)
+    refused = [
+        CreatableTopicResult(name, error_code=e.code, error_message=e.message, configs=None)
+        for name, e in throttled.items()
+    ]
+    answer.topics = [*refused, *answer.topics]
     made = {one.name for one in answer.topics if not one.error_code}
     if not request.validate_only:
         await passing.seen(
@@ -76,6 +108,7 @@ async def delete(
         for one in wanted
         if (error := _refused(one, names.get(one.topic_id), asked.access)) is not None
     ]
+    refused += _throttled(passing, wanted, refused, asked)
     known = {(one.name, one.topic_id) for one in refused}
     topics = [one for one in request.topics if (one.name, one.topic_id) not in known]
     without = [name for name in request.topic_names if (name, NULL_TOPIC_ID) not in known]
@@ -98,11 +131,62 @@ def _refused(one: DeleteTopicState, name: str | None, access: Access) -> KafkaEr
     return None
 
 
-async def change(passing: Passing, api: Api, request: Any, asked: Asked) -> Any:
+def _charge(counts: Mapping[str, int], asked: Asked) -> dict[str, ThrottlingQuotaExceeded]:
+    """Charge the client for partitions that it makes or deletes. Returns the topics for which it
+    has to wait."""
+    throttled: dict[str, ThrottlingQuotaExceeded] = {}
+    charges = asked.mutations
+    if charges is None:
+        return throttled
+    for name, count in counts.items():
+        try:
+            charges.charge(count)
+        except ThrottlingQuotaExceeded as error:
+            throttled[name] = error
+    return throttled
+
+
+def _throttled(
+    passing: Passing,
+    wanted: Sequence[DeleteTopicState],
+    refused: Sequence[DeletableTopicResult],
+    asked: Asked,
+) -> list[DeletableTopicResult]:
+    """The topics that a client has to wait for before it may delete them."""
+    metadata = passing.cluster.metadata
+    known = {(one.name, one.topic_id) for one in refused}
+    found = []
+    for one in wanted:
+        name = one.name or metadata.name_of(one.topic_id) or ""
+        topic = metadata.topics.get(name)
+        if topic is not None and (one.name, one.topic_id) not in known:
+            found += [
+                DeletableTopicResult(one.name, one.topic_id, error.code, error.message)
+                for error in _charge({name: len(topic.partitions)}, asked).values()
+            ]
+    return found
+
+
+async def change(
+    passing: Passing, api: Api, request: CreatePartitionsRequest, asked: Asked
+) -> CreatePartitionsResponse:
     """Let topics grow."""
-    answer = await passing.to_controller(api, request, asked)
-    await passing.seen([])
-    return answer
+    known = passing.cluster.metadata.topics
+    counts = {
+        one.name: max(0, one.count - len(known[one.name].partitions))
+        for one in request.topics
+        if one.name in known
+    }
+    throttled = _charge(counts, asked)
+    topics = [one for one in request.topics if one.name not in throttled]
+    answer = CreatePartitionsResponse()
+    if topics:
+        answer = await passing.to_controller(api, replace(request, topics=topics), asked)
+        await passing.seen([])
+    refused = [
+        CreatePartitionsTopicResult(name, e.code, e.message) for name, e in throttled.items()
+    ]
+    return replace(answer, results=[*refused, *answer.results])
 
 
 async def by_controller(passing: Passing, api: Api, request: Any, asked: Asked) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sharegroup.broker.passing import groups, log_dirs, logs, topics
+from sharegroup.broker.passing import groups, log_dirs, logs, offsets, topics
 from sharegroup.broker.passing.passing import Way
 from sharegroup.wire import apis
 
@@ -17,11 +17,11 @@ WAYS: Final[dict[int, Way]] = {
     apis.SYNC_GROUP.key: groups.by_group,
     apis.HEARTBEAT.key: groups.by_group,
     apis.LEAVE_GROUP.key: groups.by_group,
-    apis.CONSUMER_GROUP_HEARTBEAT.key: groups.by_group,
+    apis.CONSUMER_GROUP_HEARTBEAT.key: groups.consumer_heartbeat,
     apis.OFFSET_COMMIT.key: groups.by_group,
     apis.OFFSET_DELETE.key: groups.by_group,
     apis.TXN_OFFSET_COMMIT.key: groups.by_group,
-    apis.OFFSET_FETCH.key: groups.offset_fetch,
+    apis.OFFSET_FETCH.key: offsets.offset_fetch,
     apis.LIST_GROUPS.key: groups.list_groups,
     apis.DESCRIBE_GROUPS.key: groups.describe_groups,
     apis.CONSUMER_GROUP_DESCRIBE.key: groups.describe_consumer_groups,

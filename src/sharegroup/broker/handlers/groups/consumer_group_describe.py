@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from sharegroup.broker.authorization.hidden import HIDDEN_TOPIC
 from sharegroup.broker.authorization.resources import Operation, group
-from sharegroup.broker.handlers.share.share_group_describe import HIDDEN_TOPIC
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.read_model.groups import AssignedTopicView, ConsumerMemberView
 from sharegroup.broker.request_context import RequestContext

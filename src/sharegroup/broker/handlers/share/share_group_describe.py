@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
-
+from sharegroup.broker.authorization.hidden import HIDDEN_TOPIC
 from sharegroup.broker.authorization.resources import Operation, group
 from sharegroup.broker.coordination.group_registry import GroupType
 from sharegroup.broker.parts import BrokerParts
@@ -17,10 +16,6 @@ from sharegroup.wire.messages.share_group_describe import (
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
     TopicPartitions,
-)
-
-HIDDEN_TOPIC: Final = (
-    "The group has described topic(s) that the client is not authorized to describe."
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from sharegroup.broker.authorization.hidden import hide_configs
 from sharegroup.broker.authorization.resources import CLUSTER, Operation
 from sharegroup.broker.configs.topic import check_topic_configs, describe_topic_configs
 from sharegroup.broker.parts import BrokerParts
@@ -34,7 +35,7 @@ async def create_topics(
                 context.access.require_topic(Operation.CREATE, topic.name)
             made = await _create(parts, topic, context, request.validate_only)
             if not context.access.allows_topic(Operation.DESCRIBE_CONFIGS, topic.name):
-                _hide_configs(made)
+                hide_configs(made)
             results.append(made)
         except errors.KafkaError as error:
             results.append(_refused(topic.name, error))
@@ -75,14 +76,6 @@ async def _create(
             for entry in describe_topic_configs(configs, parts.configs.broker)
         ],
     )
-
-
-def _hide_configs(made: CreatableTopicResult) -> None:
-    """Leave out the fields that only clients with the right to describe configs may see, as Kafka
-    does."""
-    made.topic_config_error_code = errors.TopicAuthorizationFailed.code
-    made.num_partitions = made.replication_factor = -1
-    made.configs = []
 
 
 def _partitions(parts: BrokerParts, topic: CreatableTopic) -> int:
