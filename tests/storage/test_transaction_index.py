@@ -7,12 +7,23 @@ from pathlib import Path
 import pytest
 
 from sharegroup.model.log import AbortedTransaction
-from sharegroup.storage import LocalPartitionLog, LogSettings
+from sharegroup.storage import LocalDisk, LocalPartitionLog, LogSettings
+from sharegroup.storage.disk import LocalFile
 from sharegroup.storage.indexes.transaction_index import Found, TransactionIndex
+from sharegroup.storage.segment import TRANSACTION_INDEX
 from sharegroup.transactions.ongoing import EndedTransaction
 from sharegroup.wire.batch import TRANSACTIONAL, parse_header, with_records
 from sharegroup.wire.markers import MarkerType, encode_marker
-from tests.storage.support import NOW_MS, abandon, batch, one_log, open_folder, opened, run
+from tests.storage.support import (
+    NOW_MS,
+    abandon,
+    append_durably,
+    batch,
+    one_log,
+    open_folder,
+    opened,
+    run,
+)
 
 SMALL = LogSettings(segment_bytes=600, index_interval_bytes=150)
 
@@ -233,5 +244,88 @@ def test_retention_deletes_it_with_its_segment(tmp_path: Path) -> None:
             assert list((tmp_path / "t-0").glob("*.txnindex"))
             await log.delete_records(-1)
             assert not list((tmp_path / "t-0").glob("*.txnindex"))
+
+    run(main())
+
+
+class _Died(BaseException):
+    """The process ends here."""
+
+
+class _DyingDisk(LocalDisk):
+    """A disk whose process dies before it opens or replaces a transaction index."""
+
+    def open(self, path: str) -> LocalFile:
+        self._check(path)
+        return super().open(path)
+
+    def write_file(self, path: str, data: bytes) -> None:
+        self._check(path)
+        super().write_file(path, data)
+
+    def _check(self, path: str) -> None:
+        if path.endswith(TRANSACTION_INDEX):
+            raise _Died
+
+
+@pytest.mark.parametrize("power_lost", [False, True])
+def test_aborts_are_known_after_a_crash_in_the_middle_of_a_roll(
+    tmp_path: Path, power_lost: bool
+) -> None:
+    """The recovery point is where the new segment begins, and the sealed one has no index yet."""
+
+    async def main() -> None:
+        disk = LocalDisk() if power_lost else _DyingDisk()
+        folder = await open_folder(tmp_path, disk=disk)
+        log = await one_log(folder)
+        await some_transactions(log)
+        assert folder.checkpoint()
+        assert log.recovery_point == 10
+        if power_lost:
+            log._roll()
+        else:
+            with pytest.raises(_Died):
+                log._roll()
+        await abandon(folder)
+        assert (tmp_path / "t-0" / f"{10:020d}.log").exists()
+        for path in (tmp_path / "t-0").glob("*index"):
+            path.write_bytes(b"")  # the name is on the disk, the content is not
+        assert not power_lost or (tmp_path / "t-0" / f"{0:020d}.txnindex").exists()
+        for _ in range(2):
+            async with opened(tmp_path) as folder:
+                await check(await one_log(folder))
+
+    run(main())
+
+
+def test_aborts_are_known_if_a_start_dies_while_it_rebuilds_their_index(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path) as folder:
+            log = await one_log(folder)
+            await some_transactions(log)
+            log._roll()
+            await append_durably(log, batch(b"of the last segment"))
+        path = tmp_path / "t-0" / f"{0:020d}.txnindex"
+        path.write_bytes(path.read_bytes() + b"torn")
+        disk = _DyingDisk()
+        with pytest.raises(_Died):
+            await open_folder(tmp_path, disk=disk)
+        disk.close()
+        async with opened(tmp_path) as folder:
+            log = await one_log(folder)
+            assert await log.aborted_transactions(0, 3) == [AbortedTransaction(1, 0)]
+
+    run(main())
+
+
+def test_the_index_is_rebuilt_where_all_indexes_of_a_segment_are_lost(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path, SMALL) as folder:
+            await some_transactions(await one_log(folder))
+        for path in (tmp_path / "t-0").glob("*index"):
+            path.unlink()
+        for _ in range(2):
+            async with opened(tmp_path, SMALL) as folder:
+                await check(await one_log(folder))
 
     run(main())

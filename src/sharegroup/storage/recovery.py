@@ -2,7 +2,8 @@
 
 * **Clean shutdown**: nothing is scanned; each segment is checked from its last index entry on.
 * **Crash**: segments from the recovery point on are scanned, every CRC is checked, and their
-  indexes are rebuilt.
+  indexes are rebuilt. If a segment begins at the recovery point, so is the one before it: its last
+  sync may be older than its indexes.
 * **Torn tail**: bytes at the very end that are not a valid batch, have no valid batch after them,
   and were not durable. They are truncated, and this is logged.
 * **Damage**: valid batches follow, or the bytes were durable. Nothing is truncated. The range is
@@ -32,6 +33,7 @@ from sharegroup.model.log_settings import LogSettings
 from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.storage import gaps, producer_snapshot, rewrite, swapping, traces
 from sharegroup.storage.damage import Damage, merged
+from sharegroup.storage.indexes.transaction_index import TransactionIndex
 from sharegroup.storage.log_contents import LogContents
 from sharegroup.storage.producers import note
 from sharegroup.storage.segment import TRANSACTION_INDEX, Segment, log_bases
@@ -141,10 +143,15 @@ def open_partition(
         first_dirty_offset=known.first_dirty_offset,
     )
     # Before the producers: their replay rebuilds the transaction indexes that are found bad here.
-    stale = scanned + _load_transactions(segments, scanned, names)
+    bad = _load_transactions(segments, scanned, names)
+    stale = scanned + bad
     _load_producers(disk, contents, names, stale, wall_ms)
     for segment in stale:
-        if segment is not segments[-1]:  # its indexes are written when it is sealed
+        if segment is segments[-1]:
+            continue  # its indexes are written when it is sealed
+        if segment in bad:
+            segment.rewrite_indexes(contents.side_files)
+        else:
             segment.write_indexes(contents.side_files)
     unsynced = [*scanned, *(segment for segment in closed if segment not in scanned)]
     contents.unsynced += [segment.file for segment in unsynced] + contents.side_files
@@ -288,7 +295,7 @@ def _recover(
     """
     recovery_point, gaps_below = known.recovery_point, known.gaps_below
     first = max(
-        (index for index, segment in enumerate(segments) if segment.base_offset <= recovery_point),
+        (index for index, segment in enumerate(segments) if segment.base_offset < recovery_point),
         default=0,
     )
     # Offsets of a known damage were used: the log must not end below them.
@@ -377,22 +384,25 @@ def _load_transactions(
     segments: list[Segment], scanned: list[Segment], names: list[str]
 ) -> list[Segment]:
     """Load the transaction indexes of segments that were not scanned. Returns the segments whose
-    index is bad.
+    index is bad, or is missing together with the other indexes: a segment without aborted
+    transactions has only these.
     """
     bad = []
-    present = {name for name in names if name.endswith(TRANSACTION_INDEX)}
+    present = set(names)
     for segment in segments:
-        if f"{segment.base_offset:020d}{TRANSACTION_INDEX}" not in present:
-            continue
+        name = f"{segment.base_offset:020d}"
         if segment in scanned:
-            segment.forget_transactions()
+            continue
+        if f"{name}{TRANSACTION_INDEX}" not in present:
+            if segment.size and f"{name}.index" not in present:
+                bad.append(segment)
             continue
         try:
             segment.load_transactions()
             _check_markers(segment)
         except (CorruptMessage, ValueError) as error:
             logger.warning("%s is rebuilt: %s", segment.path + TRANSACTION_INDEX, error)
-            segment.forget_transactions()
+            segment.transactions = TransactionIndex()
             bad.append(segment)
     return bad
 

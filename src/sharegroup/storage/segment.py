@@ -399,9 +399,11 @@ class Segment:
         """Write the index files without a sync and add them to ``files``. The caller syncs and
         closes them.
         """
+        path = self.path + TRANSACTION_INDEX
         if self.transactions.entries:
-            data = self.transactions.to_bytes()
-            write_unsynced(self._disk, self.path + TRANSACTION_INDEX, data, files)
+            write_unsynced(self._disk, path, self.transactions.to_bytes(), files)
+        else:
+            self._disk.remove(path)
         self.indexes.write(files)
 
     def load_transactions(self) -> None:
@@ -413,10 +415,17 @@ class Segment:
         data = self._disk.read_file(self.path + TRANSACTION_INDEX)
         self.transactions = TransactionIndex.from_bytes(data)
 
-    def forget_transactions(self) -> None:
-        """Remove the transaction index; a replay of the batches rebuilds it."""
-        self.transactions = TransactionIndex()
-        self._disk.remove(self.path + TRANSACTION_INDEX)
+    def rewrite_indexes(self, files: list[DiskFile]) -> None:
+        """As :meth:`write_indexes`, for a segment that the next start does not scan, even after a
+        crash. It takes a missing transaction index for no aborted transactions, so a bad file stays
+        until its successor is durable.
+        """
+        path = self.path + TRANSACTION_INDEX
+        if self.transactions.entries:
+            self._disk.write_file(path, self.transactions.to_bytes())
+        else:
+            self._disk.remove(path)
+        self.indexes.write(files)
 
     def truncate(self, size: int) -> None:
         """Truncate the log file. The caller has adjusted the indexes already."""

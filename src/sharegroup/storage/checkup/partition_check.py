@@ -141,7 +141,7 @@ class PartitionCheck:
             )
         if unsynced_from is not None or not self._known.clean:
             point = self._known.recovery_point
-            report.scan_from = max((base for base in bases if base <= point), default=bases[0])
+            report.scan_from = max((base for base in bases if base < point), default=bases[0])
 
     def _clean_end(self, names: Sequence[str], bases: Sequence[int]) -> int:
         """The end of the log at a clean shutdown, from the name of its snapshot; else 0."""
