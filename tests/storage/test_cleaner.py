@@ -9,6 +9,7 @@ import pytest
 
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.ids import TopicPartition
+from sharegroup.model.log import AbortedTransaction
 from sharegroup.model.retention import Needed
 from sharegroup.storage import DataFolder, LocalPartitionLog, checkpoints
 from sharegroup.storage.cleaner.batch_cleaning import delete_horizon
@@ -291,6 +292,43 @@ def test_damage_found_while_cleaning_is_kept(tmp_path: Path) -> None:
                 assert await clean(folder, NOW_MS + wait)
             # The old value could not be cleaned, so what deletes it stays.
             assert Seen(3, NOW_MS, b"k", None) in await read_from(log, 2)
+
+    run(main())
+
+
+def test_aborted_records_beside_damage_stay_aborted(tmp_path: Path) -> None:
+    """Their segment is not cleaned, the later one with the marker is."""
+
+    async def main() -> None:
+        async with opened(tmp_path, COMPACTED) as folder:
+            log = await one_log(folder)
+            producer = {"producer_id": 1, "producer_epoch": 0, "base_sequence": 0}
+            log.append_trusted(keyed([(b"k", b"aborted")], attributes=TRANSACTIONAL, **producer))
+            await append_durably(log, keyed([(b"broken", FILLER * 2)]))
+            await append_durably(log, keyed([(b"filler", FILLER)]))
+            log.append_trusted(
+                encode_marker(MarkerType.ABORT, producer_id=1, producer_epoch=0, timestamp_ms=0)
+            )
+            assert log.cleaning.segments[-1].base_offset == 2
+            await fill(log, 5)
+            await roll(log)
+        path = tmp_path / "t-0" / f"{0:020d}.log"
+        flipped = bytearray(path.read_bytes())
+        flipped[-20] ^= 1
+        path.write_bytes(flipped)
+        async with opened(tmp_path, COMPACTED) as folder:
+            log = await one_log(folder)
+            assert [tuple(damage) for damage in log.damages()] == [(1, 1)]
+            for wait in (0, 1, RETENTION_MS + 1):
+                assert await clean(folder, NOW_MS + wait)
+                assert await log.aborted_transactions(0, 1) == [AbortedTransaction(1, 0)]
+                await roll(log)
+            assert log.cleaning.segments[1].transactions.entries
+        async with opened(tmp_path, COMPACTED) as folder:
+            log = await one_log(folder)
+            data = (await log.read(0, 1000)).data
+            assert [Seen(*record).value for record in decode_batch(data)] == [b"aborted"]
+            assert await log.aborted_transactions(0, 1) == [AbortedTransaction(1, 0)]
 
     run(main())
 

@@ -55,7 +55,8 @@ class CleanRules:
     end_offset: int
     """The keys of all records below this offset are known."""
     hold: bool
-    """Tombstones and markers stay: damage keeps older records from being cleaned."""
+    """Tombstones and markers stay: damage keeps older records from being cleaned. Segments with
+    damage are not read."""
     held_from: int
     """Tombstones from this offset on stay: a share group that the topic names needs them."""
     producers: Mapping[int, LastOfProducer]
@@ -88,7 +89,7 @@ class BatchCleaner:
         self._rules = rules
         self._seen: set[int] = set()
         self.kept_markers: set[int] = set()
-        """The offsets of abort markers whose transaction still had batches."""
+        """The offsets of abort markers whose transaction still had batches, or may have had."""
 
     def cleaned(self, header: BatchHeader, batch: Buffer, *, last: bool) -> Buffer | None:
         """The batch without the records that go; None if the whole batch goes. Its CRC must be
@@ -117,14 +118,15 @@ class BatchCleaner:
             horizon = rules.now_ms + rules.delete_retention_ms
             kept = self._keys.kept(header, *_plain(header, batch), Rules(0, False, horizon))
             return _rebuilt(header, kept, horizon)
-        return None if horizon <= rules.now_ms and not rules.hold else batch
+        return None if horizon <= rules.now_ms else batch
 
     def _is_over(self, header: BatchHeader, batch: Buffer) -> bool:
-        """Whether a control batch is a marker without any batch of its transaction before it."""
+        """Whether a control batch is a marker without any batch of its transaction before it. While
+        damage hides batches, none is known to be."""
         marker = decode_marker(batch)
         if marker.type not in (MarkerType.ABORT, MarkerType.COMMIT):
             return False
-        if header.producer_id not in self._seen:
+        if header.producer_id not in self._seen and not self._rules.hold:
             return True
         self._seen.discard(header.producer_id)
         if marker.type == MarkerType.ABORT:
