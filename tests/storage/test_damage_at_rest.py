@@ -145,6 +145,29 @@ def test_a_flipped_bit_in_a_sealed_segment_damages_only_its_batch(
     run(main())
 
 
+@pytest.mark.parametrize("position", [0, 8, 17, 30, 70])
+def test_no_read_passes_over_damage_at_the_start_of_a_segment(
+    tmp_path: Path, position: int
+) -> None:
+    """Neither when the damage is new, nor when it is known already."""
+
+    async def main() -> None:
+        await fill(tmp_path)
+        base = sealed(tmp_path)[1]
+        flip(file_of(tmp_path, base), position, 3)
+        for _ in range(2):
+            async with opened(tmp_path, SMALL) as folder:
+                log = await one_log(folder)
+                for _ in range(2):
+                    data = (await log.read(base - 2, 1 << 20)).data
+                    assert batch_bounds(data) == [(base - 2, base - 1)]
+                with pytest.raises(CorruptMessage):
+                    await log.read(base, 1 << 20)
+                await check(folder, {base, base + 1})
+
+    run(main())
+
+
 @pytest.mark.parametrize("length", [1, 40, 61, 200, 500])
 def test_zeroed_bytes_damage_only_their_batches(length: int, tmp_path: Path) -> None:
     async def main() -> None:

@@ -47,7 +47,8 @@ def read(
     for segment in segments[index_of(segments, offset) :]:
         limit, limit_offset = _limit(segment, end_offset, visible)
         try:
-            data = segment.read(offset, max_bytes, limit, limit_offset)
+            begin = max(offset, segment.base_offset)  # where damage at its start is found
+            data = segment.read(begin, max_bytes, limit, limit_offset)
         except CorruptMessage:
             if found:
                 return found  # the next read, which begins at the damage, reports it
