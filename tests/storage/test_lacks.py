@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sharegroup.model.errors import KafkaStorageError, UnknownTopicOrPartition
-from sharegroup.storage import LogSettings
+from sharegroup.storage import LogSettings, checkpoints
 from sharegroup.storage.failures import EPISODE_MS, Lack, lack_of
 from tests.storage.faulty_disk import FaultyDisk
 from tests.storage.lacks import BusyDisk, FullDisk, no_descriptors
@@ -246,6 +246,41 @@ def test_a_full_disk_changes_no_facts_and_no_log_start(tmp_path: Path) -> None:
             assert folder.checkpoint()
             await folder.create_topic("u", OTHER_ID, 2, {})
             assert folder.next_producer_id() == 0
+
+    run(main())
+
+
+class _RoomForChecksums(FullDisk):
+    """A full disk with room for the few bytes of a checkpoint's checksum."""
+
+    def check(self, path: str) -> None:
+        if not path.endswith(checkpoints.CHECKSUMS):
+            super().check(path)
+
+
+def test_a_checkpoint_that_cannot_be_replaced_stays_valid(tmp_path: Path) -> None:
+    """Its checksum is replaced each time, also by a retry."""
+
+    async def main() -> None:
+        disk = _RoomForChecksums()
+        folder = await open_folder(tmp_path, disk=disk)
+        log = await one_log(folder)
+        await append_durably(log, batch(b"a"))
+        assert folder.checkpoint()
+        disk.remove(f"{tmp_path}/.reserve")
+        disk.full, disk.room_for, disk.where = True, 0, checkpoints.RECOVERY_POINTS
+        before = (tmp_path / checkpoints.RECOVERY_POINTS).read_bytes()
+        for value in (b"b", b"c"):
+            await append_durably(log, batch(value))
+            assert not folder.checkpoint()
+        assert (tmp_path / checkpoints.RECOVERY_POINTS).read_bytes() == before
+        await abandon(folder)
+        async with opened(tmp_path) as folder:
+            assert folder.recovered.problems == []
+            log = await one_log(folder)
+            assert await read_values(log) == [(0, b"a"), (1, b"b"), (2, b"c")]
+        async with opened(tmp_path) as folder:
+            assert folder.recovered.problems == []
 
     run(main())
 

@@ -82,14 +82,26 @@ def write_offsets(disk: Disk, path: str, offsets: Mapping[TopicPartition, int]) 
     """Replace a checkpoint file durably.
 
     Kafka's format has no checksum. We keep the checksum in a second file, which is written first
-    and also holds the checksum of the previous content: after a crash, one of the two matches.
+    and also holds the checksum of the content that is there: after a crash, or a write that failed,
+    one of the two matches.
     """
     rows = [f"{key.topic} {key.partition} {offset}" for key, offset in sorted(offsets.items())]
     content = "\n".join(["0", str(len(rows)), *rows, ""]).encode()
-    before = _checksums(disk, path)[-1:]
+    before = _checksum_of_valid(disk, path)
     lines = [f"{checksum:08x}\n" for checksum in (*before, crc32c(content))]
     disk.write_file(path + CHECKSUMS, "".join(lines).encode())
     disk.write_file(path, content)
+
+
+def _checksum_of_valid(disk: Disk, path: str) -> list[int]:
+    """The checksum of the content, which is not the last one that is known if a write has failed;
+    empty if the content is missing or damaged."""
+    try:
+        checksum = crc32c(disk.read_file(path))
+    except FileNotFoundError:
+        return []
+    known = _checksums(disk, path)
+    return [] if known and checksum not in known else [checksum]
 
 
 def _checksums(disk: Disk, path: str) -> list[int]:
