@@ -18,12 +18,13 @@ import pytest
 from sharegroup.model.errors import (
     InvalidPartitions,
     KafkaError,
+    KafkaStorageError,
     NotLeaderOrFollower,
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
 from sharegroup.sim import MemoryDisk
-from sharegroup.storage import DataFolder
+from sharegroup.storage import DataFolder, catalog
 from sharegroup.storage.disk import LocalDisk
 from sharegroup.storage.partition_folders import SLICE, slices
 from sharegroup.testing.disks import VolatileDisk
@@ -33,8 +34,10 @@ from tests.storage.support import (
     abandon,
     append_durably,
     batch,
+    one_log,
     open_folder,
     opened,
+    read_values,
     run,
 )
 
@@ -201,6 +204,61 @@ class StuckDisk(LocalDisk):
     def remove(self, path: str) -> None:
         self._check(path)
         super().remove(path)
+
+
+class _UnsyncedFolderDisk(LocalDisk):
+    """A disk that has replaced a catalog, but ``fails`` times cannot sync the folder."""
+
+    fails = 0
+
+    def write_file(self, path: str, data: bytes) -> None:
+        super().write_file(path, data)
+        if self.fails and path.endswith(catalog.FILE_NAME):
+            self.fails -= 1
+            raise OSError(errno.EIO, "the folder cannot be synced", path)
+
+
+@pytest.mark.parametrize("fails", [1, 2])
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_topic_whose_deletion_failed_keeps_its_records(
+    fails: int, clean: bool, tmp_path: Path
+) -> None:
+    """The catalog on the disk says that it is deleted, until it is written again."""
+
+    async def main() -> None:
+        disk = _UnsyncedFolderDisk()
+        folder = await open_folder(tmp_path, disk=disk)
+        log = await one_log(folder)
+        await append_durably(log, batch(b"before"))
+        disk.fails = fails
+        with pytest.raises(KafkaStorageError):
+            await folder.delete_topic("t")
+        await append_durably(log, batch(b"after"))
+        if clean:
+            await folder.close()
+        else:
+            await folder.remove_leftovers()
+            await abandon(folder)
+        async with opened(tmp_path) as folder:
+            assert folder.recovered.clean == clean
+            assert await read_values(await one_log(folder)) == [(0, b"before"), (1, b"after")]
+
+    run(main())
+
+
+def test_a_refused_deletion_is_undone_on_the_disk_at_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        disk = _UnsyncedFolderDisk()
+        folder = await open_folder(tmp_path, disk=disk)
+        await one_log(folder)
+        before = (tmp_path / catalog.FILE_NAME).read_bytes()
+        disk.fails = 1
+        with pytest.raises(KafkaStorageError):
+            await folder.delete_topic("t")
+        assert (tmp_path / catalog.FILE_NAME).read_bytes() == before
+        await folder.close()
+
+    run(main())
 
 
 def test_a_folder_that_could_not_be_removed_may_have_a_new_topic_later(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """The durable facts of a data folder that are not records: one JSON file, replaced atomically.
 
-Every change is written to disk before it is applied in memory, so that both agree when the write
-fails. The exception is undoing a change: memory changes at once, and the next change writes it.
+Every change is written to disk before it is applied in memory. When the write fails, memory is
+right: the file may have the change or not, until it is written again. To undo a change, memory
+changes at once, and the next write brings it to the file.
 
 The file ends with a checksum over everything before it. A catalog without one was written by an
 earlier version.
@@ -66,7 +67,7 @@ class Catalog:
         self.facts = facts
         self._counted = Facts(cluster_id=""), 0
         self.stale = False
-        """The file differs from :attr:`facts`."""
+        """The file differs from :attr:`facts`, or may differ."""
         self.size = 0
         """Bytes of the file."""
 
@@ -111,7 +112,8 @@ class Catalog:
         self.stale = True
 
     def write_if_stale(self) -> None:
-        """Write the catalog if undone changes, or finished deletions, are not in the file yet."""
+        """Write the catalog if undone changes, or finished deletions, are not in the file yet, or
+        if a change that failed may be in it."""
         if self.stale:
             self._write(self.facts)
 
@@ -155,6 +157,7 @@ class Catalog:
 
     def _write(self, facts: Facts) -> None:
         data = self._encoded(facts)
+        self.stale = True  # a write that fails may have replaced the file
         self._disk.write_file(self._path, data)
         self.facts = facts
         self.stale = False

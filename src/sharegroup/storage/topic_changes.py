@@ -92,7 +92,11 @@ class TopicChanges:
             facts = self.find(name)
             self._check_open()
             with self._failures.answered(f"deleting {name}"):
-                self._reserve.spend(lambda: self._catalog.remove_topic(name))
+                try:
+                    self._reserve.spend(lambda: self._catalog.remove_topic(name))
+                except OSError:  # the topic stays, and so must the records that come from now on
+                    self._write_back(name)
+                    raise
             self._show(name)
             keys = [TopicPartition(name, number) for number in range(facts.partitions)]
             logs = [self._partitions.logs.pop(key, None) for key in keys]
@@ -183,13 +187,17 @@ class TopicChanges:
         """Undo a failed creation: restore the catalog and remove the folders."""
         name, first = keys[0]
         self._catalog.take_back(name, first)
+        self._write_back(name)
+        await self._remove_folders(keys, topic_id)
+
+    def _write_back(self, name: str) -> None:
+        """Write the catalog without a change that is undone."""
         try:
             self._reserve.spend(self._catalog.write_if_stale)
         except OSError as error:
             logger.warning(
                 "the change of %s is undone; the catalog is written later: %s", name, error
             )
-        await self._remove_folders(keys, topic_id)
 
     async def _remove_folders(self, keys: Sequence[TopicPartition], topic_id: UUID) -> None:
         if await self._folders.remove_partitions(keys, topic_id):
