@@ -26,6 +26,7 @@ from tests.storage.cleaning import (
     keyed,
     last_values,
 )
+from tests.storage.lacks import FullDisk
 from tests.storage.support import (
     NOW_MS,
     append_durably,
@@ -340,6 +341,48 @@ async def read_from(log: LocalPartitionLog, offset: int) -> list[Seen]:
         found += [Seen(*record) for record in decode_batch(data)]
         offset = end_offset_of(data)
     return found
+
+
+@pytest.mark.parametrize("where", [".log.cleaned", ".txnindex.cleaned"])
+def test_a_cleaning_that_finds_no_room_leaves_nothing(where: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        disk = FullDisk()
+        async with opened(tmp_path, COMPACTED, disk=disk) as folder:
+            log = await one_log(folder)
+            await fill(log, 9)
+            before = await contents(log)
+            names = sorted(path.name for path in (tmp_path / "t-0").iterdir())
+            disk.full, disk.where = True, where
+            assert not await clean(folder)
+            assert sorted(path.name for path in (tmp_path / "t-0").iterdir()) == names
+            assert await contents(log) == before
+            disk.full = False
+            assert await clean(folder)
+            assert last_values(await contents(log)) == last_values(before)
+
+    run(main())
+
+
+def test_damage_found_while_writing_leaves_nothing(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path, COMPACTED) as folder:
+            log = await one_log(folder)
+            await append_durably(log, keyed([(b"a", FILLER)]), keyed([(b"b", FILLER)]))
+            await fill(log, 5)
+            assert await clean(folder)
+            await fill(log, 5)
+        path = tmp_path / "t-0" / f"{0:020d}.log"
+        data = bytearray(path.read_bytes())
+        data[100] ^= 1  # the keys of this segment are not read again
+        path.write_bytes(data)
+        async with opened(tmp_path, COMPACTED) as folder:
+            log = await one_log(folder)
+            assert log.damages() == []
+            assert not await clean(folder)
+            assert log.damages()
+            assert not list((tmp_path / "t-0").glob("*.cleaned"))
+
+    run(main())
 
 
 def test_readers_in_the_middle_of_a_run_are_not_disturbed(tmp_path: Path) -> None:

@@ -146,17 +146,8 @@ class Cleaner:
 
     async def _replace(self, log: CleanableLog, group: CleanedGroup) -> None:
         """Write a group anew and put it in the place of the old segments."""
-        try:
-            await self._slices(log, group.write())
-            if not group.changed or not group.fits:
-                await self._folders.run(partial(swapping.discard, self._disk, group.path))
-                return
-            await self._disk.sync(group.files)
-        finally:
-            group.close()
-        self._check(log, group.segments)
-        log.cleaning.sparse_below = max(log.cleaning.sparse_below, group.end_offset)
-        self._checkpoint()
+        if not await self._written(log, group):
+            return
         await self._folders.run(partial(swapping.commit, self._disk, group.path))
         if log.failure is not None:
             raise Gone
@@ -164,6 +155,30 @@ class Cleaner:
             swapping.discard(self._disk, group.path)
             raise Gone
         self._exchange(log, group)
+
+    async def _written(self, log: CleanableLog, group: CleanedGroup) -> bool:
+        """Write a group anew, durably. Returns False if the old segments stay. Then, and after an
+        error, what was written is removed: the disk may be full of it."""
+        done = False
+        try:
+            await self._slices(log, group.write())
+            if group.changed and group.fits:
+                await self._disk.sync(group.files)
+                self._check(log, group.segments)
+                log.cleaning.sparse_below = max(log.cleaning.sparse_below, group.end_offset)
+                self._checkpoint()
+                done = True
+        finally:
+            group.close()
+            if not done and log.failure is None:
+                await self._discard(group)
+        return done
+
+    async def _discard(self, group: CleanedGroup) -> None:
+        try:
+            await self._folders.run(partial(swapping.discard, self._disk, group.path))
+        except OSError as error:  # the next run, or the next start, removes it
+            logger.warning("what was cleaned of %s.log cannot be removed: %s", group.path, error)
 
     def _exchange(self, log: CleanableLog, group: CleanedGroup) -> None:
         """Let the log use the new segment. If this fails, the next start finishes the exchange."""
