@@ -24,6 +24,7 @@ from tests.storage.support import (
     opened,
     run,
 )
+from tests.storage.test_recovery import check_folder
 
 SMALL = LogSettings(segment_bytes=600, index_interval_bytes=150)
 
@@ -291,9 +292,11 @@ def test_aborts_are_known_after_a_crash_in_the_middle_of_a_roll(
         for path in (tmp_path / "t-0").glob("*index"):
             path.write_bytes(b"")  # the name is on the disk, the content is not
         assert not power_lost or (tmp_path / "t-0" / f"{0:020d}.txnindex").exists()
+        assert {kind for kind, _, _ in check_folder(tmp_path)} == {"not-clean"}
         for _ in range(2):
             async with opened(tmp_path) as folder:
                 await check(await one_log(folder))
+        assert not check_folder(tmp_path)
 
     run(main())
 
