@@ -79,7 +79,7 @@ class ClassicMember:
             self.generation,
             self.member_id,
             self.instance_id,
-            "consumer",
+            self.joined.protocol_type or "consumer",
             self.joined.protocol_name,
             [SyncGroupRequestAssignment(*one) for one in (assignments or {}).items()],
         )

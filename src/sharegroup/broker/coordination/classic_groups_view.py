@@ -72,6 +72,11 @@ class ClassicGroupsView(GroupsView[ClassicGroups]):
         group = self._of(group_id).group(group_id)
         return group is not None and group.subscribes(topic)
 
+    def keeps_offsets(self, group_id: str) -> bool:
+        """Whether no offset of the group may expire now. See ``CommittingGroups``."""
+        group = self._of(group_id).group(group_id)
+        return group is not None and group.keeps_offsets
+
     def empty_since_ms(self, group_id: str) -> int | None:
         """Since when the group has been empty, in wall-clock milliseconds. None if it has members,
         if it never had members, or if an old record does not say it. In the last two cases offsets

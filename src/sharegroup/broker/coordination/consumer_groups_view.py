@@ -55,6 +55,10 @@ class ConsumerGroupsView(GroupsView[ConsumerGroups]):
         """Whether a member subscribes to the topic, by name or by regular expression."""
         return self._of(group_id).subscribes(group_id, topic)
 
+    def keeps_offsets(self, group_id: str) -> bool:
+        """Never: all subscriptions are known. See ``CommittingGroups``."""
+        return False
+
     def empty_since_ms(self, group_id: str) -> int | None:
         """None: no record tells since when the group has been empty. As in Kafka, its offsets
         expire by the time of their commit."""

@@ -93,7 +93,12 @@ class CommittingGroups(GroupsOfType, Protocol):
 
     def subscribes(self, group_id: str, topic: str) -> bool:
         """Whether a member subscribes to the topic: then the topic's offsets may not be deleted and
-        do not expire. True if the subscriptions cannot be known."""
+        do not expire. True if a consumer's subscription cannot be read."""
+        ...
+
+    def keeps_offsets(self, group_id: str) -> bool:
+        """Whether no offset of the group may expire now: it has members whose subscriptions are not
+        known to the broker, or not yet."""
         ...
 
     def empty_since_ms(self, group_id: str) -> int | None:

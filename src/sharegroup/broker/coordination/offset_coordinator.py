@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Final, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
@@ -481,12 +482,11 @@ def expire_group(
     groups = registry.committing(group_id)
     if groups is None:
         return offsets.expire(group_id, now_ms, retention_ms, None, lambda _: False)
+    if groups.keeps_offsets(group_id):
+        return ()
+    since_ms = groups.empty_since_ms(group_id)
     return offsets.expire(
-        group_id,
-        now_ms,
-        retention_ms,
-        groups.empty_since_ms(group_id),
-        lambda topic: groups.subscribes(group_id, topic),
+        group_id, now_ms, retention_ms, since_ms, partial(groups.subscribes, group_id)
     )
 
 

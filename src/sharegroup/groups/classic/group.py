@@ -189,6 +189,15 @@ class Group:
             return self.protocol_type == CONSUMER_PROTOCOL
         return topic in self.topics
 
+    @property
+    def keeps_offsets(self) -> bool:
+        """Whether no committed offset may expire now (Kafka:
+        ``ClassicGroup.offsetExpirationCondition``). While members join, their topics are not known
+        yet; those of members that are no consumers never are."""
+        if self.protocol_type is None or self.state is State.EMPTY:
+            return False
+        return self.state is not State.STABLE or self.topics is None
+
     def to_record(self, assignments: Mapping[str, bytes] | None = None) -> ClassicGroupRecord:
         """The record of the group, with ``assignments`` by member id, or the current ones."""
         return ClassicGroupRecord(
