@@ -124,6 +124,26 @@ def test_a_static_member_comes_back_to_its_partitions() -> None:
     simulate(scenario)
 
 
+def test_a_static_member_whose_first_answer_was_lost_joins_again() -> None:
+    async def scenario(world: World) -> None:
+        foo = await world.create_topic("foo", 2)
+        lost = await join(world, "a", instance_id="i")
+        again = await join(world, "a", instance_id="i")
+        assert assigned(again) == {foo: [0, 1]}
+        assert again.member_epoch == lost.member_epoch
+        await world.crash()
+        again = await join(world, "a", instance_id="i")
+        assert assigned(again) == {foo: [0, 1]}
+        told = await beat(world, "a", again.member_epoch, instance_id="i", owned={foo: [0, 1]})
+        assert told.error_code == 0
+        (member,) = (await describe(world)).members
+        assert (member.member_id, member.instance_id) == ("a", "i")
+        twin = await join(world, "b", instance_id="i")
+        assert twin.error_code == errors.UnreleasedInstanceId.code
+
+    simulate(scenario)
+
+
 def test_a_regular_expression_follows_topics() -> None:
     async def scenario(world: World) -> None:
         eu = await world.create_topic("orders-eu", 1)

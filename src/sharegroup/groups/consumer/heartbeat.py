@@ -149,11 +149,14 @@ def check_member_epoch(request: ConsumerHeartbeat, member: ConsumerMember) -> No
 
 
 def check_released(request: ConsumerHeartbeat, static: ConsumerMember) -> None:
-    """A member that joins as a static member may replace the member of its instance id.
+    """A member that joins as a static member may replace the member of its instance id. That may
+    be itself: the answer to its join was lost. (Kafka refuses it, and Java's consumer ends.)
 
     Raises:
-        UnreleasedInstanceId: that member has not left.
+        UnreleasedInstanceId: it is another member, which has not left.
     """
+    if static.member_id == request.member_id:
+        return
     if static.classic is None and static.epoch != AWAY_EPOCH:
         raise errors.UnreleasedInstanceId(
             f"Static member {request.member_id} with instance id {request.instance_id} cannot join "
