@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -102,8 +101,9 @@ class FleetState:
                     for topic, same in _by_topic(own)
                 ],
             )
-            with suppress(errors.UnknownTopicOrPartition):  # it forgets the topic by itself
-                _check(await self._ask(node_id, apis.DELETE_SHARE_GROUP_STATE, 0, request))
+            answer = await self._ask(node_id, apis.DELETE_SHARE_GROUP_STATE, 0, request)
+            # It forgets the topic by itself.
+            _check(answer, passed_over=errors.UnknownTopicOrPartition.code)
 
         await self._each(keys, self._here.delete, there)
 
@@ -198,9 +198,9 @@ def _by_topic(
     return found.items()
 
 
-def _check(answer: Any) -> None:
-    """Raise the first error of an answer."""
+def _check(answer: Any, passed_over: int = 0) -> None:
+    """Raise the first error of an answer that is not ``passed_over``."""
     for topic in answer.results:
         for one in topic.partitions:
-            if one.error_code:
+            if one.error_code not in (0, passed_over):
                 raise errors.error_from_code(one.error_code, one.error_message or "")
