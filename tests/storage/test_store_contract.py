@@ -124,9 +124,11 @@ def test_a_deleted_topic_ends_its_logs_and_frees_its_name(stores: Folders) -> No
             await append(old, b"old")
             changed: list[str] = []
             store.on_topic_changed = changed.append
+            assert await store.gone({TOPIC_ID: "a"}) == set()
             await store.delete_topic("a")
             assert changed == ["a"]
             assert "a" not in store.topics
+            assert await store.gone({TOPIC_ID: "a"}) == {TOPIC_ID}
             assert store.partition_count == 0
             with pytest.raises(UnknownTopicOrPartition):
                 store.log("a", 0)
@@ -137,6 +139,7 @@ def test_a_deleted_topic_ends_its_logs_and_frees_its_name(stores: Folders) -> No
             assert isinstance(old.failure, UnknownTopicOrPartition)
             await store.create_topic("a", OTHER_ID, 1, {})
             assert store.log("a", 0).topic_id == OTHER_ID
+            assert await store.gone({TOPIC_ID: "a", OTHER_ID: "a"}) == {TOPIC_ID}
             assert await values_of(store.log("a", 0)) == []
 
     run(main())

@@ -100,6 +100,32 @@ def test_a_topic_is_gone_when_no_broker_knows_it(
     assert told(Brokers(), {"know": know}) == found
 
 
+@pytest.mark.parametrize(
+    ("know", "gone"),
+    [
+        pytest.param([{}, {}, {}], True, id="deleted"),
+        pytest.param([{}, {}, None], True, id="deleted, and a broker is down"),
+        pytest.param([{}, {"jobs": FIRST}, {}], False, id="made a moment ago"),
+        pytest.param([{}, None, None], False, id="only one broker answers"),
+        pytest.param([{"jobs": ANEW}, {"jobs": ANEW}, {}], True, id="made anew"),
+        pytest.param([{"jobs": ANEW}, {"jobs": FIRST}, {}], False, id="not yet gone everywhere"),
+    ],
+)
+def test_a_topic_that_was_never_seen_here_is_gone_when_no_broker_knows_it(
+    know: list[dict[str, UUID] | None], gone: bool
+) -> None:
+    """What groups have done with it, a broker that takes over finds in their log."""
+    brokers = Brokers()
+    brokers.know = know
+
+    async def scenario() -> None:
+        topics = topics_of(brokers)
+        await topics.look()
+        assert await topics.gone({FIRST: "jobs"}) == ({FIRST} if gone else set())
+
+    asyncio.run(scenario())
+
+
 def test_a_broker_that_is_behind_brings_no_deleted_topic_back() -> None:
     brokers = Brokers()
     anew = [{"jobs": ANEW}] * 3

@@ -170,6 +170,10 @@ class ClusterStore:
         """See ``TopicStore``: it may be made in the cluster, or through another node."""
         await (self._topics.look() if topic is None else self._topics.look_at(topic))
 
+    async def gone(self, topics: Mapping[UUID, str]) -> set[UUID]:
+        """See ``TopicStore``; a topic may be in the cluster or here."""
+        return await self._topics.gone(topics) & await self._local.gone(topics)
+
     def logs_of(self, topic: str) -> Sequence[PartitionLog]:
         """See ``TopicStore``."""
         return self._topics.logs_of(topic) or self._local.logs_of(topic)

@@ -141,6 +141,14 @@ class Topics:
         """
         await self._store.look_for(None)
 
+    async def gone(self, topics: Mapping[UUID, str]) -> set[UUID]:
+        """Those of these topics (name by id) that certainly do not exist any more.
+
+        Raises:
+            KafkaError: nobody can tell now.
+        """
+        return await self._store.gone(topics)
+
     def logs(self, name: str) -> list[PartitionLog]:
         """The logs of an existing topic that are in service."""
         return [log for log in self._store.logs_of(name) if log.failure is None]

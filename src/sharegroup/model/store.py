@@ -133,6 +133,15 @@ class TopicStore(Protocol):
         """
         ...
 
+    async def gone(self, topics: Mapping[UUID, str]) -> set[UUID]:
+        """Those of these topics (name by id) that certainly do not exist any more: what groups have
+        done with them may be forgotten. A topic that :attr:`topics` does not show may be there.
+
+        Raises:
+            KafkaError: nobody can tell now.
+        """
+        ...
+
     def find_log(self, key: TopicPartition) -> PartitionLog | None:
         """The log of one partition; None if there is no such log, or it could not be opened."""
         ...

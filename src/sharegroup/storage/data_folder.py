@@ -208,6 +208,10 @@ class DataFolder:
     async def look_for(self, topic: str | None) -> None:
         """See ``TopicStore``: nobody else makes topics here."""
 
+    async def gone(self, topics: Mapping[UUID, str]) -> set[UUID]:
+        """See ``TopicStore``: all topics are here."""
+        return {*topics} - {facts.topic_id for facts in self.topics.values()}
+
     def logs_of(self, topic: str) -> list[LocalPartitionLog]:
         """The logs of a topic's open partitions."""
         numbers = range(self.topics[topic].partitions)

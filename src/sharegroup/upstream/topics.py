@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -107,6 +108,34 @@ class ClusterTopics:
         """As :meth:`look`, at one topic."""
         await self._look([topic], KnownAnswer())
 
+    async def gone(self, topics: Mapping[UUID, str]) -> set[UUID]:
+        """Those of the topics (name by id) that no broker of the cluster knows, where more than
+        half of them have answered. One broker may be behind the others; and what groups have done
+        with a topic is forgotten when the topic is deleted."""
+        if not topics:
+            return set()
+        nodes = [*self._cluster.metadata.nodes]
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=name) for name in sorted({*topics.values()})],
+            allow_auto_topic_creation=False,
+        )
+        answers = await asyncio.gather(
+            *(self._cluster.send(node, METADATA, request, lane=LANE) for node in nodes),
+            return_exceptions=True,
+        )
+        told = [one for one in answers if isinstance(one, MetadataResponse)]
+        if 2 * len(told) <= len(nodes):
+            return set()
+        seen: defaultdict[str, list[MetadataResponseTopic]] = defaultdict(list)
+        for answer in told:
+            for topic in answer.topics:
+                seen[topic.name or ""].append(topic)
+        return {
+            topic_id
+            for topic_id, name in topics.items()
+            if not any(self._may_be(topic_id, one) for one in seen[name])
+        }
+
     async def _look(self, names: Collection[str] | None, known: KnownAnswer) -> None:
         """As :meth:`look`, at these topics; None: at all."""
         topics = None
@@ -136,17 +165,18 @@ class ClusterTopics:
             if topic.name and not topic.error_code and not self._hidden(topic.name)
         }
         doubted = {
-            name
+            known.topic_id: name
             for name, known in self.facts.items()
             if (names is None or name in names) and _other(seen.get(name), known.topic_id)
         }
-        gone = await self._gone(doubted) if doubted else set()
+        gone = {doubted[topic_id] for topic_id in await self.gone(doubted)}
         missing = gone - seen.keys()  # what was made anew is there
         self._cluster.metadata.forget_missing(self._cluster.metadata.topics.keys() - missing)
         for name in sorted(gone):
             self._forget(name)
-        await self._judge({name: one for name, one in seen.items() if name not in doubted - gone})
-        return doubted == gone
+        there = {*doubted.values()} - gone
+        await self._judge({name: one for name, one in seen.items() if name not in there})
+        return not there
 
     async def _judge(self, seen: Mapping[str, TopicFacts]) -> None:
         """Take in what is new of these topics, with whether share groups get records of them."""
@@ -179,31 +209,10 @@ class ClusterTopics:
             logger.debug("the topics of the cluster are not known now: %s", error)
         pace.asked(began_s, _now_s())
 
-    async def _gone(self, names: Collection[str]) -> set[str]:
-        """Those of the topics that no broker of the cluster knows. One broker may be behind the
-        others; and what groups have done with a topic is forgotten when the topic is deleted."""
-        nodes = [*self._cluster.metadata.nodes]
-        request = MetadataRequest(
-            topics=[MetadataRequestTopic(name=name) for name in sorted(names)],
-            allow_auto_topic_creation=False,
-        )
-        answers = await asyncio.gather(
-            *(self._cluster.send(node, METADATA, request, lane=LANE) for node in nodes),
-            return_exceptions=True,
-        )
-        told = [one for one in answers if isinstance(one, MetadataResponse)]
-        known = {
-            topic.name
-            for answer in told
-            for topic in answer.topics
-            if topic.name and self._may_be_there(topic.name, topic)
-        }
-        return {*names} - known if 2 * len(told) > len(nodes) else set()
-
-    def _may_be_there(self, name: str, seen: MetadataResponseTopic) -> bool:
+    def _may_be(self, topic_id: UUID, seen: MetadataResponseTopic) -> bool:
         if seen.error_code:  # another one: the broker cannot tell now
             return seen.error_code != errors.UnknownTopicOrPartition.code
-        return not _other(self._facts_of(seen), self.facts[name].topic_id)
+        return not _other(self._facts_of(seen), topic_id)
 
     def _facts_of(self, topic: MetadataResponseTopic) -> TopicFacts:
         topic_id = topic.topic_id

@@ -226,20 +226,22 @@ class ShareGroupCoordinator:
 
     async def forget_missing(self) -> None:
         """Forget topics that do not exist any more. Called after each load, for topics that were
-        deleted before it."""
+        deleted before it. Those of which nobody can tell now stay until the next load."""
         for runtime in self._runtimes.all():
             try:
                 if runtime.loaded and self._missing(runtime):
                     # What another broker has made is not known here at once.
                     await self._topics.look()
-                    await self._forget_topics(runtime, self._missing(runtime))
+                    gone = await self._topics.gone(self._missing(runtime))
+                    await self._forget_topics(runtime, gone)
             except KafkaError as error:
                 logger.warning("deleted topics cannot be removed from share groups yet: %s", error)
 
-    def _missing(self, runtime: Runtime) -> set[UUID]:
-        """The topics of groups that are not known."""
-        existing = {info.topic_id for info in self._topics.image.topics.values()}
-        return _groups(runtime).topic_ids() - existing
+    def _missing(self, runtime: Runtime) -> dict[UUID, str]:
+        """The topics of groups that are not known here, name by id."""
+        known = {info.topic_id for info in self._topics.image.topics.values()}
+        names = _groups(runtime).topic_names()
+        return {topic_id: name for topic_id, name in names.items() if topic_id not in known}
 
     async def _forget_topics(self, runtime: Runtime, topic_ids: Collection[UUID]) -> None:
         groups = _groups(runtime)

@@ -220,12 +220,16 @@ class ShareGroups:
 
     def topic_ids(self) -> set[UUID]:
         """Topics of which some group has delivery state, or is initialising or deleting it."""
-        return {
-            topic_id
-            for group in self.table
-            for topics in (group.initialized, group.initializing, group.deleting)
-            for topic_id in topics
-        }
+        return {*self.topic_names()}
+
+    def topic_names(self) -> dict[UUID, str]:
+        """The names of :meth:`topic_ids`, by id."""
+        names: dict[UUID, str] = {}
+        for group in self.table:
+            names |= group.deleting
+            for topics in (group.initialized, group.initializing):
+                names |= {topic_id: topic.name for topic_id, topic in topics.items()}
+        return names
 
     def topics_deleted(self, topic_ids: Collection[UUID]) -> tuple[ShareRecord, ...]:
         """Forget topics that are gone. Their assignment ends with the next heartbeat of each
