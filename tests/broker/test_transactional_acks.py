@@ -256,10 +256,10 @@ def test_what_is_rejected_is_dead_with_the_commit() -> None:
             member = consumer.member_id
             async with producer.transaction() as transaction:
                 await producer.send(RESULTS, b"reported")
-                transaction.reject(consumer, record, reason="no such customer")
+                transaction.reject(consumer, record, reason="no such customer: \udcff")
             [letter] = await read(bootstrap, LETTERS, 1)
             said = dict(letter.headers)
-            assert said["__dlq.errors.message"] == b"no such customer"
+            assert said["__dlq.errors.message"] == rb"no such customer: \udcff"
             assert member.encode() in said.values()
 
     run_with(scenario, **letters)

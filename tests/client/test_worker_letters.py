@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -159,6 +160,29 @@ def test_a_reason_is_told_although_the_group_had_no_topic_at_first(kafka: LocalB
         assert said["message"] == "Reject: no such customer"
 
     run(scenario)
+
+
+def test_text_that_utf_8_cannot_hold_is_escaped(kafka: LocalBroker) -> None:
+    topic, group = jobs(kafka, 2)
+    name = os.fsdecode(b"invoice-\xff.pdf")  # as os.listdir gives it
+
+    async def handler(record: Record) -> None:
+        if record.value == b"0":
+            raise Reject(f"cannot read {name}")
+
+    async def scenario() -> None:
+        dead = await with_letters(kafka, group)
+        seen = await work(
+            member(kafka, topic, group),
+            handler,
+            lambda m: m["rejected-total"] == m["handled-total"] == 1,
+        )
+        assert seen["lost-locks-total"] == 0
+        ((_, said),) = await letters(kafka, dead, 1)
+        assert said["message"] == "Reject: cannot read invoice-\\udcff.pdf"
+
+    run(scenario)
+    assert kafka.group(group)[topic, 0].start_offset == 2
 
 
 def test_another_topic_is_refused(kafka: LocalBroker) -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sharegroup.model.printable import (
     EscapedLines,
     EscapedMessages,
+    encodable,
     last_word,
     printable,
     printable_json,
@@ -52,6 +53,13 @@ def test_results_are_printable_and_escaping_is_idempotent(text: str) -> None:
     assert shown.isprintable()
     assert printable(shown) == shown
     shown.encode()
+
+
+@given(ANY_TEXT)
+def test_text_becomes_encodable_and_else_stays(text: str) -> None:
+    sent = encodable(text).encode().decode()
+    assert sent == text.encode(errors="backslashreplace").decode()
+    assert encodable(sent) == sent
 
 
 @given(ANY_TEXT, st.sampled_from([None, 2]))

@@ -165,5 +165,11 @@ def test_null_in_a_non_nullable_field_is_refused() -> None:
         encode_bytes(DeleteTopicsRequest(topic_names=None), 1)  # type: ignore[arg-type]
 
 
+def test_text_that_utf_8_cannot_hold_is_refused() -> None:
+    request = SHARE_FETCH.request(group_id="\udcff", member_id="m", share_session_epoch=1)  # type: ignore[call-arg]
+    with pytest.raises(MalformedMessage, match="cannot be written: 'utf-8' codec can't encode"):
+        encode_bytes(request, 2)
+
+
 def test_every_fixed_kind_has_a_size() -> None:
     assert {kind: size for kind, (_, size) in FORMATS.items() if kind == "i32"} == {"i32": 4}

@@ -43,6 +43,12 @@ def last_word(name: str) -> str:
     return f"-- {word}" if name.startswith("-") else word
 
 
+def encodable(text: str) -> str:
+    """``text`` with its lone surrogates escaped, which UTF-8 cannot hold: they come from names of
+    files that are no UTF-8, and from JSON."""
+    return text.encode(errors="backslashreplace").decode()
+
+
 class EscapedLines(logging.Formatter):
     """Writes one line for each log record; the lines of a traceback below it are indented."""
 

@@ -71,14 +71,14 @@ def encode(message: Message, version: int) -> list[bytes]:
     reference.
 
     Raises:
-        MalformedMessage: a value does not fit its field (too large, or None where null is not
-            allowed).
+        MalformedMessage: a value does not fit its field (too large, None where null is not
+            allowed, or text that UTF-8 cannot hold).
     """
     kind = type(message)
     chunks: list[bytes] = []
     try:
         writer(kind, version, version >= kind.FLEXIBLE)(message, chunks.append)
-    except (struct.error, TypeError, AttributeError) as error:
+    except (struct.error, TypeError, AttributeError, UnicodeEncodeError) as error:
         raise MalformedMessage(f"{kind.__name__} v{version} cannot be written: {error}") from error
     return chunks
 

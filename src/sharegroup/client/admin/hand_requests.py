@@ -15,6 +15,7 @@ from sharegroup.model.ack_type import AckType
 from sharegroup.model.errors import UnsupportedVersion, error_from_code
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.offsets import OffsetRange
+from sharegroup.model.printable import encodable
 from sharegroup.wire import apis
 from sharegroup.wire.messages.acknowledgement_notes import Pause, Reason
 from sharegroup.wire.messages.describe_configs import (
@@ -110,7 +111,7 @@ async def decide_records(
             at.partition, [AcknowledgementBatch(first, last, [kind]) for first, last in part]
         )
         if reason is not None:
-            wanted.reasons = [Reason(first, last, reason) for first, last in part]
+            wanted.reasons = [Reason(first, last, encodable(reason)) for first, last in part]
         if extend_ms is not None:
             wanted.pauses = [Pause(first, last, extend_ms) for first, last in part]
         answer = await _decide(cluster, leader, group_id, at.topic, wanted, every_state=True)

@@ -19,6 +19,7 @@ from sharegroup.client.core.acknowledgements import AcknowledgedRange, AckType
 from sharegroup.client.core.offset_notes import OffsetNotes
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.limits import DEATH_REASON_LENGTH_MAX
+from sharegroup.model.printable import encodable
 from sharegroup.wire.messages import share_acknowledge, share_fetch
 from sharegroup.wire.messages.acknowledgement_notes import Pause, Reason
 from sharegroup.wire.messages.share_acknowledge import ShareAcknowledgeRequest
@@ -142,7 +143,7 @@ class ShareSession:
         return (
             [share_acknowledge.AcknowledgementBatch(*one) for one in ranges],
             [
-                Reason(first, last, text[:DEATH_REASON_LENGTH_MAX])
+                Reason(first, last, encodable(text)[:DEATH_REASON_LENGTH_MAX])
                 for first, last, text in self._reasons.of(partition, ranges)
             ],
             [Pause(*one) for one in self._pauses.of(partition, ranges)],

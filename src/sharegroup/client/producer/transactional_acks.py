@@ -13,6 +13,7 @@ from sharegroup.client.network.cluster import Cluster
 from sharegroup.model import errors
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange
+from sharegroup.model.printable import encodable
 from sharegroup.wire import apis
 from sharegroup.wire.messages.acknowledgement_notes import Reason
 from sharegroup.wire.messages.share_acknowledge import (
@@ -92,7 +93,7 @@ def _wanted(handed: Iterable[HandedOver]) -> dict[TopicPartition, AcknowledgeTop
         partition = AcknowledgePartition(
             where.partition,
             [AcknowledgementBatch(*one, [each.kind]) for one, each in own],
-            [Reason(*one, each.reason) for one, each in own if each.reason is not None],
+            [Reason(*one, encodable(each.reason)) for one, each in own if each.reason is not None],
         )
         found[where] = AcknowledgeTopic(key.topic_id, [partition])
     return found
