@@ -185,6 +185,46 @@ def test_text_that_utf_8_cannot_hold_is_escaped(kafka: LocalBroker) -> None:
     assert kafka.group(group)[topic, 0].start_offset == 2
 
 
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise AttributeError("row")
+
+
+class Odd(Exception):
+    def __str__(self) -> str:
+        return None  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("whose", ["broker's", "worker's"])
+@pytest.mark.parametrize("kind", [Mute, Odd])
+def test_an_exception_that_cannot_tell_its_text(
+    kafka: LocalBroker, kind: type[Exception], whose: str
+) -> None:
+    topic, group = jobs(kafka, 2)
+
+    async def handler(record: Record) -> None:
+        if record.value == b"0":
+            raise kind
+
+    async def scenario() -> None:
+        own = {} if whose == "broker's" else {"dead_letter": fresh("own")}
+        dead = own.get("dead_letter") or await with_letters(kafka, group)
+        await work(
+            member(kafka, topic, group),
+            handler,
+            lambda m: m["rejected-total"] + m["dead-lettered-total"] == m["handled-total"] == 1,
+            fatal=[kind],
+            create_dead_letter=bool(own),
+            **own,
+        )
+        ((_, said),) = await letters(kafka, dead, 1)
+        text = f"<a {kind.__name__} that has no text>"
+        assert said["message"] == (text if own else f"{kind.__name__}: {text}")
+
+    run(scenario)
+    assert kafka.group(group)[topic, 0].start_offset == 2
+
+
 def test_another_topic_is_refused(kafka: LocalBroker) -> None:
     topic, group = jobs(kafka, 1)
 

@@ -88,10 +88,16 @@ def test_it_runs_outside_of_the_main_thread(kafka: LocalBroker) -> None:
     assert kafka.group(group)[topic, 0].start_offset == 3
 
 
+class Quit(SystemExit):
+    def __repr__(self) -> str:
+        raise AttributeError("row")
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
         (lambda: SystemExit(3), "the handler raised SystemExit(3)"),
+        (Quit, "the handler raised <a Quit that has no text>"),
         (lambda: StopIteration(), "the handler raised StopIteration"),
         (lambda: ValueError("no"), "no"),
     ],

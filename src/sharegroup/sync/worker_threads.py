@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from sharegroup.client.core.record import ReadRecord
+from sharegroup.client.worker.failures import text_of
 from sharegroup.client.worker.handling import PlainHandler
 
 Handler = Callable[[Any], object]
@@ -89,7 +90,7 @@ class HandlerThreads:
                 return RuntimeError("the handler raised StopIteration")
             return error
         except BaseException as error:  # noqa: BLE001  # sys.exit() in a thread ends no program
-            return RuntimeError(f"the handler raised {error!r}")
+            return RuntimeError(f"the handler raised {text_of(error, repr)}")
         return None
 
     def _ended(self, done: asyncio.Future[None], error: BaseException | None) -> None:

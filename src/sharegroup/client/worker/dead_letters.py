@@ -15,6 +15,7 @@ from sharegroup.client.admin.admin import Admin
 from sharegroup.client.core.record import Headers, Record
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.producer.producer import Producer
+from sharegroup.client.worker.failures import text_of
 from sharegroup.client.worker.retry import LETTERS_TOPIC, WRITES_LETTERS
 from sharegroup.model import errors
 
@@ -198,7 +199,7 @@ def headers_of(record: Record, group_id: str, error: BaseException) -> Iterator[
         "delivery.count": record.delivery_count,
         "exception": type(error).__qualname__,
     }
-    message = str(error).encode(errors="replace")
+    message = text_of(error).encode(errors="replace")
     whole, short = (
         {"message": message[:most].decode(errors="ignore")}
         for most in (MESSAGE_BYTES_MAX, MESSAGE_BYTES_SHORT)

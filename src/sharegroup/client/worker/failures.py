@@ -21,8 +21,16 @@ def said_of(error: BaseException, *, with_traceback: bool = False) -> str:
     """What a dead letter says of an exception: its type and text, or its traceback."""
     if with_traceback:
         return "".join(traceback.format_exception(error)).rstrip()
-    text = str(error)
+    text = text_of(error)
     return f"{type(error).__qualname__}: {text}" if text else type(error).__qualname__
+
+
+def text_of(error: BaseException, form: Callable[[BaseException], str] = str) -> str:
+    """The text of an exception of the application, whose class may fail to tell it."""
+    try:
+        return form(error)
+    except Exception:  # noqa: BLE001  # the application's code may raise anything
+        return f"<a {type(error).__qualname__} that has no text>"
 
 
 def named(names: Sequence[str]) -> str:
