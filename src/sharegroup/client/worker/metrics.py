@@ -24,7 +24,8 @@ class WorkerMetrics:
         dead_lettered: records that are in the dead-letter topic, and were rejected.
         dead_letters_failed: dead letters that could not be produced.
         rejected: records that were given up without a dead-letter topic.
-        released: records that were given back untried or unfinished when the worker ended.
+        released: records that were given back untried or unfinished when the worker ended, without
+            those that the broker archives with that.
         lost: records whose lock was lost before their answer reached the broker.
         damaged: record batches that could not be read.
         kept_answered: kept results that have answered for a record that came back.

@@ -27,6 +27,7 @@ from sharegroup.client.core.record import Record, delivery_of
 from sharegroup.client.records.decode import Decoding
 from sharegroup.client.worker.answers import WorkerAnswers
 from sharegroup.client.worker.broker_rests import BrokerRests
+from sharegroup.client.worker.burials import Burials
 from sharegroup.client.worker.dead_letters import DeadLetters
 from sharegroup.client.worker.failures import FailureLog, lost_with_session, said_of
 from sharegroup.client.worker.handling import Handling
@@ -36,7 +37,6 @@ from sharegroup.client.worker.metrics import WorkerMetrics
 from sharegroup.client.worker.retry import Backoff, Deliveries, DeliveriesUsedUp
 from sharegroup.client.worker.settings import Handler, WorkerSettings
 from sharegroup.client.worker.work import Place, Work, place_of
-from sharegroup.model.errors import SharegroupError
 from sharegroup.model.ids import TopicIdPartition
 
 RESTING_MAX: Final = 500
@@ -87,7 +87,6 @@ class Slots:
         self._settings = settings
         self._retry = settings.retry or Backoff()
         self._answers = answers
-        self._letters = letters
         self._deliveries = deliveries
         self._metrics = metrics
         self._chance = chance
@@ -95,7 +94,7 @@ class Slots:
         self._interruptible = interruptible
         self._now = asyncio.get_running_loop().time
         self._failures = FailureLog(self._now)
-        self._letters_work = True
+        self._burials = Burials(letters, deliveries, metrics, self._failures)
         self._held_back = self._draining = self._closed = False
         self._works: dict[Place, Work] = {}
         self._waiting: deque[Work] = deque()
@@ -225,7 +224,7 @@ class Slots:
     # --- handlers ---------------------------------------------------------------------------------
 
     async def _run(self, work: Work) -> None:
-        if work.giving_up or self._is_last(work):
+        if self._burials.has_begun(work):
             error = work.error or DeliveriesUsedUp(
                 f"{work.record.delivery_count - 1} deliveries ended without an acknowledgement"
             )
@@ -239,21 +238,14 @@ class Slots:
         else:
             await self._failed(work, failure)
 
-    def _is_last(self, work: Work) -> bool:
-        """Whether this delivery is the one reserved for the dead letter. One delivery is reserved,
-        so that a record is not lost when its process dies.
-        """
-        limit = self._deliveries.limit
-        return self._letters is not None and work.record.delivery_count >= limit > 1
-
     async def _failed(self, work: Work, error: Exception) -> None:
         self._metrics.failed += 1
         count, attempts = work.record.delivery_count, self._deliveries.attempts
         what = f"{work.name} failed, delivery {count} of {attempts}"
         if isinstance(error, self._settings.given_up_at_once) or count >= attempts:
             work.giving_up = True
-            own_topic = None if self._letters is None else self._letters.topic
-            self._failures.note(f"{what}: {self._deliveries.end_of(own_topic)}", error)
+            end = self._deliveries.end_of(self._burials.own_topic)
+            self._failures.note(f"{what}: {end}", error)
             await self._give_up(work, error)
             return
         pause_s = self._retry.pause_s(count, self._chance)
@@ -266,38 +258,18 @@ class Slots:
         if work.lost:
             self._kept.failed(work, final=True)
             return
-        if self._letters is None or await self._letters.are_the_brokers():
+        if not await self._burials.are_ours():
             if self._answer(work, AckType.REJECT):
                 self._metrics.rejected += 1
-            return
-        work.burying = True
-        try:
-            await self._letters.send(work.record, error)
-        except SharegroupError as refusal:
-            self._not_buried(work, error, refusal)
-            return
-        finally:
-            work.burying = False
-        self._letters_work = True
-        self._metrics.dead_lettered += 1
-        self._answer(work, AckType.REJECT)
-
-    def _not_buried(self, work: Work, error: Exception, refusal: SharegroupError) -> None:
-        """The dead letter could not be produced: the record must not be rejected."""
-        self._metrics.dead_letters_failed += 1
-        if self._letters_work and self._letters is not None:
-            self._letters_work = False
-            self._failures.note(
-                f"dead letters cannot be produced to {self._letters.topic}, so their records are "
-                f"released and not rejected; the first is {work.name}: {refusal}"
-            )
-        work.error = error
-        self._rest(work, self._retry.pause_s(work.record.delivery_count, self._chance))
+        elif await self._burials.bury(work, error):
+            self._answer(work, AckType.REJECT)
+        else:
+            self._rest(work, self._retry.pause_s(work.record.delivery_count, self._chance))
 
     # --- resting ----------------------------------------------------------------------------------
 
     def _rest(self, work: Work, pause_s: float) -> None:
-        at_broker = self._deliveries.rests and not (work.again or self._is_last(work))
+        at_broker = self._deliveries.rests and not (work.again or self._burials.is_last(work))
         if at_broker and delivery_of(work.record).lease.lost:
             self._lose(work, with_session=True)
         if work.lost:
@@ -308,20 +280,19 @@ class Slots:
                 self._at_broker.begin(pause_s)
                 self._metrics.retried += 1
             return
+        if self._draining:
+            self._give_back(work)
+            return
         if not self._renewing():
             lock_s = delivery_of(work.record).deadline - self._now()
             pause_s = max(0.0, min(pause_s, lock_s - _BEFORE_LOCK_ENDS_S))
-        if self._draining:
-            pause_s = 0.0
         self._resting.add(work)
         loop = asyncio.get_running_loop()
         work.timer = loop.call_later(pause_s, self._rested, work)
 
     def _rested(self, work: Work) -> None:
         self._resting.discard(work)
-        if self._draining:
-            self._give_back(work)
-        elif work.again or self._is_last(work):
+        if work.again or self._burials.is_last(work):
             # Either its pause began in an earlier delivery, or it is for its dead letter: a release
             # would archive the record.
             self._waiting.append(work)
@@ -330,11 +301,10 @@ class Slots:
         self.fill()
 
     def _give_back(self, work: Work, pause_s: float | None = None) -> None:
-        if self._is_last(work):
-            self._failures.note(
-                f"{work.name} has no dead letter and no delivery left: the broker archives it now"
-            )
-        if self._answer(work, AckType.RELEASE, pause_s=pause_s):
+        archived = self._burials.archives(work)
+        if archived:
+            self._burials.say_archived([work])
+        if self._answer(work, AckType.RELEASE, pause_s=pause_s) and not archived:
             self._metrics.released += 1
 
     # --- answers and locks ------------------------------------------------------------------------
@@ -462,7 +432,7 @@ class Slots:
                 left_s = max(0.0, work.timer.when() - self._now())
                 work.timer.cancel()
             self._resting.discard(work)
-            if self._is_last(work):
+            if self._burials.is_last(work):
                 self._waiting.append(work)
             else:
                 self._give_back(work, left_s)
@@ -473,25 +443,37 @@ class Slots:
         """No record runs, waits or rests."""
         return not (self._running or self._waiting or self._resting)
 
-    def cancel(self) -> list[asyncio.Task[None]]:
-        """Cancel the running handlers, and start no more. Returns their tasks."""
+    def cancel(self, *, letters_too: bool) -> list[asyncio.Task[None]]:
+        """Start no more, and cancel the running handlers. Returns all tasks that run.
+
+        Args:
+            letters_too: cancel those as well that write dead letters.
+        """
         self._closed = True
         self._waiting.clear()
         tasks = []
         for work in self._running:
             if work.task is not None:
-                work.cancelled = True
-                work.task.cancel()
                 tasks.append(work.task)
+                if letters_too or not self._burials.has_begun(work):
+                    work.cancelled = True
+                    work.task.cancel()
         return tasks
 
     def running(self) -> list[str]:
         """The places of the records whose handlers run."""
-        return sorted(work.name for work in self._running)
+        return sorted(one.name for one in self._running if not self._burials.has_begun(one))
 
     def close(self) -> None:
-        """The consumer is about to release all records that are left."""
-        self._metrics.released += len(self._works)
+        """The consumer is about to release all records that are left. The broker archives those
+        that are on their last delivery, except those that it takes back with an earlier one of
+        their line."""
+        left, archives = self._works.values(), self._burials.archives
+        again = [work for work in left if not archives(work)]
+        taken_back = {later for work in again for later in self.lines.behind(work.record)}
+        archived = [work for work in left if archives(work) and work not in taken_back]
+        self._burials.say_archived(archived)
+        self._metrics.released += len(left) - len(archived)
         self._works.clear()
         self._at_broker.close()
 

@@ -34,7 +34,7 @@ _WAIT_BUSY_MS: Final = 100
 renewals wait for its answer."""
 _LAST_FETCH_S: Final = 1.0
 _CANCELLED_S: Final = 5.0
-"""How long cancelled handlers may take to end."""
+"""How long cancelled handlers, and dead letters under way, may take to end."""
 _CANCELLED_AT_ONCE_S: Final = 1.0
 _CLOSE_MS: Final = 10_000
 _CLOSE_AT_ONCE_MS: Final = 1_000
@@ -211,7 +211,7 @@ class Worker:
             await self._take_last(slots)
             await self._drain(slots)
         finally:
-            slots.cancel()
+            slots.cancel(letters_too=True)
             await _cancel(taking, keeping)
         for task in (taking, keeping):
             if not task.cancelled():
@@ -287,11 +287,11 @@ class Worker:
         )
         await _cancel(hurrying, ended)
         unfinished = slots.running()
-        tasks = slots.cancel()
+        tasks = slots.cancel(letters_too=False)
         if tasks:
             hurry = self._hurrying.is_set()
             await asyncio.wait(tasks, timeout=_CANCELLED_AT_ONCE_S if hurry else _CANCELLED_S)
-            if not self._interruptible:
+            if unfinished and not self._interruptible:
                 log.warning(
                     "records of handlers that still run are released: %s", ", ".join(unfinished)
                 )
