@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -12,9 +13,10 @@ import pytest
 from sharegroup.client import Backoff, IllegalState, Record
 from sharegroup.model.errors import ConfigError
 from sharegroup.sync import ShareConsumer
+from sharegroup.sync.worker_threads import HandlerThreads
 from sharegroup.testing import broker
 from sharegroup.testing.local_broker import LocalBroker
-from tests.client.working import WAIT_S, fresh
+from tests.client.working import WAIT_S, fresh, run
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +149,35 @@ def test_a_handler_that_takes_too_long_keeps_its_slot(kafka: LocalBroker) -> Non
     consumer.run(handler, concurrency=1, prefetch=0, timeout_s=0.5, retry=Backoff(first_s=0))
     watching.join(WAIT_S)
     assert kafka.group(group)[topic, 0].start_offset == 2
+
+
+def test_what_was_cancelled_before_a_thread_was_free_is_not_handled() -> None:
+    began, may_end = threading.Event(), threading.Event()
+    handled: list[object] = []
+
+    def handler(record: object) -> None:
+        handled.append(record)
+        began.set()
+        may_end.wait(WAIT_S)
+
+    async def scenario() -> None:
+        freed = asyncio.Event()
+        threads = HandlerThreads(handler, 1, asyncio.get_running_loop())
+        threads.on_freed = freed.set
+        records: list[Any] = ["hangs", "waits", "comes later"]
+        hangs, waits, later = (asyncio.ensure_future(threads.handle(one)) for one in records)
+        await asyncio.to_thread(began.wait, WAIT_S)
+        hangs.cancel()
+        waits.cancel()
+        await asyncio.wait([hangs, waits])
+        assert threads.overdue == 1, "only what runs takes a slot"
+        may_end.set()
+        await freed.wait()
+        await later
+        assert (handled, threads.overdue) == (["hangs", "comes later"], 0)
+        threads.close()
+
+    run(scenario)
 
 
 def test_a_coroutine_function_is_refused(kafka: LocalBroker) -> None:

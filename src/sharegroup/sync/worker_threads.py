@@ -16,7 +16,19 @@ from sharegroup.client.worker.failures import text_of
 from sharegroup.client.worker.handling import PlainHandler
 
 Handler = Callable[[Any], object]
-_Job = tuple[ReadRecord[Any, Any, Any], "asyncio.Future[None]"]
+
+
+class _Job:
+    """A record for the threads. Either a thread begins it, or the loop drops it before."""
+
+    def __init__(self, record: ReadRecord[Any, Any, Any], done: asyncio.Future[None]) -> None:
+        self.record = record
+        self.done = done
+        self._taken = threading.Lock()
+
+    def take(self) -> bool:
+        """Begin it, or drop it. Returns whether nobody has done either before."""
+        return self._taken.acquire(blocking=False)
 
 
 class HandlerThreads:
@@ -45,7 +57,8 @@ class HandlerThreads:
         return self._overdue
 
     async def handle(self, record: ReadRecord[Any, Any, Any]) -> None:
-        """Run the handler in a thread, and raise its exceptions. Cancelling does not end it."""
+        """Run the handler in a thread, and raise its exceptions. Cancelling does not end it, but
+        keeps it from beginning."""
         if self._busy == len(self._threads) < self._count:
             name = f"sharegroup-handler-{len(self._threads) + 1}"
             thread = threading.Thread(target=self._work, name=name, daemon=True)
@@ -53,11 +66,14 @@ class HandlerThreads:
             thread.start()
         done: asyncio.Future[None] = self._loop.create_future()
         self._busy += 1
-        self._jobs.put((record, done))
+        job = _Job(record, done)
+        self._jobs.put(job)
         try:
             await done
         except asyncio.CancelledError:
-            if done.cancelled():
+            if job.take():
+                self._busy -= 1  # it waits behind handlers that hang: no thread will begin it
+            elif done.cancelled():
                 self._overdue += 1
             raise
 
@@ -68,10 +84,11 @@ class HandlerThreads:
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
-            record, done = job
-            error = self._call(record)
+            if not job.take():
+                continue
+            error = self._call(job.record)
             try:
-                self._loop.call_soon_threadsafe(self._ended, done, error)
+                self._loop.call_soon_threadsafe(self._ended, job.done, error)
             except RuntimeError:
                 return  # the loop is closed: the worker has ended long ago
 
