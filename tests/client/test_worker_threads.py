@@ -79,6 +79,16 @@ def test_threads_fill_all_slots_and_signal_handlers_are_restored(kafka: LocalBro
         consumer.poll()
 
 
+def test_a_stop_before_the_run_is_refused_and_one_after_it_does_nothing(kafka: LocalBroker) -> None:
+    topic, group = jobs(kafka, 1)
+    consumer = member(kafka, topic, group)
+    with pytest.raises(IllegalState, match="run\\(\\) was not called"):
+        consumer.stop()
+    consumer.run(lambda record: consumer.stop())
+    consumer.stop()
+    assert kafka.group(group)[topic, 0].start_offset == 1
+
+
 def test_it_runs_outside_of_the_main_thread(kafka: LocalBroker) -> None:
     topic, group = jobs(kafka, 3)
     consumer = member(kafka, topic, group)

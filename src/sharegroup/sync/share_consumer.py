@@ -208,15 +208,16 @@ class ShareConsumer(Front, Generic[K, V]):
 
     def stop(self) -> None:
         """End :meth:`run`, from any thread: running handlers may continue for ``drain_s``, all
-        other records are released.
-        """
-        if self._thread is not None:
-            self._thread.loop.call_soon_threadsafe(self._stop_worker)
+        other records are released. After :meth:`run` it does nothing.
 
-    def _stop_worker(self) -> None:
-        if self._worker is None:
+        Raises:
+            IllegalState: :meth:`run` was not called.
+        """
+        worker, thread = self._worker, self._thread
+        if worker is None:
             raise IllegalState("run() was not called, so there is nothing to stop")
-        self._worker.stop()
+        if thread is not None:
+            thread.loop.call_soon_threadsafe(worker.stop)
 
     def wakeup(self) -> None:
         """End the waiting :meth:`poll` or :meth:`commit`, or else the next one, with ``Wakeup``.
