@@ -14,6 +14,7 @@ from sharegroup.broker.metrics.endpoint import MetricsEndpoint
 from sharegroup.broker.metrics.metric import MetricKind
 from sharegroup.broker.metrics.reader import METRICS, MetricsReader
 from sharegroup.broker.server import Broker
+from sharegroup.model.errors import KafkaStorageError
 from sharegroup.wire import apis
 from sharegroup.wire.batch import (
     DELETE_HORIZON,
@@ -298,6 +299,26 @@ def test_other_requests(tmp_path: Path, request_line: str, status: str) -> None:
         assert bool(body) is not request_line.startswith("HEAD")
 
     measured(tmp_path, scenario)
+
+
+class Unreadable:
+    async def text(self, accept: str) -> tuple[bytes, str]:
+        raise KafkaStorageError("share state partition 3 cannot be read")
+
+
+def test_metrics_that_cannot_be_read_are_answered(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        endpoint, http_port = await opened(broker)
+        endpoint._reader = Unreadable()
+        answered, _, body = await get(http_port)
+        endpoint.close()
+        assert answered == "HTTP/1.1 503 Service Unavailable"
+        assert body == "the metrics cannot be read: share state partition 3 cannot be read\n"
+
+    measured(tmp_path, scenario)
+    assert "Traceback" not in caplog.text
 
 
 def test_openmetrics_for_those_who_prefer_it(tmp_path: Path) -> None:

@@ -263,13 +263,9 @@ class ShareStateLog:
 
         await self._each(changes, decide)
 
-    async def keys(self) -> list[SharePartitionKey]:
-        """All share partitions with state here, sorted.
-
-        Raises:
-            KafkaError: the state cannot be read.
-        """
-        return sorted([key for shard in self.shards for key in await shard.machine()])
+    def loaded_keys(self) -> list[SharePartitionKey]:
+        """The share partitions with state here, as far as it is loaded, sorted."""
+        return sorted([key for shard in self.shards for key in shard.loaded_keys()])
 
     async def keys_with_dead(self) -> list[SharePartitionKey]:
         """The share partitions with dead records that have no dead letter yet.

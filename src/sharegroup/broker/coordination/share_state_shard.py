@@ -101,6 +101,12 @@ class StateShard:
         """The log start after the last deletion of records; None before the first deletion."""
         return self._runtime.deleted_before
 
+    def loaded_keys(self) -> list[SharePartitionKey]:
+        """The share partitions with state; none before the machine is loaded."""
+        if not self._runtime.loaded:
+            return []
+        return list(self._runtime.machine(ShareStateMachine).states)
+
     def dead_counts(self) -> dict[str, int]:
         """How many dead records without a dead letter each group has; nothing before the machine is
         loaded."""

@@ -15,6 +15,7 @@ from sharegroup.broker.metrics.health import why_not_ready
 from sharegroup.broker.metrics.node import LoopLag
 from sharegroup.broker.metrics.reader import MetricsReader
 from sharegroup.broker.parts import BrokerParts
+from sharegroup.model.errors import KafkaError
 from sharegroup.model.limits import SCRAPE_REQUEST_BYTES_MAX, SCRAPE_SECONDS_MAX
 
 logger = logging.getLogger("sharegroup.broker")
@@ -89,14 +90,22 @@ class MetricsEndpoint:
         if self._reader is None or self._parts is None or self._parts.waiters.closed:
             return _readiness(why_not_ready(self._parts), head_only=head_only)
         headers = dict(field.lower().split(":", 1) for field in fields if ":" in field)
-        body, content_type = await self._reader.text(headers.get("accept", "").strip())
+        try:
+            body, content_type = await self._reader.text(headers.get("accept", "").strip())
+        except KafkaError as error:
+            logger.warning("the metrics cannot be read: %s", error)
+            return _unavailable(f"the metrics cannot be read: {error}", head_only=head_only)
         return _response(HTTPStatus.OK, body, content_type, head_only=head_only)
 
 
 def _readiness(lack: str, *, head_only: bool) -> bytes:
     if not lack:
         return _response(HTTPStatus.OK, b"ready\n", head_only=head_only)
-    body = f"{lack}\n".encode()
+    return _unavailable(lack, head_only=head_only)
+
+
+def _unavailable(why: str, *, head_only: bool) -> bytes:
+    body = f"{why}\n".encode()
     return _response(HTTPStatus.SERVICE_UNAVAILABLE, body, head_only=head_only)
 
 

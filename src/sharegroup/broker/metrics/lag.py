@@ -83,10 +83,11 @@ class LagReader:
 
     async def _groups(self) -> AsyncIterator[list[tuple[str, SharePartitionKey]]]:
         """The share partitions of each group, with their topics: in a fleet those that this node
-        leads, also of groups that another node has."""
+        leads, also of groups that another node has. A scrape loads no state: what is not loaded,
+        as while it cannot be read, is left out."""
         if self._parts.other_nodes is not None:
             name_of = self._parts.topics.name_of
-            for _, keys in groupby(await self._parts.state.keys(), attrgetter("group_id")):
+            for _, keys in groupby(self._parts.state.loaded_keys(), attrgetter("group_id")):
                 named = ((name_of(key.topic_id), key) for key in keys)
                 yield [(name, key) for name, key in named if name is not None]
             return
