@@ -9,6 +9,7 @@ from typing import NamedTuple
 from sharegroup.cli.outcome import UsageError
 from sharegroup.client.core.record import Headers
 from sharegroup.model.limits import INPUT_LINE_BYTES_MAX
+from sharegroup.model.printable import encodable
 from sharegroup.records.message_ids import MESSAGE_ID
 
 
@@ -69,7 +70,7 @@ def parser(key_field: str | None, key_separator: str | None) -> Parse:
     if key_field:
         return lambda number, line: _keyed_by_field(number, line, key_field)
     if key_separator:
-        separator = key_separator.encode()
+        separator = key_separator.encode(errors="surrogateescape")
         return lambda number, line: _keyed_by_separator(number, line, separator)
     return lambda _number, line: NewRecord(None, line)
 
@@ -96,13 +97,15 @@ def parse_headers(pairs: Iterable[str]) -> Headers:
     """Parse ``["name=value", …]`` of ``--header``; the value of ``name`` alone is null.
 
     Raises:
-        UsageError: a header has no name.
+        UsageError: a header has no name, or one that is no UTF-8 text.
     """
     found: Headers = []
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not name:
             raise UsageError(f"--header {pair!r} is not NAME=VALUE")
+        if encodable(name) != name:
+            raise UsageError(f"--header: the name {name!r} is no UTF-8 text")
         found.append((name, value.encode(errors="surrogateescape") if equals else None))
     return found
 
@@ -120,7 +123,11 @@ def _field_of(number: int, line: bytes, field: str) -> bytes | None:
         raise UsageError(f"line {number} is not JSON: {error}") from None
     if not isinstance(document, dict) or field not in document:
         raise UsageError(f"line {number} has no field {field!r}")
-    return _key_bytes(document[field])
+    try:
+        return _key_bytes(document[field])
+    except UnicodeEncodeError:  # a half of a pair
+        found = document[field]
+        raise UsageError(f"line {number}: {field!r} is {found!r}, no UTF-8 text") from None
 
 
 def _key_bytes(value: object) -> bytes | None:
@@ -133,5 +140,5 @@ def _key_bytes(value: object) -> bytes | None:
 def _keyed_by_separator(number: int, line: bytes, separator: bytes) -> NewRecord:
     key, found, value = line.partition(separator)
     if not found:
-        raise UsageError(f"line {number} has no {separator.decode()!r} after a key")
+        raise UsageError(f"line {number} has no {separator.decode(errors='replace')!r} after a key")
     return NewRecord(key, value)

@@ -49,8 +49,12 @@ def run(command: Coroutine[None, None, int | None]) -> None:
     except (KeyboardInterrupt, asyncio.CancelledError):  # CancelledError: a second Ctrl-C
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     except errors.SharegroupError as error:
+        if isinstance(error.__cause__, UnicodeEncodeError):  # in a message to the broker
+            raise _refused(error.__cause__) from None
         complain(error)
         raise typer.Exit(exit_code(error)) from None
+    except UnicodeEncodeError as error:
+        raise _refused(error) from None
     except BrokenPipeError:
         raise  # the reader has closed the pipe: click exits silently
     except OSError as error:
@@ -58,6 +62,16 @@ def run(command: Coroutine[None, None, int | None]) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for buffered output
         raise typer.Exit(ExitCode.REFUSED) from None
     raise typer.Exit(status or ExitCode.DONE)
+
+
+def _refused(error: UnicodeEncodeError) -> typer.Exit:
+    """Complain of text that cannot be sent or printed."""
+    if error.encoding != "utf-8":  # of the terminal
+        unknown = error.object[error.start : error.end]
+        complain(f"the output cannot be written: {error.encoding} has no {unknown!r}")
+        return typer.Exit(ExitCode.REFUSED)
+    complain(f"{error.object!r} is no UTF-8 text")
+    return typer.Exit(ExitCode.USAGE)
 
 
 def complain(error: errors.SharegroupError | str) -> None:

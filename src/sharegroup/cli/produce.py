@@ -295,16 +295,19 @@ class ProduceRun:
         parsed = self._parse(self.lines, line)
         if parsed is not None:
             place = self._place(parsed.document)
-            sent = await producer.enqueue(
-                self.topic,
-                parsed.value,
-                key=parsed.key,
-                headers=[*parsed.headers, *self._headers],
-                partition=parsed.partition if self._partition is None else self._partition,
-                timestamp_ms=parsed.timestamp_ms,
-                expires_at=_from_now(self._times.expires_in_ms),
-                deliver_at=_from_now(self._times.deliver_in_ms),
-            )
+            try:
+                sent = await producer.enqueue(
+                    self.topic,
+                    parsed.value,
+                    key=parsed.key,
+                    headers=[*parsed.headers, *self._headers],
+                    partition=parsed.partition if self._partition is None else self._partition,
+                    timestamp_ms=parsed.timestamp_ms,
+                    expires_at=_from_now(self._times.expires_in_ms),
+                    deliver_at=_from_now(self._times.deliver_in_ms),
+                )
+            except ValueError as error:  # as for a topic whose name no topic can have
+                raise UsageError(str(error)) from None
             self._on_their_way.append(_Sent(self.lines, sent, place))
 
     def end(self) -> None:

@@ -99,7 +99,7 @@ def _filled(template: str, fields: Fields) -> Render:
 def _part(found: re.Match[str], fields: Fields) -> bytes | Render:
     field, code, escape, text = found.groups()
     if text is not None:
-        return text.encode()
+        return text.encode(errors="surrogateescape")
     if code is not None:
         return bytes([int(code, 16)])
     if escape is not None:

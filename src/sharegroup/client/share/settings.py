@@ -13,6 +13,7 @@ from sharegroup.client.core.setting_checks import check_names, check_positive
 from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.client.share.commit_callback import AckCallback
 from sharegroup.model.errors import ConfigError
+from sharegroup.model.printable import encodable
 
 AcquireMode = Literal["batch_optimized", "record_limit"]
 Mode = Literal["implicit", "explicit"]
@@ -114,6 +115,8 @@ class CheckedShareConsumerSettings:
     def __post_init__(self) -> None:
         if not self.group_id:
             raise ConfigError("group_id is empty: name the share group")
+        if encodable(self.group_id) != self.group_id:
+            raise ConfigError(f"group_id is {self.group_id!r}, no UTF-8 text")
         check_positive("max_poll_records", self.max_poll_records)
         check_positive("max_poll_interval_ms", self.max_poll_interval_ms)
         _check_choice("acknowledgement_mode", self.acknowledgement_mode, "implicit", "explicit")
