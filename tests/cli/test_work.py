@@ -159,6 +159,15 @@ def test_retries_and_dead_letters(commands: Commands, topic: str) -> None:
     assert lag(commands, topic) == 0
 
 
+def test_it_is_not_idle_while_a_failed_record_rests(commands: Commands, topic: str) -> None:
+    commands.given("produce", topic, stdin='{"n": 1}\n')
+    retry = ("--retry", f"first_s={float(IDLE_SECONDS) * 2},jitter=0,attempts=2")
+    idle = ("--until-idle", IDLE_SECONDS, "--decode", "json")
+    done = commands.ok(*words("failing", topic, *retry, *idle))
+    assert done.stdout.splitlines() == ["1 1", "1 2"]
+    assert lag(commands, topic) == 0
+
+
 def test_a_broker_that_is_killed_while_it_works(tmp_path: Path, folder: Path) -> None:
     with SharegroupServer(tmp_path) as server:
         commands = Commands(server.bootstrap)

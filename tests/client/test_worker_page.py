@@ -43,11 +43,15 @@ def test_every_figure_is_on_the_page() -> None:
     names = {
         name
         for _, name in WorkerMetrics(lambda: 0.0).read(
-            slots=1, running=0, waiting=0, resting=0, kept=0
+            slots=1, running=0, waiting=0, resting=0, resting_at_broker=0, kept=0
         )
     }
     rows = PAGE.partition("## Figures")[2]
     assert (
-        set(re.findall(r"`([a-z-]+-(?:total|slots|flight|avg|max)|waiting|resting|kept)`", rows))
+        set(
+            re.findall(
+                r"`([a-z-]+-(?:total|slots|flight|avg|max|broker)|waiting|resting|kept)`", rows
+            )
+        )
         == names
     )

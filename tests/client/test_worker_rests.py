@@ -10,9 +10,10 @@ from collections.abc import Iterator
 import pytest
 
 from sharegroup.broker import features
-from sharegroup.client import Backoff, Record
+from sharegroup.client import Admin, Backoff, Record
 from sharegroup.client.worker import slots
 from sharegroup.client.worker.retry import LETS_REST
+from sharegroup.model.ids import TopicPartition
 from sharegroup.testing import broker
 from sharegroup.testing.local_broker import LocalBroker
 from tests.client.worker_jobs import jobs, member, until, work, worker_metrics
@@ -49,10 +50,11 @@ def test_the_pause_outlives_the_worker_and_the_broker(kafka: LocalBroker, orderi
         seen = await work(
             member(kafka, topic, group),
             handler,
-            lambda m: m["retried-total"] == 1 and m["handled-total"] == 2,
+            lambda m: m["resting-at-broker"] == m["retried-total"] == 1 and m["handled-total"] == 2,
             retry=AN_HOUR,
         )
         assert (seen["resting"], seen["released-total"]) == (0, 0)
+        assert seen["resting-at-broker"] == 0, "the worker has ended"
 
     async def second() -> None:
         consumer = member(kafka, topic, group)
@@ -96,6 +98,27 @@ def test_a_record_that_rests_holds_back_its_key_and_no_other(kafka: LocalBroker)
 
     run(scenario)
     assert done[2:] == [b"0", b"2", b"3"]
+
+
+def test_a_record_that_never_comes_back_is_expected_until_it_is_due(kafka: LocalBroker) -> None:
+    topic, group = jobs(kafka, 1)
+
+    async def handler(record: Record) -> None:
+        raise OSError("not now")
+
+    async def scenario() -> None:
+        consumer = member(kafka, topic, group)
+        soon = Backoff(first_s=2, jitter=0)
+        working = asyncio.create_task(consumer.run(handler, retry=soon))
+        await until(lambda: worker_metrics(consumer).get("retried-total") == 1)
+        async with Admin(kafka.bootstrap) as admin:
+            at = TopicPartition(topic, 0)
+            assert (await admin.archive_records(group, at, 0)).records == 1  # it never comes back
+        await until(lambda: worker_metrics(consumer)["resting-at-broker"] == 0)
+        consumer.stop()
+        await working
+
+    run(scenario)
 
 
 def test_fetching_stops_while_very_many_rest(

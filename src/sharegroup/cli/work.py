@@ -142,7 +142,7 @@ UntilIdle = Annotated[
         metavar="SECONDS",
         min=0,
         callback=finite,
-        help="Stop when there was nothing to handle for so long.",
+        help="Stop when there was nothing to handle for so long, and no failed record rests.",
     ),
 ]
 Level = Annotated[LogLevel, typer.Option(help="Log messages of this level and above.")]

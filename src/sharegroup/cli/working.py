@@ -26,6 +26,8 @@ from sharegroup.sync.worker_threads import HandlerThreads
 
 _LOOK_S: Final = 0.2
 """The most seconds between two looks at what the worker has to do."""
+_TO_DO: Final = ("in-flight", "waiting", "resting", "resting-at-broker", "kept")
+"""Figures of records that the worker holds, or that are expected back."""
 
 
 class Decode(StrEnum):
@@ -141,7 +143,8 @@ def _stopped_by_signals(worker: Worker) -> Iterator[list[ExitCode]]:
 
 
 async def _stop_when_idle(worker: Worker, calls: ShareCalls, idle_s: float | None) -> None:
-    """Stop the worker when it has held nothing for ``idle_s``, from its first assignment on; None:
+    """Stop the worker when it has held nothing for ``idle_s``, from its first assignment on, and
+    none of its failed records rests: these come again when they are due, here or elsewhere. None:
     never."""
     if idle_s is None:
         return
@@ -151,7 +154,6 @@ async def _stop_when_idle(worker: Worker, calls: ShareCalls, idle_s: float | Non
         await asyncio.sleep(min(_LOOK_S, idle_s))
         figures = {name: value for (_, name), value in worker.read_metrics().items()}
         ended = sum(figures[name] for name in ("handled-total", "failed-total", "lost-locks-total"))
-        held = sum(figures[name] for name in ("in-flight", "waiting", "resting", "kept"))
-        if held or ended != handled or not calls.life.assignment:
+        if any(figures[name] for name in _TO_DO) or ended != handled or not calls.life.assignment:
             last_s, handled = now(), ended
     worker.stop()

@@ -54,7 +54,16 @@ class WorkerMetrics:
         self._times.record(seconds * 1000, self._now())
         self._longest_s = max(self._longest_s, seconds)
 
-    def read(self, *, slots: int, running: int, waiting: int, resting: int, kept: int) -> Metrics:
+    def read(
+        self,
+        *,
+        slots: int,
+        running: int,
+        waiting: int,
+        resting: int,
+        resting_at_broker: int,
+        kept: int,
+    ) -> Metrics:
         """All values by (group, name)."""
         now = self._now()
         values = {
@@ -73,6 +82,7 @@ class WorkerMetrics:
             "idle-slots": max(0, slots - running),
             "waiting": waiting,
             "resting": resting,
+            "resting-at-broker": resting_at_broker,
             "kept": kept,
             "handler-time-avg": self._times.average(now),
             "handler-time-max": self._times.maximum(now),

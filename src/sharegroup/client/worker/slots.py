@@ -131,6 +131,11 @@ class Slots:
         return len(self._resting)
 
     @property
+    def resting_at_broker(self) -> int:
+        """Failed records that the broker has back, and that are not due yet."""
+        return len(self._at_broker)
+
+    @property
     def kept(self) -> int:
         """Records whose locks are gone, and whose handlers run or have left a result."""
         return len(self._kept)

@@ -108,6 +108,7 @@ class Worker:
             running=0 if slots is None else slots.busy,
             waiting=0 if slots is None else slots.waiting,
             resting=0 if slots is None else slots.resting,
+            resting_at_broker=0 if slots is None else slots.resting_at_broker,
             kept=0 if slots is None else slots.kept,
         )
 
