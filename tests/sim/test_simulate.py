@@ -35,6 +35,11 @@ BEHIND_THE_END = (
     "faults=slow@19.662+10,anew@24.256+2,eio@24.49+1"
 )
 # Some partitions have aborted transactions only, which the group has passed: its lag is 0.
+ABORTS_FORGOTTEN = (
+    "seed=20562 partitions=1 producers=1 members=1 groups=1 records=30 keys=0 release=0 "
+    "latency_ms=1 workers=0 faults=flip@3.451,expire@3.977+3,eio@4.016+1 late=none"
+)
+"""A segment was sealed while the disk failed: its index of aborted transactions was lost."""
 ONLY_ABORTED = (
     "seed=697 partitions=3 producers=2 members=1 groups=1 records=500 keys=5 ordered=0 letters=0 "
     "transactional=1 turns=1 priorities=0 locks=0 limit=2 lock_ms=2000 backoff_ms=0 release=0 "
@@ -105,9 +110,7 @@ def test_every_option(option: str) -> None:
         "seed=626",
         # A record of a topic that was made anew since was committed by the topic's name.
         "seed=8738",
-        # A segment was sealed while the disk failed, and its index of aborted transactions was lost.
-        "seed=20562 partitions=1 producers=1 members=1 groups=1 records=30 keys=0 release=0 "
-        "latency_ms=1 workers=0 faults=flip@3.451,expire@3.977+3,eio@4.016+1 late=none",
+        ABORTS_FORGOTTEN,
         # A damaged record held up the committed offset of members that share a partition by keys.
         "seed=20540 faults=full@0.812+5,anew@1.078,flip@7.17",
         # A deleted topic's committed offsets stayed, since another coordinator's log was out of
