@@ -15,6 +15,7 @@ from sharegroup.model import errors
 from sharegroup.wire import apis
 from sharegroup.wire.apis import Api
 from sharegroup.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
+from sharegroup.wire.messages.join_group import JoinGroupRequest
 from sharegroup.wire.schema import Message
 from tests.client.scripted_server import ScriptedServer
 
@@ -69,16 +70,42 @@ def test_no_connection_stays_that_was_opened_for_a_client_that_is_gone() -> None
     asyncio.run(scenario())
 
 
-def test_who_goes_while_a_connection_is_opened_is_no_failure_of_the_broker() -> None:
+def test_a_request_goes_on_whose_client_has_left() -> None:
+    """As one of a producer with acks=0, which waits for no answer."""
+
     async def scenario() -> None:
-        server, gate = ScriptedServer(), Gate()
+        server, gate, came = ScriptedServer(), Gate(), asyncio.Event()
+
+        async def taken(_request: Message, _version: int) -> Message:
+            came.set()
+            return EndTxnResponse()
+
+        server.handle(apis.END_TXN, taken, (0, 3))
         gate.opened.set()
         async with server, Cluster(server.address) as cluster:
             passing = Passing(cluster, {apis.END_TXN.key: gate.way}, seen)
             answering = answer(passing)
             await gate.reached.wait()
+            passing.disconnected(CLIENT)  # while the connection to the cluster is opened
+            assert await answering == EndTxnResponse()
+            assert came.is_set()
+
+    asyncio.run(scenario())
+
+
+def test_who_goes_while_it_waits_for_others_is_no_failure_of_the_broker() -> None:
+    async def scenario() -> None:
+        server, gate = ScriptedServer(), Gate()
+        gate.opened.set()
+        async with server, Cluster(server.address) as cluster:
+            passing = Passing(cluster, {apis.JOIN_GROUP.key: gate.way}, seen)
+            context = RequestContext(1, "", "", CLIENT, Access(), ("", 0))
+            joining = asyncio.create_task(
+                passing.answer(apis.JOIN_GROUP, JoinGroupRequest("g", 10_000), context, here)
+            )
+            await gate.reached.wait()
             passing.disconnected(CLIENT)
             with pytest.raises(errors.NetworkException):
-                await answering
+                await joining
 
     asyncio.run(scenario())

@@ -148,6 +148,8 @@ class Passing:
         self._ways = ways
         self._under_way: Counter[str] = Counter()
         """Lane → how many requests use it."""
+        self._waiting: Counter[str] = Counter()
+        """The same, of requests that may wait for the rest of a group for long."""
         self._gone: set[str] = set()
         """Lanes of clients that are gone, which requests still use."""
         self._last: dict[int, int] = {}
@@ -197,26 +199,35 @@ class Passing:
         """
         check(context.access, api, request)
         asked = Asked(context.version, context.connection, context.access, context.mutations, here)
-        self._under_way[asked.lane] += 1
+        lane, waits = asked.lane, api.key in WAIT_FOR_OTHERS
+        self._under_way[lane] += 1
+        self._waiting[lane] += waits
         try:
             return await self._ways[api.key](self, api, request, asked)
         except IllegalState as error:  # the client is gone, or this broker stops
             raise errors.NetworkException(str(error)) from error
         finally:
-            self._under_way[asked.lane] -= 1
-            if not self._under_way[asked.lane]:
-                del self._under_way[asked.lane]
-                if asked.lane in self._gone:
-                    self._gone.discard(asked.lane)
-                    self.cluster.close_lane(asked.lane)
+            self._under_way[lane] -= 1
+            self._waiting[lane] -= waits
+            if lane in self._gone:
+                self._close_unused(lane)
+            if not self._under_way[lane]:
+                del self._under_way[lane], self._waiting[lane]
+                self._gone.discard(lane)
 
     def disconnected(self, connection: object) -> None:
-        """A client is gone: close the connections that only its requests used, now and when the
-        last of these has ended: it may connect yet."""
+        """A client is gone: close the connections that only its requests used. Those that are under
+        way go on, as at Apache Kafka: who waits for no answer, as with acks=0, may leave at once.
+        """
         lane = _lane(connection)
-        self.cluster.close_lane(lane)
+        self._close_unused(lane)
         if lane in self._under_way:
             self._gone.add(lane)
+
+    def _close_unused(self, lane: str) -> None:
+        """Close a lane that at most requests of members use which wait for others."""
+        if self._under_way[lane] == self._waiting[lane]:
+            self.cluster.close_lane(lane)
 
     def announced(self, served: Iterable[ApiVersion]) -> list[ApiVersion]:
         """The versions that a client may use: of what is passed on, those of the cluster."""
