@@ -316,6 +316,22 @@ def test_deleted_records_are_passed_over() -> None:
     simulate(scenario, EAGER)
 
 
+def test_a_committed_range_that_the_log_start_cuts_stays_committed() -> None:
+    async def scenario(world: World) -> None:
+        a, b = await group(world, await topic(world, 6))
+        assert given(await a.fetch(bytes_max=SMALL)) == ((0, 9),)
+        assert await b.take() == ((10, 59),)
+        assert await b.commit((30, 49)) == 0
+        await world.restart()  # what is known in memory only is made anew
+        await world.broker.parts.topics.log(TOPIC, 0).delete_records(35)
+        part = await a.fetch(1)
+        assert given(part) == ((50, 59),)
+        assert part.without_records == [Range(0, 29)]
+        assert await a.commit((0, 29), (50, 59)) == 60
+
+    simulate(scenario, EAGER)
+
+
 def test_markers_are_told_to_every_member() -> None:
     """A member that gets no more records commits nothing any more."""
 

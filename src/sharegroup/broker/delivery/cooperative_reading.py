@@ -172,7 +172,8 @@ class CooperativeReading:
                 deleted = minus(((found.committed.offset, log_start - 1),), found.ranges)
             stable = max(found.committed.offset, log_start)
             if turns is None or not turns.follow(stable):
-                ranges = tuple(each for each in found.ranges if each[0] >= stable)
+                above = [each for each in found.ranges if each[1] >= stable]
+                ranges = tuple((max(first, stable), last) for first, last in above)
                 turns = one.turns = PartitionTurns(stable, ranges)
         elif turns is None:
             if turn.fetch_offset > end_offset:
