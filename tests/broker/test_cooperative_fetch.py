@@ -20,6 +20,7 @@ from sharegroup.model.errors import (
     StaleMemberEpoch,
     TopicRangeFetchNotAllowed,
     UnknownMemberId,
+    UnknownTopicId,
 )
 from sharegroup.wire import apis
 from sharegroup.wire.batch import TRANSACTIONAL, encode_batch, parse_headers
@@ -422,5 +423,22 @@ def test_groups_without_members_are_forgotten() -> None:
         world.broker.parts.cooperative_reading._open.pop(where)
         await b.take()
         assert len(reading) == 1
+
+    simulate(scenario, EAGER)
+
+
+def test_a_deleted_topic_is_forgotten() -> None:
+    async def scenario(world: World) -> None:
+        other_id = await world.create_topic("bar", 1)
+        a, b = await group(world, await topic(world))
+        await a.take()
+        reading = world.broker.parts.cooperative_reading
+        ((where, one),) = reading._open.items()
+        other = GROUP, where[1]._replace(topic_id=other_id)
+        reading._open[other] = one
+        await world.delete_topic(TOPIC)
+        assert list(reading._open) == [other]
+        assert (await b.fetch()).error_code == UnknownTopicId.code
+        assert list(reading._open) == [other]
 
     simulate(scenario, EAGER)

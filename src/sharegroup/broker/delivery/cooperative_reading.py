@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+from uuid import UUID
 
 from sharegroup.broker.coordination.consumer_groups_view import ConsumerGroupsView
 from sharegroup.broker.coordination.offset_coordinator import OffsetCoordinator
@@ -139,6 +140,10 @@ class CooperativeReading:
         now_ms = self._clock.monotonic_ms()
         if not one.turns.commit(member_id, normal(ranges), now_ms, one.settings):
             one.turns = None
+
+    def drop_topic(self, topic_id: UUID) -> None:
+        """Forget the partitions of a deleted topic."""
+        self._open = {key: one for key, one in self._open.items() if key[1].topic_id != topic_id}
 
     def _opened(self, key: tuple[str, TopicIdPartition], settings: DeliverySettings) -> _Open:
         one = self._open.get(key)
