@@ -16,7 +16,9 @@ from sharegroup.model.errors import InvalidRecordState, InvalidRequest
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.pending_acks import TransactionMark
 from sharegroup.share import DeliverySettings, KeyOrder, SharePartition, StateChange
-from sharegroup.share.record_state import Verb
+from sharegroup.share.pauses import BackOff
+from sharegroup.share.pending import end_rules
+from sharegroup.share.record_state import AVAILABLE, DELAYED, RecordState, Verb
 from sharegroup.share_state.coordinator import ShareCoordinator
 from sharegroup.share_state.records import KeyedRecord
 from sharegroup.wire.internal.share_state import decode_record, encode_record
@@ -144,9 +146,8 @@ class Both:
         pending = self.stored.pending_of(mark).get(KEY, [])
         if not loaded:
             self.naive.restart()
-            self.log += self.stored.end_transaction(
-                KEY, mark, 0, committed=committed, dead_letters=True
-            )
+            rules = end_rules(SETTINGS, 0)
+            self.log += self.stored.end_transaction(KEY, mark, 0, rules, committed=committed)
             self.real = self.loaded()
         elif pending:
             change = self.real.end_transaction(
@@ -157,10 +158,8 @@ class Both:
             one = self.naive.of[at]
             if committed:
                 self.naive.finish(at, one.kind)
-            elif loaded:
+            else:
                 self.naive.give_back(at)
-            else:  # durable state knows no limit
-                self.naive.of[at] = One("available", one.count, one.count)
         assert not self.stored.pending_of(mark)
 
     def answer(self, member: str, kind: int) -> None:
@@ -294,6 +293,53 @@ def test_an_abort_at_the_delivery_limit_gives_up_the_record() -> None:
     assert ended.batches == ()
     assert (ended.start_offset, real.start_offset) == (1, 1)
     assert ended.dead == (DeadRecords(0, 0, LIMIT, Cause.RELEASED, "m"),)
+
+
+@pytest.mark.parametrize("back_off", [None, BackOff(40_000, 90_000), BackOff(5, 5, jitter=0)])
+@pytest.mark.parametrize("dead_letters", [False, True])
+def test_an_abort_ends_alike_in_memory_and_in_durable_state(
+    back_off: BackOff | None, dead_letters: bool
+) -> None:
+    """Not even the times differ: the clocks are the same here."""
+    now_ms = 1_000
+    for limit in (1, 2):
+        settings = replace(
+            SETTINGS, delivery_count_limit=limit, back_off=back_off, dead_letters=dead_letters
+        )
+        real, held_now = held((2, 4, ACCEPT), (5, 6, REJECT), (8, 8, ACCEPT))
+        stored = ShareCoordinator()
+        stored.initialize(KEY, 0, 0, 0)
+        stored.write(KEY, 0, 0, 0, 0, held_now.batches, 0, pending=held_now.pending)
+        change = real.end_transaction(
+            held_now.pending, committed=False, now_ms=now_ms, settings=settings
+        )
+        mark = held_now.pending[0].transaction
+        stored.end_transaction(KEY, mark, now_ms, end_rules(settings, now_ms), committed=False)
+        dead = [one._replace(failed_ms=-1) for one in stored.dead(KEY)]
+        assert dead == list(change.dead)
+        state, _ = stored.read(KEY, 0, 0)
+        loaded = SharePartition(
+            start_offset=state.start_offset,
+            state_epoch=0,
+            leader_epoch=0,
+            batches=state.batches,
+            delayed=state.delayed,
+        )
+        at = [2, 3, 4, 5, 6, 8]
+        assert statuses(loaded, at) == statuses(real, at)
+        found = {status[0] for status in statuses(loaded, at)}
+        resting = AVAILABLE if back_off is None else DELAYED
+        assert found == {RecordState.ARCHIVED if limit == 1 else resting}
+
+
+def statuses(real: SharePartition, offsets: list[int]) -> list[tuple[RecordState, int, int]]:
+    """State, delivery count, and the end of the pause."""
+    return [
+        (span.state, span.delivery_count, 0 if span.lock is None else span.lock.deadline_ms)
+        for offset in offsets
+        for span in real.spans()
+        if span.first <= offset <= span.last
+    ]
 
 
 def test_what_the_log_has_lost_is_nothing_to_acknowledge() -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from sharegroup.model.dead_records import Cause, DeadRecords
 from sharegroup.model.errors import MalformedMessage
 from sharegroup.model.ids import SharePartitionKey
-from sharegroup.model.pending_acks import PendingAck, TransactionMark
+from sharegroup.model.pending_acks import EndRules, PendingAck, TransactionMark
+from sharegroup.model.share_state import DelayedRow
 from sharegroup.share_state.coordinator import ShareCoordinator
 from sharegroup.share_state.records import KeyedRecord, ShareUpdate
 from sharegroup.wire.internal.share_state import decode_record, encode_record
@@ -20,6 +21,7 @@ KEY = SharePartitionKey("g", UUID(int=1), 0)
 OTHER = SharePartitionKey("h", UUID(int=1), 0)
 MARK = TransactionMark(7, 2)
 ACCEPT, REJECT = 1, 3
+RULES = EndRules(dead_letters=True, delivery_count_limit=5)
 ROWS = (
     PendingAck(2, 4, 1, ACCEPT, MARK, "m"),
     PendingAck(5, 6, 2, REJECT, MARK, "m", "bad"),
@@ -46,26 +48,52 @@ def test_a_commit_finishes_them_and_notes_the_dead() -> None:
     stored = waiting()
     later = TransactionMark(7, 3)
     assert stored.pending_of(later) == {KEY: list(ROWS)}
-    [record] = stored.end_transaction(KEY, later, 50, committed=True, dead_letters=True)
+    [record] = stored.end_transaction(KEY, later, 50, RULES, committed=True)
     assert isinstance(record.value, ShareUpdate)
     assert record.value.ended == (later,)
     assert states(stored) == [(2, 4, 2, 1), (5, 6, 4, 2), (9, 9, 0, 1)]
     assert stored.dead(KEY) == [DeadRecords(5, 6, 2, Cause.REJECTED, "m", "bad", 50)]
     assert stored.pending_of(later) == {}
     assert stored.pending_of(OF_ANOTHER.transaction) == {KEY: [OF_ANOTHER]}
-    assert not stored.end_transaction(KEY, later, 60, committed=True, dead_letters=True)
+    assert not stored.end_transaction(KEY, later, 60, RULES, committed=True)
 
 
 def test_an_abort_leaves_them_available() -> None:
     stored = waiting()
-    stored.end_transaction(KEY, MARK, 50, committed=False, dead_letters=True)
+    stored.end_transaction(KEY, MARK, 50, RULES, committed=False)
     assert states(stored) == [(2, 4, 0, 1), (5, 6, 0, 2), (9, 9, 0, 1)]
     assert stored.dead(KEY) == []
 
 
+def test_an_abort_gives_up_what_is_at_the_limit_and_lets_the_others_rest() -> None:
+    stored = waiting()
+    rules = EndRules(True, 2, due_ms=lambda count, first: 1_000 * count + first)
+    [record] = stored.end_transaction(KEY, MARK, 50, rules, committed=False)
+    assert isinstance(record.value, ShareUpdate)
+    assert record.value.delayed == (DelayedRow(2, 4, 1, 1_002),)
+    assert states(stored) == [(2, 4, 0, 1), (5, 6, 4, 2), (9, 9, 0, 1)]
+    assert stored.dead(KEY) == [DeadRecords(5, 6, 2, Cause.RELEASED, "m", "bad", 50)]
+    assert stored.read(KEY, 0, 0)[0].delayed == (DelayedRow(2, 4, 1, 1_002),)
+
+
+def test_where_records_wait_for_an_operator_an_abort_gives_none_up() -> None:
+    stored = waiting()
+    stored.end_transaction(KEY, MARK, 50, EndRules(True, 2, blocks=True), committed=False)
+    assert states(stored) == [(2, 4, 0, 1), (5, 6, 0, 2), (9, 9, 0, 1)]
+    assert stored.dead(KEY) == []
+
+
+def test_an_abort_leaves_what_was_finished_or_lost_meanwhile() -> None:
+    stored = waiting()
+    stored.write(KEY, 0, 0, 3, 0, ((6, 6, 2, 2),), 0)
+    stored.end_transaction(KEY, MARK, 50, EndRules(True, 1), committed=False)
+    assert states(stored) == [(3, 4, 4, 1), (5, 5, 4, 2), (6, 6, 2, 2), (9, 9, 0, 1)]
+    assert [one[:2] for one in stored.dead(KEY)] == [(3, 4), (5, 5)]
+
+
 def test_without_dead_letters_none_is_noted() -> None:
     stored = waiting()
-    stored.end_transaction(KEY, MARK, 50, committed=True, dead_letters=False)
+    stored.end_transaction(KEY, MARK, 50, RULES._replace(dead_letters=False), committed=True)
     assert stored.dead(KEY) == []
 
 
@@ -73,11 +101,11 @@ def test_a_reset_and_a_deletion_forget_them() -> None:
     stored = waiting()
     stored.initialize(KEY, 1, 5, 0)
     assert stored.pending_of(MARK) == {}
-    assert not stored.end_transaction(KEY, MARK, 0, committed=True, dead_letters=True)
+    assert not stored.end_transaction(KEY, MARK, 0, RULES, committed=True)
     stored = waiting()
     stored.delete(KEY)
     assert stored.pending_of(MARK) == {}
-    assert not stored.end_transaction(KEY, MARK, 0, committed=True, dead_letters=True)
+    assert not stored.end_transaction(KEY, MARK, 0, RULES, committed=True)
 
 
 def test_a_snapshot_leaves_out_what_the_log_has_lost() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 
@@ -42,3 +43,17 @@ class PendingAck(NamedTuple):
     def size(self) -> int:
         """How many records they are."""
         return self.last - self.first + 1
+
+
+class EndRules(NamedTuple):
+    """What the group's settings make of such records when their transaction ends."""
+
+    dead_letters: bool
+    """Those that fail for good must become dead letters."""
+    delivery_count_limit: int
+    """Those that an abort gives back with so many deliveries are given up."""
+    blocks: bool = False
+    """They wait for an operator instead."""
+    due_ms: Callable[[int, int], int] | None = None
+    """Delivery count and first offset of others that an abort gives back → when they may be
+    delivered again, in milliseconds since 1970. None: at once."""

@@ -39,6 +39,12 @@ class BackOff(NamedTuple):
         return max(0, round(pause * (1 + self.jitter * (2 * share - 1))))
 
 
+def end_ms(now_ms: int, pause_ms: int) -> int:
+    """When a pause of ``pause_ms`` ends that begins now."""
+    step = max(1, min(STEP_MAX_MS, pause_ms // _STEPS_PER_PAUSE))
+    return -(-(now_ms + pause_ms) // step) * step
+
+
 class Pauses:
     """The pauses that one call begins."""
 
@@ -54,8 +60,6 @@ class Pauses:
         if pause_ms is None:
             assert self._back_off is not None, "a pause that nobody has asked for"
             pause_ms = self._back_off.pause_ms(delivery_count, first)
-        step = max(1, min(STEP_MAX_MS, pause_ms // _STEPS_PER_PAUSE))
-        due_ms = -(-(self._now_ms + pause_ms) // step) * step
-        lock = self._locks.take(NOBODY, due_ms)
+        lock = self._locks.take(NOBODY, end_ms(self._now_ms, pause_ms))
         lock.add_range(first, last)
         return lock

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from sharegroup.cooperative.intervals import overlaps
 from sharegroup.model.dead_records import DeadRecords
 from sharegroup.model.errors import InvalidRecordState, InvalidRequest
-from sharegroup.model.pending_acks import PendingAck, TransactionMark
+from sharegroup.model.pending_acks import EndRules, PendingAck, TransactionMark
 from sharegroup.model.share_state import StateRow
 from sharegroup.share.acknowledge import SILENT, Answer
 from sharegroup.share.applying import TYPE_BITS, codes_of, types_of
@@ -29,6 +29,7 @@ from sharegroup.share.by_hand import held_by
 from sharegroup.share.locks import NEVER
 from sharegroup.share.offset_codes import distinct, runs
 from sharegroup.share.order import Order
+from sharegroup.share.pauses import end_ms
 from sharegroup.share.record_state import ACQUIRED, AVAILABLE, RELEASE, AckType
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.spans import ABSENT, Status
@@ -179,6 +180,23 @@ def end(
     if change is None:  # the log has lost the records
         change = StateChange(window.start, window.finished, ())
     return change._replace(dead=named(change.dead, pending), ended=(transaction,))
+
+
+def end_rules(settings: DeliverySettings, now_ms: int) -> EndRules:
+    """The same for a share partition that nobody has in memory: :func:`end` for its durable state.
+    ``now_ms``: time of the wall clock."""
+    back_off = settings.back_off
+
+    def due_ms(delivery_count: int, first: int) -> int:
+        assert back_off is not None
+        return end_ms(now_ms, back_off.pause_ms(delivery_count, first))
+
+    return EndRules(
+        settings.dead_letters,
+        settings.delivery_count_limit,
+        settings.blocks,
+        None if back_off is None else due_ms,
+    )
 
 
 def named(dead: Sequence[DeadRecords], pending: Sequence[PendingAck]) -> tuple[DeadRecords, ...]:

@@ -20,7 +20,7 @@ from sharegroup.model.dead_records import DeadKey, DeadRecords
 from sharegroup.model.errors import FencedLeaderEpoch, FencedStateEpoch, InvalidRequest
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.model.offsets import OFFSET_MAX
-from sharegroup.model.pending_acks import PendingAck, TransactionMark
+from sharegroup.model.pending_acks import EndRules, PendingAck, TransactionMark
 from sharegroup.model.share_state import DelayedRow, StateRow
 from sharegroup.share_state.answers import CopiedState, ReadResult, StateSummary, Unfinished
 from sharegroup.share_state.records import KeyedRecord, ShareSnapshot, StateRecord
@@ -258,32 +258,39 @@ class ShareCoordinator:
         key: SharePartitionKey,
         transaction: TransactionMark,
         now_ms: int,
+        rules: EndRules,
         *,
         committed: bool,
-        dead_letters: bool,
     ) -> list[KeyedRecord]:
         """Carry out the end of a transaction for a share partition that no leader has in memory: no
         epoch is checked. Without pending acknowledgements of it there is nothing to do.
 
-        What an abort gives back is available in the stored state already. Start offset and count
-        stay: the leader that loads the state moves them.
-
-        Args:
-            dead_letters: records that are rejected must become dead letters.
+        Start offset and count stay: the leader that loads the state moves them.
         """
         state = self._states.get(key)
-        pending = [] if state is None else state.pending
-        ended = [one for one in pending if transaction.ends(one.transaction)]
+        if state is None:
+            return []
+        ended = [one for one in state.pending if transaction.ends(one.transaction)]
         if not ended:
             return []
-        batches: tuple[StateRow, ...] = ()
-        dead: tuple[DeadRecords, ...] = ()
-        if committed:
-            batches = tuple(finished(one) for one in ended)
-        if committed and dead_letters:
-            dead = tuple(letter(one, now_ms) for one in ended if one.kind == AckType.REJECT)
-        unchanged = (NO_EPOCH, NO_EPOCH, UNINITIALIZED_OFFSET, UNKNOWN_COUNT, batches)
-        return [self.write(key, *unchanged, now_ms, dead=dead, ended=(transaction,))]
+        rows, delayed, dead = list[StateRow](), list[DelayedRow](), list[DeadRecords]()
+        if not committed:
+            rows, delayed, dead = state.given_back(ended, rules, now_ms)
+        else:
+            rows = [finished(one) for one in ended]
+            if rules.dead_letters:
+                dead = [letter(one, now_ms) for one in ended if one.kind == AckType.REJECT]
+        unchanged = (NO_EPOCH, NO_EPOCH, UNINITIALIZED_OFFSET, UNKNOWN_COUNT, tuple(rows))
+        return [
+            self.write(
+                key,
+                *unchanged,
+                now_ms,
+                delayed=tuple(delayed),
+                dead=tuple(dead),
+                ended=(transaction,),
+            )
+        ]
 
     def delete(self, key: SharePartitionKey) -> list[KeyedRecord]:
         """Forget a share partition; an unknown key is no error."""

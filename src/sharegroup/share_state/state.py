@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from sharegroup.cooperative.intervals import overlaps
 from sharegroup.model.ack_type import AckType
 from sharegroup.model.dead_records import Cause, DeadKey, DeadRecords
-from sharegroup.model.pending_acks import PendingAck, TransactionMark
+from sharegroup.model.pending_acks import EndRules, PendingAck, TransactionMark
 from sharegroup.model.share_state import DelayedRow, StateRow
 from sharegroup.share_state.merge import merged, still_delayed
 from sharegroup.share_state.records import ShareSnapshot, ShareUpdate
@@ -28,6 +29,7 @@ ARCHIVING: Final = 3
 """Kafka's state of a record that failed for good and has no dead letter yet (KIP-1191). Here such a
 record is archived, and is kept as dead records beside the states: so it does not hold back the
 start offset."""
+_AVAILABLE: Final = 0
 _ACKNOWLEDGED: Final = 2
 _ARCHIVED: Final = 4
 _PILE_MIN: Final = 256
@@ -54,10 +56,11 @@ def finished(one: PendingAck) -> StateRow:
     return one.first, one.last, state, one.delivery_count
 
 
-def letter(one: PendingAck, failed_ms: int) -> DeadRecords:
-    """Records rejected in a transaction, as the dead records that they are once it is committed."""
+def letter(one: PendingAck, failed_ms: int, cause: Cause = Cause.REJECTED) -> DeadRecords:
+    """Records that fail for good with the end of their transaction: those that it rejects, once it
+    is committed."""
     first, last, count = one.first, one.last, one.delivery_count
-    return DeadRecords(first, last, count, Cause.REJECTED, one.member_id, one.reason, failed_ms)
+    return DeadRecords(first, last, count, cause, one.member_id, one.reason, failed_ms)
 
 
 class DurableState:
@@ -147,6 +150,27 @@ class DurableState:
         for mark in ended:
             self.pending = [one for one in self.pending if not mark.ends(one.transaction)]
         self.pending += pending
+
+    def given_back(
+        self, ended: Iterable[PendingAck], rules: EndRules, now_ms: int
+    ) -> tuple[list[StateRow], list[DelayedRow], list[DeadRecords]]:
+        """What to write of the records of ``ended`` acknowledgements that an abort gives back.
+        Those that may be delivered again at once are stored as they must be already."""
+        self.merge()
+        rows: list[StateRow] = []
+        delayed: list[DelayedRow] = []
+        dead: list[DeadRecords] = []
+        for first, last, one, (_, _, state, count) in overlaps(sorted(ended), self.batches):
+            if (state, count) != (_AVAILABLE, one.delivery_count):
+                continue  # finished since
+            if count < rules.delivery_count_limit:
+                if rules.due_ms is not None:
+                    rows.append((first, last, _AVAILABLE, count))
+                    delayed.append(DelayedRow(first, last, count, rules.due_ms(count, first)))
+            elif not rules.blocks:
+                rows.append((first, last, _ARCHIVED, count))
+                dead.append(letter(one._replace(first=first, last=last), now_ms, Cause.RELEASED))
+        return rows, delayed, dead if rules.dead_letters else []
 
     def merge_when_due(self) -> None:
         """:meth:`merge` when the pile has outgrown the merged batches."""

@@ -27,7 +27,7 @@ from sharegroup.model.dead_records import DeadKey, DeadRecords
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import KafkaError, NotCoordinator
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
-from sharegroup.model.pending_acks import PendingAck, TransactionMark
+from sharegroup.model.pending_acks import EndRules, PendingAck, TransactionMark
 from sharegroup.model.share_state import DelayedRow, StateRow
 from sharegroup.share_state.answers import CopiedState, ReadResult, StateSummary, Unfinished
 from sharegroup.share_state.coordinator import ShareCoordinator
@@ -326,9 +326,9 @@ class ShareStateLog:
         self,
         key: SharePartitionKey,
         transaction: TransactionMark,
+        rules: EndRules,
         *,
         committed: bool,
-        dead_letters: bool,
     ) -> None:
         """:meth:`ShareCoordinator.end_transaction`, durably.
 
@@ -339,7 +339,7 @@ class ShareStateLog:
 
         def decide(machine: ShareCoordinator) -> tuple[None, list[KeyedRecord]]:
             return None, machine.end_transaction(
-                key, transaction, now_ms, committed=committed, dead_letters=dead_letters
+                key, transaction, now_ms, rules, committed=committed
             )
 
         await self.commit(key, decide)

@@ -26,6 +26,7 @@ from sharegroup.model.errors import KafkaError, UnknownTopicOrPartition
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.pending_acks import PendingAck, TransactionMark
 from sharegroup.share.acknowledge import AckBatch
+from sharegroup.share.pending import end_rules
 from sharegroup.share.state_changes import StateChange
 
 if TYPE_CHECKING:  # messages are loaded with the handlers that have them
@@ -134,11 +135,11 @@ class TransactionalAcks:
             await self._state.end_transaction(
                 key,
                 pending[0].transaction,
+                end_rules(settings, self._clock.wall_ms()),
                 committed=committed,
-                dead_letters=settings.dead_letters,
             )
             share_partitions.forget(key.group_id, key.topic_id, key.partition)
-            if committed and settings.dead_letters:
+            if settings.dead_letters:
                 share_partitions.died(key)
             return
         change = led.core.end_transaction(
