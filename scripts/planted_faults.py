@@ -152,8 +152,8 @@ PLANTED: Final = (
         "letters-one-short",
         "of a range of dead records the last one gets no letter",
         "broker/dead_letters/writer.py",
-        "            for offset in range(one.first, one.last + 1):\n",
-        "            for offset in range(one.first, max(one.first + 1, one.last)):\n",
+        "originals.first_in(offset, dead.last, ",
+        "originals.first_in(offset, dead.last - (offset > dead.first), ",
     ),
     Planted(
         "merge-forgets",

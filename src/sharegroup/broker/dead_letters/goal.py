@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from sharegroup.broker.configs.live_configs import LiveConfigs
 from sharegroup.broker.configs.topic import DEAD_LETTERS_ENABLE, topic_value
+from sharegroup.broker.delivery.share_partitions import READ_COMMITTED
 from sharegroup.broker.topics import Topic, Topics
 from sharegroup.model.errors import InvalidConfig, TopicAlreadyExists
 
@@ -28,6 +29,8 @@ class Goal(NamedTuple):
     batch_bytes_max: int
     copies: bool
     """A letter has the record's key, value and headers."""
+    committed: bool
+    """The group reads committed."""
 
 
 async def goal_of(group_id: str, configs: LiveConfigs, topics: Topics) -> Goal:
@@ -61,6 +64,7 @@ async def goal_of(group_id: str, configs: LiveConfigs, topics: Topics) -> Goal:
         partitions=topic.partition_count,
         batch_bytes_max=int(str(topic_value("max.message.bytes", configs.of_topic(name), broker))),
         copies=settings.errors_deadletterqueue_copy_record_enable,
+        committed=settings.isolation_level == READ_COMMITTED,
     )
 
 

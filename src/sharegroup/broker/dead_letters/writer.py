@@ -19,7 +19,7 @@ from sharegroup.broker.configs.live_configs import LiveConfigs
 from sharegroup.broker.coordination.share_state_log import ShareStateLog
 from sharegroup.broker.dead_letters.goal import COPY_RECORD, Goal, goal_of
 from sharegroup.broker.dead_letters.letter import letter_of
-from sharegroup.broker.dead_letters.originals import Originals
+from sharegroup.broker.dead_letters.originals import Originals, Wish
 from sharegroup.broker.delivery.unpacking import Unpacking
 from sharegroup.broker.event_counters import Counters
 from sharegroup.broker.topics import Topics
@@ -204,18 +204,15 @@ class DeadLetterWriter:
     ) -> _Round:
         """The letters that fit into the next batch, at least one unless no record is left."""
         name = self._topics.name_of(key.topic_id)
-        originals = self._originals(key) if goal.copies else None
+        originals = self._originals(key, goal)
         letters: list[RecordContent] = []
         first = (dead[0], dead[0].first)
         left: dict[DeadKey, Sequence[DeadRecords]] = {}
         size = HEADER_BYTES
         for one in dead:
-            for offset in range(one.first, one.last + 1):
-                original = None
-                if originals is not None:
-                    if not await originals.may_be_at(offset):
-                        continue  # compaction has removed the record: nothing has failed
-                    original = await originals.find(offset)
+            offset = await _next(originals, one, one.first)
+            while offset is not None:
+                original = None if originals is None else await originals.find(offset)
                 letter = letter_of(
                     name or str(key.topic_id), key.partition, key.group_id, offset, one, original
                 )
@@ -227,16 +224,17 @@ class DeadLetterWriter:
                 if not letters:
                     first = (one, offset)
                 letters.append(letter)
+                offset = await _next(originals, one, offset + 1)
             left[one.key] = ()
         return _Round(letters, first, left)
 
-    def _originals(self, key: SharePartitionKey) -> Originals | None:
+    def _originals(self, key: SharePartitionKey, goal: Goal) -> Originals | None:
         """None: the topic is gone."""
         try:
             log = self._topics.log_by_id(TopicIdPartition(key.topic_id, key.partition))
         except UnknownTopicId:
             return None
-        return Originals(log, self._unpacking)
+        return Originals(log, self._unpacking, Wish(goal.copies, goal.committed))
 
     async def _append(
         self, key: SharePartitionKey, goal: Goal, letters: Sequence[RecordContent]
@@ -297,3 +295,13 @@ class DeadLetterWriter:
                 waiting,
                 text,
             )
+
+
+async def _next(originals: Originals | None, dead: DeadRecords, offset: int) -> int | None:
+    """The first of the ``dead`` records from ``offset`` on. Of offsets without a record nothing has
+    failed: what an operator gives up, or a member rejects, may have some."""
+    if offset > dead.last:
+        return None
+    if originals is None:
+        return offset
+    return await originals.first_in(offset, dead.last, delivered=dead.delivery_count > 0)

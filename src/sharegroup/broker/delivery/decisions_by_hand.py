@@ -12,6 +12,7 @@ from sharegroup.broker.authorization.audit import tell_groups
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.delivery.asked_pauses import checked_pauses
 from sharegroup.broker.delivery.death_reasons import with_reasons
+from sharegroup.broker.delivery.led_share_partition import LedSharePartition
 from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.model.errors import InvalidRecordState, InvalidRequest, UnknownTopicId
 from sharegroup.model.ids import SharePartitionKey
@@ -105,6 +106,9 @@ class DecisionsByHand:
         while first < end:
             settings = share_partitions.delivery_settings(self._key.group_id)
             led = await share_partitions.get(self._key, log)
+            end = min(end, self._end(led))
+            if first >= end:
+                break
             decided = led.core.decide(
                 first,
                 end - 1,
@@ -124,6 +128,15 @@ class DecisionsByHand:
             yield Outcome(decided.records, decided.held)
             first = decided.end
             await asyncio.sleep(0)
+
+    def _end(self, led: LedSharePartition) -> int:
+        """Where the records end that the group may have."""
+        log = led.log
+        if not self._parts.share_partitions.reads_committed(self._key.group_id):
+            return log.high_watermark
+        # It may have got later ones while it read uncommitted.
+        got = min(led.core.end_offset, log.high_watermark)
+        return max(log.last_stable_offset, got)
 
     def _tell(self, batch: AcknowledgementBatch, topic: str, done: Outcome) -> None:
         """Count and log what had an effect."""
