@@ -51,6 +51,19 @@ def test_before_version_5_no_node_is_expected(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
+def test_java_before_3_8_is_told_of_no_feature_that_begins_at_0(tmp_path: Path) -> None:
+    """Its ``SupportedVersionRange`` takes no level below 1, and the client ends."""
+
+    async def scenario(broker: Broker, port: int) -> None:
+        told = await ask(port, 3, ApiVersionsRequest("tests", "1"))
+        assert not [one for one in told.supported_features if one.min_version < 1]
+        assert all(one.min_version_level >= 1 for one in told.finalized_features)
+        later = await ask(port, 4, ApiVersionsRequest("tests", "1"))
+        assert [one for one in later.supported_features if one.min_version < 1]
+
+    run(tmp_path, scenario)
+
+
 async def ask(port: int, version: int, request: ApiVersionsRequest) -> ApiVersionsResponse:
     peer = await Greedy.connect(port)
     peer.send(frame(apis.API_VERSIONS, version, request))

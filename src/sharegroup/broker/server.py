@@ -20,7 +20,7 @@ from sharegroup.broker.cleaning import Cleaning
 from sharegroup.broker.configs.access import DAMAGE_ACCEPTED
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.listeners import is_every_interface
-from sharegroup.broker.configs.stored_passwords import with_stored
+from sharegroup.broker.configs.stored_passwords import warn_of_passwords, with_stored
 from sharegroup.broker.configured_rules import configured_rules
 from sharegroup.broker.delivery.lost_state import give_up_seen_offsets, say_lost_state
 from sharegroup.broker.event_counters import Counters
@@ -126,7 +126,8 @@ class Broker:
 
         Raises:
             ConfigError: another process holds the folder, its catalog cannot be read, there are too
-                few file descriptors for its partitions, or ``cluster`` cannot be used.
+                few file descriptors for its partitions, ``cluster`` cannot be used, or ``config``
+                contradicts settings that were altered before.
             OSError: the folder cannot be used.
             KafkaStorageError: the internal topics cannot be read, or the disk failed.
         """
@@ -137,7 +138,7 @@ class Broker:
             environment,
             data,
             started_with=config,
-            live=lambda: broker.parts.configs.broker if opened else config,
+            live=lambda: broker.parts.configs.broker if opened else None,
             check_partitions=descriptors.check_start,
         )
         descriptors.partitions = lambda: store.partition_count
@@ -166,6 +167,7 @@ class Broker:
                 and fleet.leads(facts.topic_id, where.partition)
             )
         facts = store.facts
+        warn_of_passwords(facts.broker_configs)
         altered = with_stored(config, facts.broker_configs, facts.cluster_configs)
         broker = cls(altered, environment, store, descriptors, rules, passing, fleet)
         if fleet is not None and passing is not None:

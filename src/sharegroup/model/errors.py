@@ -47,6 +47,11 @@ class MalformedMessage(SharegroupError):
     """Bytes that are not the message they claim to be: truncated, over a limit, or impossible."""
 
 
+class NoAnswerWanted(SharegroupError):
+    """A request whose sender wants no answer has failed. Its connection is closed instead, as
+    Apache Kafka does: the sender looks up leaders and topics again."""
+
+
 class ConfigError(SharegroupError):
     """Invalid setting; the text says what is wrong and what to write."""
 

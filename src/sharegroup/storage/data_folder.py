@@ -35,7 +35,7 @@ from sharegroup.model.histogram import Histogram
 from sharegroup.model.ids import TopicPartition, topic_id_text
 from sharegroup.model.log_settings import LogSettings
 from sharegroup.model.retention import Needed
-from sharegroup.model.store import CleaningFacts, Configs, LogFolder, TopicFacts
+from sharegroup.model.store import CleaningFacts, Configs, LogFolder, StoreFacts, TopicFacts
 from sharegroup.model.topic_name import check_topic_name
 from sharegroup.storage import checkpoints, lost_offsets, stray_folders
 from sharegroup.storage.catalog import Catalog, Facts
@@ -73,6 +73,8 @@ class DataFolderSettings:
     cluster_id: str = ""
     """The cluster id of a new folder; empty: a random one."""
     node_id: int = 1
+    known: Callable[[StoreFacts], None] = lambda _facts: None
+    """Called with what the catalog says, before any log is opened."""
     check_partitions: Callable[[int], None] = lambda _count: None
     """Raises ConfigError when there are more partitions in the folder than can be opened."""
 
@@ -137,6 +139,7 @@ class DataFolder:
             check_catalog(disk, path)
             cluster_id = settings.cluster_id or topic_id_text(environment.new_id())
             folder = cls(environment, path, settings, Catalog.open(disk, path, cluster_id))
+            settings.known(folder.facts)
             settings.check_partitions(folder.partition_count)
             await folder._recover()
         except BaseException:

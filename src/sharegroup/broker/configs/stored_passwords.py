@@ -13,6 +13,7 @@ from typing import Final
 
 from sharegroup.broker.configs.broker import BrokerConfig, definition_of
 from sharegroup.model.config import ConfigType
+from sharegroup.model.errors import ConfigError, InvalidConfig, InvalidRequest
 
 logger = logging.getLogger("sharegroup.broker")
 
@@ -26,15 +27,28 @@ def with_stored(
     config: BrokerConfig, stored: Mapping[str, str], cluster: Mapping[str, str]
 ) -> BrokerConfig:
     """A copy of ``config`` with the settings that were altered before this start: ``stored`` for
-    this broker, ``cluster`` for every broker. Warns of passwords among them.
+    this broker, ``cluster`` for every broker.
 
     Raises:
-        InvalidConfig, InvalidRequest: as :meth:`BrokerConfig.altered`.
+        ConfigError: they do not go with the settings of this start.
     """
     secrets = {name: value for name, value in stored.items() if _is_secret(name)}
-    for name in sorted(secrets):
+    try:
+        return replace(config, dynamic=secrets).altered(stored, cluster)
+    except (InvalidConfig, InvalidRequest) as error:
+        altered = {**cluster, **stored}.items()
+        shown = ", ".join(f"{n}={v}" for n, v in sorted(altered) if n not in secrets)
+        raise ConfigError(
+            f"settings that were altered while the broker ran do not go with those of this start: "
+            f"{error}. Altered were: {shown}. Start with the settings of the last start, and alter "
+            "these back (kafka-configs --alter)"
+        ) from error
+
+
+def warn_of_passwords(stored: Mapping[str, str]) -> None:
+    """Warn of passwords among the settings that were altered for this broker."""
+    for name in sorted(filter(_is_secret, stored)):
         logger.warning(_WARNING, name, name)
-    return replace(config, dynamic=secrets).altered(stored, cluster)
 
 
 def _is_secret(name: str) -> bool:

@@ -26,7 +26,7 @@ from sharegroup.broker.network.frame_lengths import FrameLengths
 from sharegroup.broker.network.outgoing import Chunk, OutgoingChunks, Slot
 from sharegroup.broker.network.sasl_session import SaslSession
 from sharegroup.broker.read_model.connections import ConnectionView
-from sharegroup.model.errors import MalformedMessage
+from sharegroup.model.errors import MalformedMessage, NoAnswerWanted
 from sharegroup.model.limits import (
     ANSWERS_AHEAD_BYTES_MAX,
     OPEN_BYTES_MAX,
@@ -386,8 +386,8 @@ class BrokerConnection(asyncio.Protocol):
         """The result of ``work`` on the request of ``slot``; None: the connection is closed."""
         try:
             return await work
-        except MalformedMessage as error:
-            self._dispatcher.malformed(self, error)
+        except (MalformedMessage, NoAnswerWanted) as error:
+            self._dispatcher.unanswered(self, error)
             self.close()
         except (OSError, MemoryError) as error:  # later answers must not wait for one that fails
             self._dispatcher.out_of_means(self, error)

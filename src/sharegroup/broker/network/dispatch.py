@@ -86,6 +86,13 @@ class Dispatcher:
         sentence = f"closing the connection from {connection.client_host}: {error}"
         self._counters.say(logging.WARNING, "malformed_requests", sentence)
 
+    def unanswered(
+        self, connection: AskingClient, error: errors.MalformedMessage | errors.NoAnswerWanted
+    ) -> None:
+        """A request gets no answer, and its connection is being closed."""
+        if isinstance(error, errors.MalformedMessage):
+            self.malformed(connection, error)
+
     def out_of_means(self, connection: AskingClient, error: Exception) -> None:
         """Log that memory or descriptors have run out; the connection is being closed."""
         sentence = f"closing the connection from {connection.client_host}: {error}"
@@ -100,6 +107,7 @@ class Dispatcher:
         Raises:
             MalformedMessage: the request is malformed or not served here; the caller must close
                 the connection.
+            NoAnswerWanted: the caller must close the connection.
         """
         header = parse_request_header(frame)
         served = API_TABLE.get(header.api_key)
@@ -192,7 +200,7 @@ class Dispatcher:
         except errors.KafkaError as error:
             self._trouble(served, error)
             return served.failure(request, error)
-        except errors.MalformedMessage:
+        except (errors.MalformedMessage, errors.NoAnswerWanted):
             raise
         except Exception:  # noqa: BLE001  logged with its traceback, and answered
             name, sentence = served.api.name, f"{served.api.name} failed"

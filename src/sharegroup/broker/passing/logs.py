@@ -56,7 +56,11 @@ R = TypeVar("R")
 async def produce(
     passing: Passing, api: Api, request: ProduceRequest, asked: Asked
 ) -> ProduceResponse | None:
-    """Append to the leaders' logs; None: the client wants no answer."""
+    """Append to the leaders' logs; None: the client wants no answer.
+
+    Raises:
+        NoAnswerWanted: one append has failed, and the client wants no answer.
+    """
     wanted = [
         (TopicPartition(topic.name, one.index), one)
         for topic in request.topic_data
@@ -78,6 +82,8 @@ async def produce(
         passing, api, asked, wanted, part, parts_of, _not_appended, Operation.WRITE
     )
     if request.acks == 0:
+        if any(one.error_code for one in answers.values()):
+            raise errors.NoAnswerWanted
         return None
     return ProduceResponse(
         responses=[

@@ -6,6 +6,7 @@ A client that wants another node or cluster is sent back to its bootstrap server
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from sharegroup.broker.features import finalized, supported
 from sharegroup.broker.parts import BrokerParts
@@ -18,6 +19,9 @@ from sharegroup.wire.messages.api_versions import (
     SupportedFeatureKey,
 )
 
+ZERO_FROM: Final = 4
+"""From this version on clients take a feature whose lowest level is 0. Java's of 3.3 to 3.7 fail
+for good, and Kafka leaves such features out (KIP-1022, KAFKA-17011)."""
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -45,7 +49,7 @@ async def api_versions(
         supported_features=[
             SupportedFeatureKey(name, first, possible[name])
             for name, (first, _) in supported(parts.share_version).items()
-            if name in possible
+            if name in possible and (first or context.version >= ZERO_FROM)
         ],
         finalized_features_epoch=0,
         finalized_features=[

@@ -42,7 +42,11 @@ class _Appends(NamedTuple):
 async def produce(
     parts: BrokerParts, request: ProduceRequest, context: RequestContext
 ) -> ProduceResponse | None:
-    """Append everything in order first, then wait for durability; partitions fail on their own."""
+    """Append everything in order first, then wait for durability; partitions fail on their own.
+
+    Raises:
+        NoAnswerWanted: one has failed, and the client wants no answer.
+    """
     if request.acks not in (NO_ACKS, LEADER_ACK, ALL_ACKS):
         return failure(request, errors.InvalidRequiredAcks())
     named = len(request.topic_data) + sum(len(t.partition_data) for t in request.topic_data)
@@ -64,7 +68,11 @@ async def produce(
         # Waiting one by one takes no longer: the flusher already works on all of them.
         for wait in appends.waits:
             await _durable(parts, *wait)
-    return None if request.acks == NO_ACKS else ProduceResponse(responses=appends.topics)
+    if request.acks != NO_ACKS:
+        return ProduceResponse(responses=appends.topics)
+    if any(part.error_code for topic in appends.topics for part in topic.partition_responses):
+        raise errors.NoAnswerWanted
+    return None
 
 
 async def _append_in_turn(
@@ -115,10 +123,14 @@ async def _append_all(
         )
 
 
-def failure(request: ProduceRequest, error: errors.KafkaError) -> ProduceResponse | None:
-    """Every partition says ``error``."""
+def failure(request: ProduceRequest, error: errors.KafkaError) -> ProduceResponse:
+    """Every partition says ``error``.
+
+    Raises:
+        NoAnswerWanted: the client wants no answer.
+    """
     if request.acks == NO_ACKS:
-        return None
+        raise errors.NoAnswerWanted
     return ProduceResponse(
         responses=[
             TopicProduceResponse(

@@ -54,6 +54,9 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self._flooded = flooded
         self._records = TlsRecords()
         self._ended = False
+        self._reading = True
+        self._peer_ended = False
+        """The peer has ended TLS, and the connection has not taken all that came before."""
 
     def start(self, came: bytes) -> None:
         """Tell the connection that it is made, and give it bytes that came with the handshake."""
@@ -63,7 +66,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Encrypted bytes came: give the connection what is in the records that are complete."""
-        if self._ended:
+        if self._ended or self._peer_ended:
             return
         chunks: list[bytes] = []
         ended = flooded = False
@@ -80,8 +83,10 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         if flooded and not ended:
             self._flooded()
             self.abort()
-        elif ended:
+        elif ended and self._reading:
             self.close()
+        elif ended:
+            self._peer_ended = True
 
     def connection_lost(self, error: Exception | None) -> None:
         """The socket is closed."""
@@ -125,11 +130,17 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
 
     def pause_reading(self) -> None:
         """Take nothing more from the socket."""
+        self._reading = False
         self._raw.pause_reading()
 
     def resume_reading(self) -> None:
-        """Take from the socket again."""
-        self._raw.resume_reading()
+        """Take from the socket again. Nothing comes if the peer has ended: then close, as a socket
+        does that has been read to its end."""
+        self._reading = True
+        if self._peer_ended:
+            self.close()
+        else:
+            self._raw.resume_reading()
 
     def get_write_buffer_size(self) -> int:
         """Encrypted bytes that the socket has not taken."""
