@@ -85,6 +85,17 @@ def test_a_batch_that_is_settled_twice_gets_its_later_decision(location: str) ->
     assert inbox(location).take(TOPICS, 1) == expected
 
 
+def test_before_a_batch_runs_again_only_its_own_answers_are_deleted(location: str) -> None:
+    one, two = inbox(location), inbox(location, "refunds")
+    AckOutbox(location).put({ORDERS: [[0, 4, 1, 0]]})
+    one.take(TOPICS, 1)
+    AckOutbox(location).put({ORDERS: [[5, 9, 1, 0]], TopicPartition("refunds", 2): [[7, 8, 3, 0]]})
+    one.begin_again(["orders"])
+    assert one.take(TOPICS, 1) == {KEY: [Decision(0, 4, 1)]}, "of the batch before"
+    refunds = TopicIdPartition(UUID(int=2), 2)
+    assert two.take({UUID(int=2): "refunds"}, 7) == {refunds: [Decision(7, 8, 3)]}
+
+
 def test_the_later_of_two_files_about_a_record_counts(location: str) -> None:
     source = inbox(location)
     AckOutbox(location).put({ORDERS: [[0, 9, 1, 0]]})

@@ -211,6 +211,26 @@ def test_the_answer_of_a_batch_does_not_come_into_the_next_one_by_a_restart(
     until(lambda: lag(server, topic) == 0)
 
 
+def test_an_attempt_that_failed_answers_no_record_of_the_next_one(
+    start: Start, server: RunningServer, topic: str
+) -> None:
+    admin.produce(server.bootstrap, topic, values(2), partition=0)
+    one = start()
+    end = one.wait(limit=2)
+    one.run(end, lambda record: ACCEPT)
+    crash(one)  # Spark has not committed the batch, it runs again
+    two = start()
+    two.offset = one.offset
+    seen = two.run(end, lambda record: ACCEPT if record.value == b"0" else None)
+    assert Counter(one.value for one in seen) == Counter(values(2))
+    two.reader.partitions(two.offset, end)  # the plan of the same attempt is looked at once more
+    two.offset = end
+    assert two.available_now(lambda record: ACCEPT) == Counter([b"1"])
+    until(lambda: lag(server, topic) == 0)
+    counted = two.report()
+    assert (counted["accepted"], counted["released"], counted["undecided"]) == (2, 1, 1)
+
+
 def test_decisions_about_other_records_have_no_effect_and_are_counted(
     start: Start, server: RunningServer, topic: str
 ) -> None:

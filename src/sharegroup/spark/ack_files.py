@@ -15,8 +15,9 @@ a restart. The folder holds::
 query's checkpoint when it commits the batch; null if that file is not known.
 
 The offsets in a decision say which batch it belongs to. A batch number would not do: Spark's batch
-ids shift against the source's, and a batch that runs again writes again. If several files decide
-about one record, the file with the highest number wins.
+ids shift against the source's. If several files decide about one record, the file with the highest
+number wins. Before a batch runs again, the source deletes what an earlier attempt has written: a
+record that the attempt answered may stay without an answer now.
 
 A released record may be in the next batch too, without an answer there. So the source renames the
 files that it has used, before it acknowledges anything: from then on they belong to that batch
@@ -187,6 +188,13 @@ class Inbox:
         contents = {path: _content(path) for path in _files(self._folder)}
         for path, content in _about(set(topics), contents).items():
             log.info("%s is of an earlier query: %s", path, content["topic"])
+            path.unlink(missing_ok=True)
+
+    def begin_again(self, topics: Iterable[str]) -> None:
+        """A batch of these topics runs again: delete the decisions of its earlier attempts. The
+        batches before it are settled, so all files that no batch has used are of such attempts."""
+        unused = {path: _content(path) for path in _files(self._folder) if _batch_of(path) is None}
+        for path in _about(set(topics), unused):
             path.unlink(missing_ok=True)
 
     def take(

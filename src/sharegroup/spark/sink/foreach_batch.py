@@ -19,8 +19,8 @@ def acknowledge(df: DataFrame, ack_location: str) -> None:
             acknowledge(batch.withColumn("ack", lit("accept")), "/shared/acks")
 
     The decisions take effect when Spark has committed the batch. If the function fails afterwards,
-    the batch runs again, and decides again. It may be called several times for one batch; if two
-    calls decide about one record, the later call wins.
+    the batch runs again, and decides again: its earlier decisions do not count then. It may be
+    called several times for one batch; if two calls decide about one record, the later call wins.
 
     Args:
         df: columns ``topic``, ``partition`` and ``offset`` as the source gave them, ``ack``

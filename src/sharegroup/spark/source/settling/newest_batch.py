@@ -177,6 +177,8 @@ class Settlement:
                 if end.group_id == self._options.group_id:
                     policy = self._options.on_lost_locks
                     self._replayed = end, await still_wanted(end, group, policy)
+                    if self.inbox is not None:
+                        await asyncio.to_thread(self.inbox.begin_again, end.topics.values())
                 self._adopt(end)
         replayed, wanted = self._replayed
         return wanted if replayed == end else end
