@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from sharegroup.model.ids import TopicPartition
 from sharegroup.spark.sink.decisions import WORDS, DecisionError, Decisions, decisions_in, merged
+from sharegroup.spark.sink.raw_text import NotText
 
 Row = tuple[str, int, int, str, int | None]
 rows = st.lists(
@@ -122,3 +123,11 @@ def test_an_unknown_number_is_refused() -> None:
 def test_a_contradiction_names_the_record_and_both_answers() -> None:
     with pytest.raises(DecisionError, match="t-0 offset 7 is to be both accept and reject"):
         decisions_in(batch([("t", 0, 7, "reject", None), ("t", 0, 7, "accept", None)]))
+
+
+@pytest.mark.parametrize("name", ["topic", "ack"])
+def test_a_word_that_is_no_utf8(name: str) -> None:
+    rows = batch([("orders", 0, 1, "accept", None)])
+    column = pa.array([b"\xff"]).view(pa.string())
+    with pytest.raises(NotText, match=f"the column {name} has b'.xff', which is no UTF-8 text"):
+        decisions_in(rows.set_column(rows.schema.get_field_index(name), name, column))

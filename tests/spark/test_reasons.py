@@ -70,6 +70,13 @@ def test_neighbours_with_one_reason_share_a_range() -> None:
     assert found.reasons == {JOBS: [Reason(0, 1, "bad"), Reason(2, 2, "later")]}
 
 
+def test_a_reason_that_is_no_utf8_is_made_readable() -> None:
+    rows = batch((0, "reject", None))
+    said = pa.array([b"bad: \xff!"]).view(pa.string())  # as CAST(value AS STRING) makes it
+    found = decisions_in(rows.set_column(4, "reason", said))
+    assert found.reasons == {JOBS: [Reason(0, 0, "bad: \N{REPLACEMENT CHARACTER}!")]}
+
+
 def test_of_several_reasons_for_one_record_the_first_is_kept() -> None:
     one = decisions_in(batch((0, "reject", "first"), (0, "reject", "second")))
     two = decisions_in(batch((0, "reject", "third"), (1, "reject", "other")))

@@ -17,6 +17,7 @@ from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.model.errors import ConfigError, MessageTooLarge
 from sharegroup.spark.ack_files import Inbox
 from sharegroup.spark.sink.decisions import Decisions
+from sharegroup.spark.sink.raw_text import NotText
 from sharegroup.spark.sink.results import ResultError
 from sharegroup.spark.sink.writer import ShareBatchWriter, TaskDone
 from tests.servers.running import RunningServer
@@ -56,6 +57,11 @@ def batch(columns: Sequence[str], *rows: Sequence[Any]) -> pa.RecordBatch:
     )
 
 
+def unchecked(*values: bytes | None) -> pa.Array:
+    """A column of strings as Spark makes it with ``CAST(value AS STRING)``."""
+    return pa.array(values, pa.binary()).view(pa.string())
+
+
 def decided(done: object) -> Decisions:
     assert isinstance(done, TaskDone)
     assert done.decisions is not None
@@ -93,6 +99,34 @@ def test_a_record_that_the_broker_refuses_fails_the_task_before_it_answers(
     rows = batch(ANSWERED, ("orders", 0, 5, "accept", bytes(2_000_000), topic))
     sink = writer(server, ANSWERED, ackLocation=str(tmp_path))
     with pytest.raises(MessageTooLarge):
+        sink.write(iter([rows]))
+
+
+def test_text_that_is_no_utf8_is_written_as_it_is(server: RunningServer, topic: str) -> None:
+    values = unchecked(b"\xff\x00", "größer".encode(), None)
+    sink = ShareBatchWriter(
+        {"kafka.bootstrap.servers": server.bootstrap, "topic": topic},
+        [("key", "string"), ("value", "string")],
+    )
+    sink.write(iter([pa.record_batch({"key": values, "value": values})]))
+    found = {(record.key, record.value) for record in records_of(server, topic, 3)}
+    assert found == {(one, one) for one in (b"\xff\x00", "größer".encode(), None)}
+
+
+def test_a_name_that_is_no_utf8_fails_with_a_sentence_about_its_column(
+    server: RunningServer, topic: str
+) -> None:
+    fields = [("value", "string"), ("headers", "array<struct<key:string,value:binary>>")]
+    options = {"kafka.bootstrap.servers": server.bootstrap, "includeHeaders": "true"}
+    pairs = pa.StructArray.from_arrays([unchecked(b"\xff"), unchecked(b"v")], ["key", "value"])
+    headers = pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), pairs)
+    rows = pa.record_batch({"value": unchecked(b"v"), "headers": headers})
+    sink = ShareBatchWriter({**options, "topic": topic}, fields)
+    with pytest.raises(NotText, match=r"the column headers has b'\\xff', which is no UTF-8 text"):
+        sink.write(iter([rows]))
+    rows = pa.record_batch({"value": unchecked(b"v"), "topic": unchecked(b"\xff")})
+    sink = ShareBatchWriter(options, [("value", "string"), ("topic", "string")])
+    with pytest.raises(NotText, match=r"the column topic has b'\\xff', which is no UTF-8 text"):
         sink.write(iter([rows]))
 
 

@@ -22,6 +22,7 @@ from sharegroup.arrow.answers import WORDS
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.model.errors import SharegroupError
 from sharegroup.model.ids import TopicPartition
+from sharegroup.spark.sink.raw_text import texts
 from sharegroup.spark.sink.reasons import Reasons, reasons_in, reasons_of_all
 
 Rows = NDArray[np.int64]
@@ -59,6 +60,7 @@ def decisions_in(batch: pa.RecordBatch) -> Decisions:
     Raises:
         DecisionError: a null in a required column, a word that is not in ``WORDS``, a delay for a
             word that takes no delay, or two decisions about one record.
+        NotText: a topic or a word is no UTF-8.
     """
     if not batch.num_rows:
         return Decisions()
@@ -160,7 +162,7 @@ def _topics(column: Any) -> tuple[list[str], NDArray[np.int64]]:
     _no_nulls("topic", column)
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    return column.dictionary.to_pylist(), _numbers(column.indices)
+    return texts("topic", column.dictionary), _numbers(column.indices)
 
 
 def _integers(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:
@@ -178,7 +180,7 @@ def _types(column: Any) -> NDArray[np.int64]:
             _refuse_word(int(codes[wrong[0]]))
         return codes
     words = column.dictionary_encode()
-    known = [WORDS.get(word.strip().lower(), 0) for word in words.dictionary.to_pylist()]
+    known = [WORDS.get(word.strip().lower(), 0) for word in texts("ack", words.dictionary)]
     if 0 in known:
         _refuse_word(words.dictionary[known.index(0)].as_py())
     types: NDArray[np.int64] = np.array(known, np.int64)[_numbers(words.indices)]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.limits import DEATH_REASON_LENGTH_MAX, SINK_REASON_CHARACTERS_MAX
 from sharegroup.spark.ranges import Reason, without
+from sharegroup.spark.sink.raw_text import readable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +26,7 @@ def reasons_in(batch: pa.RecordBatch) -> Reasons:
     """The reasons in an Arrow batch whose rows all have one, or an empty text."""
     texts: dict[TopicPartition, dict[int, str]] = {}
     columns = (batch.column(name).to_pylist() for name in ("topic", "partition", "offset"))
-    said = batch.column("reason").to_pylist()
+    said = readable(batch.column("reason"))
     for topic, partition, offset, text in zip(*columns, said, strict=True):
         if text:
             own = texts.setdefault(TopicPartition(topic, partition), {})

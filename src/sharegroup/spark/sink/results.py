@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.producer.producer import Producer
 from sharegroup.model.errors import SharegroupError, UnknownTopicOrPartition
+from sharegroup.spark.sink.raw_text import raw, texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,6 +34,7 @@ def write_results(
     Raises:
         KafkaError: a record was refused, or not confirmed in kafka.delivery.timeout.ms.
         ResultError: a row names no topic, or a topic that does not exist.
+        NotText: the name of a topic or of a header is no UTF-8.
     """
     asyncio.run(_write(batches, options, columns))
 
@@ -103,12 +105,12 @@ def _records(
 ) -> Iterator[tuple[str, int | None, Any, Any, list[tuple[str, bytes | None]]]]:
     """Topic, partition, key, value and headers of each row that has a record to write."""
 
-    def column(name: str | None, otherwise: Any) -> list[Any]:
+    def column(name: str | None, otherwise: Any = None) -> list[Any]:
         if name is None:
             return [otherwise] * batch.num_rows
-        values: list[Any] = batch.column(name).to_pylist()
-        return values
+        return texts(name, batch.column(name))
 
+    keys = column(None) if columns.key is None else raw(batch.column(columns.key))
     topics = column(columns.topic, options.topic)
     if not columns.acknowledges and None in topics:
         raise ResultError(
@@ -116,10 +118,10 @@ def _records(
         )
     for topic, partition, key, value, headers in zip(
         topics,
-        column(columns.partition, None),
-        column(columns.key, None),
-        column("value", None),
-        column(columns.headers, None),
+        column(columns.partition),
+        keys,
+        raw(batch.column("value")),
+        column(columns.headers),
         strict=True,
     ):
         if topic is not None:
