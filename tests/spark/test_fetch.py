@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
@@ -15,6 +17,7 @@ from sharegroup.client.network.addresses import Address
 from sharegroup.model.errors import NetworkException
 from sharegroup.model.ids import TopicPartition
 from sharegroup.spark.slices import Acquired, Slice
+from sharegroup.spark.task import fetch
 from sharegroup.spark.task.fetch import DataLoss, SliceReader, TaskFetchSettings
 from tests.servers import admin
 from tests.servers.process import HOST, free_port
@@ -140,3 +143,21 @@ def test_an_unreachable_broker_is_reported(broker: SharegroupServer) -> None:
     broker.kill()
     with pytest.raises(NetworkException, match="nothing could be read for 300 ms"):
         list(read(part, settings(broker, patience=300)))
+
+
+def test_the_time_that_spark_takes_for_rows_is_not_the_brokers_silence(
+    broker: SharegroupServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for limit in ("FETCH_BYTES_MIN", "FETCH_BYTES_MAX"):
+        monkeypatch.setattr(fetch, limit, 1)  # a record batch at a time
+    spent: list[float] = []
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + sum(spent))
+    monkeypatch.setattr(fetch, "time", clock)
+    reader = SliceReader(sliced(broker, (0, RECORDS - 1)), None, settings(broker))
+    chunks = reader.chunks()
+    assert next(chunks).offset == 0
+    spent.append(3_600)
+    assert reader._connection is not None
+    reader._connection._socket.close()  # what was asked for ahead gets no answer
+    *_, last = chunks
+    assert last.offset >= RECORDS - BATCH_MAX

@@ -175,14 +175,14 @@ class SliceReader:
             except errors.KafkaError as error:
                 offset = self._recovered(error, offset)
                 continue
-            self._progress()
             self._learn(data, offset, end)
             chunk = FetchedChunk(offset, data)
             offset = self._needed_from(end)
             if offset is not None:
                 self._ask_ahead(offset)
             if data:
-                yield chunk
+                yield chunk  # for as long as Spark works on its rows
+            self._progress()
 
     def _end(self, answer: PartitionData, data: memoryview) -> int | None:
         """The offset where the next request begins; None: the answer has no records."""
