@@ -164,7 +164,7 @@ SINK: Final = OptionTable(
             "kafka.max.block.ms",
             "block_ms",
             count(1, INT_MAX),
-            "How long a task waits for room in its buffer, or for the topic.",
+            "How long a task waits for a broker, for its topic, or for room in its buffer.",
             spark="kafka.max.block.ms",
         ),
     ),

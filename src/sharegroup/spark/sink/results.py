@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.producer.producer import Producer
-from sharegroup.model.errors import SharegroupError, UnknownTopicOrPartition
+from sharegroup.model.errors import RetriableError, SharegroupError, UnknownTopicOrPartition
 from sharegroup.spark.sink.raw_text import raw, texts
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def write_results(
     """Write every row's record, and return when the broker has confirmed all.
 
     Raises:
+        BootstrapError: no broker answered in kafka.max.block.ms.
         KafkaError: a record was refused, or not confirmed in kafka.delivery.timeout.ms.
         ResultError: a row names no topic, or a topic that does not exist.
         NotText: the name of a topic or of a header is no UTF-8.
@@ -46,6 +47,7 @@ async def _write(
         options.bootstrap_servers or "",
         client_id=options.client_id,
         request_timeout_ms=options.request_timeout_ms,
+        bootstrap_timeout_ms=options.block_ms,
         allow_auto_create_topics=options.create_topics,
         security=options.security,
     )
@@ -67,22 +69,28 @@ async def _write(
 
 
 async def _check_topic(cluster: Cluster, topic: str, options: SinkOptions) -> None:
-    """Check that the topic exists; wait a few seconds for a new topic or a starting broker."""
+    """Check that the topic exists; wait a few seconds for a new topic, and longer for a broker."""
     loop = asyncio.get_running_loop()
-    wait_s = TOPIC_SECONDS if not options.create_topics else options.block_ms / 1000
-    deadline = loop.time() + wait_s
+    block_s = options.block_ms / 1000
+    deadline = loop.time() + block_s
+    missing_since: float | None = None
     while True:
         try:
             await cluster.topic(topic)
             return
         except UnknownTopicOrPartition:
-            if loop.time() > deadline:
+            missing_since = missing_since or loop.time()
+            if loop.time() > missing_since + (block_s if options.create_topics else TOPIC_SECONDS):
                 raise ResultError(
                     f"there is no topic {topic!r} at {options.bootstrap_servers} for a result: "
                     'create it, or correct the name; .option("createTopics", "true") lets the '
                     "broker create topics, where its settings allow that"
                 ) from None
-            await asyncio.sleep(RETRY_SECONDS)
+        except RetriableError:
+            missing_since = None
+            if loop.time() > deadline:
+                raise
+        await asyncio.sleep(RETRY_SECONDS)
 
 
 def _producer(options: SinkOptions, cluster: Cluster) -> Producer:
