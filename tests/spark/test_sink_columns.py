@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql.types import StructType
 
 from sharegroup.arrow.schema import COLUMNS
 from sharegroup.model.errors import ConfigError
+from sharegroup.spark.data_source import KafkaShareDataSource
 from sharegroup.spark.options.sink import parse_sink_options
 from sharegroup.spark.sink.columns import SinkColumns, check_sink
 
@@ -93,6 +95,14 @@ def test_incompatible_options_and_columns(
 def test_complete_mode_cannot_acknowledge() -> None:
     with pytest.raises(ConfigError, match="append mode"):
         check(ACKS, ACK, complete=True)
+
+
+def test_a_topic_cannot_be_overwritten() -> None:
+    source = KafkaShareDataSource({**SERVERS, "topic": "out"})
+    rows = StructType().add("value", "string")
+    source.writer(rows, overwrite=False)
+    with pytest.raises(ConfigError, match=r'cannot be overwritten: write .mode\("append"\)'):
+        source.writer(rows, overwrite=True)
 
 
 @pytest.mark.parametrize(

@@ -104,9 +104,11 @@ class KafkaShareDataSource(DataSource):
         """The sink of a batch DataFrame, also inside ``foreachBatch``.
 
         Raises:
-            ConfigError: columns or options are wrong.
+            ConfigError: columns, options or the mode are wrong.
         """
         check_installed()
+        if overwrite:
+            raise ConfigError('a topic cannot be overwritten: write .mode("append")')
         return ShareBatchWriter(dict(self.options), _fields(schema))
 
     def reader(self, schema: StructType) -> PeekReader | LettersReader:
