@@ -252,7 +252,9 @@ class CheckpointedQuery:
     def __init__(self, query: Query, checkpoint: Path, acks: str) -> None:
         self.query = query
         self.commits = checkpoint / "commits"
-        self.commits.mkdir(parents=True)
+        for folder in (self.commits, checkpoint / "offsets"):
+            folder.mkdir(parents=True)
+        (checkpoint / "offsets" / "0").write_text("v1")
         options = {"ackLocation": acks, "checkpointlocation": checkpoint.as_uri()}
         query.sink = ShareStreamWriter(options, SINK_FIELDS)
 

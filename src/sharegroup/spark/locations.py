@@ -27,11 +27,21 @@ def folder(name: str, text: str) -> str:
 
 
 def commit_file(checkpoint: str | None, batch_id: int | None) -> str | None:
-    """The file that Spark writes into a query's checkpoint when it commits a batch; None if this
-    host cannot see it."""
+    """The file that Spark will write into a query's checkpoint when it commits the batch that its
+    sink commits now; None if this host cannot see it.
+
+    A path without a scheme is one of Spark's default file system, which may be another than this
+    host's. A folder of the same name here does not have the batch's offsets, or has its commit
+    already.
+    """
     if checkpoint is None or batch_id is None:
         return None
+    text = checkpoint.strip()
+    given = text if urlparse(text).scheme else os.path.abspath(text)
     try:
-        return f"{folder('checkpointLocation', checkpoint)}/commits/{batch_id}"
+        where = folder("checkpointLocation", given)
     except ConfigError:
         return None
+    commit = f"{where}/commits/{batch_id}"
+    runs_now = os.path.exists(f"{where}/offsets/{batch_id}") and not os.path.exists(commit)
+    return commit if runs_now else None
