@@ -17,10 +17,17 @@ class WakeupCall:
 
     def __init__(self) -> None:
         self._rung = False
+        self._muted = False
         self._waits: set[asyncio.Timeout] = set()
+
+    def mute(self) -> None:
+        """End nothing any more: the client closes, and its callbacks commit for the last time."""
+        self._muted = True
 
     def ring(self) -> None:
         """End the waits. From the loop's thread only."""
+        if self._muted:
+            return
         now = asyncio.get_running_loop().time()
         waits, self._waits = self._waits, set()
         self._rung = not waits
@@ -34,7 +41,7 @@ class WakeupCall:
         Raises:
             Wakeup: :meth:`ring` was called during the wait or before it.
         """
-        if self._rung:
+        if self._rung and not self._muted:
             self._rung = False
             raise Wakeup("wakeup() was called")
         wait = asyncio.timeout(None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import Any
 
 from sharegroup.client.closing import ended, finish
 from sharegroup.client.group.parts import ConsumerParts
@@ -43,6 +44,8 @@ class Life:
         """As ``Consumer.start``."""
         parts = self._parts
         parts.state.check_usable()
+        if self.closed:
+            return  # it gives up its partitions, and must not join again
         if not self._started:
             await parts.cluster.start()
             self._loop = asyncio.get_running_loop()
@@ -65,19 +68,21 @@ class Life:
             closing = self._close(timeout_ms)
             state.closing = asyncio.create_task(closing, name="consumer-close")
             state.closing.add_done_callback(
-                lambda _: self._parts.cut()  # the close may not have begun
+                lambda _: self._cut()  # the close may not have begun
             )
+            state.giving_up = self._in_group
+            self._parts.wakeup.mute()
             self._parts.news.set()
-        elif state.closing.done():
-            return
+        elif state.closing.done() or state.closing is asyncio.current_task():
+            return  # the current task: a callback of the close itself
         await finish(state.closing)
 
     async def unsubscribe(self) -> None:
         """As ``Consumer.unsubscribe``."""
         parts = self._parts
-        parts.state.check_usable()
+        parts.state.check_open()
         parts.reader.asked()
-        if self._started and parts.settings.group_id is not None:
+        if self._in_group:
             await self._give_up(parts.cluster.request_timeout_ms)
         self._subscription.clear()
 
@@ -90,7 +95,7 @@ class Life:
     async def _close(self, timeout_ms: int) -> None:
         parts = self._parts
         try:
-            if self._started and parts.settings.group_id is not None:
+            if self._in_group:
                 async with asyncio.timeout(timeout_ms / 1000):
                     await self._give_up(timeout_ms)
         except TimeoutError:
@@ -101,7 +106,21 @@ class Life:
                 timeout_ms,
             )
         finally:
-            await ended(parts.cut())
+            await ended(self._cut())
+
+    @property
+    def _in_group(self) -> bool:
+        """The consumer was started, and commits for a group."""
+        return self._started and self._parts.settings.group_id is not None
+
+    def _cut(self) -> list[asyncio.Task[Any]]:
+        self._gave_up()
+        return self._parts.cut()
+
+    def _gave_up(self) -> None:
+        """From now on a consumer that is being closed refuses everything, and ends what waits."""
+        self._parts.state.giving_up = False
+        self._parts.news.set()
 
     async def _give_up(self, timeout_ms: int) -> None:
         """Commit, tell the application, and leave the group."""
@@ -112,5 +131,6 @@ class Life:
             if parts.member.runs:
                 await parts.rebalancing.give_up()
         finally:
+            self._gave_up()
             if parts.member.runs:
                 await parts.member.leave(timeout_ms)

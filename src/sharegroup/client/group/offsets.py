@@ -84,6 +84,7 @@ class ConsumerOffsets:
             async with asyncio.timeout(timeout_ms / 1000):
                 while (found := self._reader.returned().get(where)) is None:
                     self._parts.news.clear()
+                    self._parts.state.check_usable()
                     self._polling.raise_error()
                     self._parts.lookup.begin()
                     await self._parts.news.wait()

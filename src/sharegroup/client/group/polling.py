@@ -166,7 +166,7 @@ class Polling(Generic[K, V]):
             IllegalState, KafkaError, SharegroupError: as ``Consumer.poll``.
         """
         parts, subscription = self._parts, self._subscription
-        self._state.check_usable()
+        self._state.check_open()
         if self._running:
             raise IllegalState("another poll is running: a consumer is for one task at a time")
         if not (subscription.chosen or self.assigned):

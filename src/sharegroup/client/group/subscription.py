@@ -62,7 +62,7 @@ class ConsumerSubscription:
     ) -> None:
         """As ``Consumer.subscribe``."""
         parts = self._parts
-        parts.state.check_usable()
+        parts.state.check_open()
         check_topics(topics)
         if parts.settings.group_id is None:
             raise IllegalState("without group_id there is no subscription: call assign()")
@@ -81,7 +81,7 @@ class ConsumerSubscription:
     def assign(self, partitions: Assignment) -> None:
         """As ``Consumer.assign``."""
         parts = self._parts
-        parts.state.check_usable()
+        parts.state.check_open()
         if self.chosen:
             raise IllegalState("topics are subscribed: call unsubscribe() first")
         wanted = {as_partition(where): own for where, own in ranges_given(partitions).items()}
