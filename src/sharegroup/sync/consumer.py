@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import queue
 import re
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from functools import partial
+from collections.abc import Coroutine, Mapping, Sequence
+from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 
@@ -29,6 +28,7 @@ from sharegroup.client.worker.key_pool import KeyPool as AsyncKeyPool
 from sharegroup.client.worker.key_pool import PoolSettings
 from sharegroup.client.worker.retry import Backoff
 from sharegroup.model.ids import TopicPartition
+from sharegroup.sync.callbacks import Callbacks
 from sharegroup.sync.front import Front, Waiting
 from sharegroup.sync.key_pool import Failed, KeyPool, on_a_thread
 
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from sharegroup.client.group.arrow_chunks import RecordBatch
 
 T = TypeVar("T")
-
-Callbacks = queue.SimpleQueue[Callable[[], None] | None]
-"""Functions that the program's thread is to call; None: no more come."""
 
 
 class Consumer(Front, Generic[K, V]):
@@ -59,8 +56,9 @@ class Consumer(Front, Generic[K, V]):
         self._parts, self._life = self._calls.parts, self._calls.life
         self._polling, self._offsets = self._calls.polling, self._calls.offsets
         self._subscription = self._calls.subscription
-        self._callbacks: Callbacks = queue.SimpleQueue()
-        self._parts.rebalancing.call = partial(_call_there, self._callbacks)
+        self._callbacks = Callbacks()
+        self._parts.rebalancing.call = self._callbacks.call_there
+        self._ending: int | None = None
         super().__init__()
 
     # --- the program's thread ---------------------------------------------------------------------
@@ -70,10 +68,8 @@ class Consumer(Front, Generic[K, V]):
         if self._thread is None:
             return self._run(work)
         future = asyncio.run_coroutine_threadsafe(work, self._thread.loop)
-        future.add_done_callback(lambda _: self._callbacks.put(None))
         try:
-            while (call := self._callbacks.get()) is not None:
-                call()
+            self._callbacks.serve_until(future)
             return future.result()
         except BaseException:
             if not future.done():
@@ -94,6 +90,9 @@ class Consumer(Front, Generic[K, V]):
             self._end(timeout_ms)
 
     def _end(self, timeout_ms: int) -> None:
+        if self._ending == get_ident():
+            return  # this is a callback of the close, which cannot wait for itself
+        self._ending = get_ident()
         try:
             self._serving(self._life.finish(timeout_ms))
         finally:
@@ -307,27 +306,6 @@ class Consumer(Front, Generic[K, V]):
         return self._run(self._offsets.end_offsets(*partitions))
 
 
-async def _call_there(
-    callbacks: Callbacks, callback: RebalanceCallback, wheres: list[TopicPartition]
-) -> None:
-    """Call ``callback`` on the thread that takes ``callbacks``. This function holds no reference to
-    the consumer, because the consumer's parts keep it.
-    """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
-
-    def call() -> None:
-        error: Exception | None = None
-        try:
-            callback(wheres)
-        except Exception as raised:  # noqa: BLE001  # the application's code may raise anything
-            error = raised
-        loop.call_soon_threadsafe(_set, done, error)
-
-    callbacks.put(call)
-    await done
-
-
 class RecordLoop(Generic[K, V]):
     """Records, one by one, until the consumer is closed."""
 
@@ -381,12 +359,3 @@ class ArrowLoop:
             return self._serving(self._batches.__anext__())
         except StopAsyncIteration:
             raise StopIteration from None
-
-
-def _set(done: asyncio.Future[None], error: Exception | None) -> None:
-    if done.done():
-        return
-    if error is None:
-        done.set_result(None)
-    else:
-        done.set_exception(error)
