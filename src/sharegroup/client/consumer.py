@@ -370,6 +370,7 @@ class Consumer(Generic[K, V]):
             RebalanceInProgress, IllegalGeneration, UnknownMemberId, FencedMemberEpoch: this member
                 has lost its partitions, or must give them up: the members that get them begin at
                 the offsets that were committed before. Or a topic was deleted and made anew.
+            UnknownTopicOrPartition: a topic was deleted. All other offsets are committed.
             KafkaError: the broker refuses, or could not be reached within ``timeout_ms``.
         """
         await self._offsets.commit(offsets, timeout_ms=timeout_ms)

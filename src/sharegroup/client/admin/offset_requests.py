@@ -46,6 +46,8 @@ LANE: Final = "group"
 """The lane of requests to the coordinator: on the usual one they would wait for fetches."""
 CONSUMER: Final = -1
 
+UNKNOWN_TOPIC: Final = (errors.UnknownTopicId, errors.UnknownTopicOrPartition)
+"""The errors of a partition whose topic the coordinator does not know."""
 TopicIds = Mapping[str, UUID]
 """Topic → its id."""
 
@@ -64,16 +66,16 @@ async def commit_offsets(
     identity: MemberIdentity,
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
     topic_ids: TopicIds = MappingProxyType({}),
-) -> None:
-    """OffsetCommit.
+) -> dict[TopicPartition, errors.KafkaError]:
+    """OffsetCommit. Returns the partitions that are not committed because their topics are not
+    known, and the errors.
 
     Args:
         topic_ids: topic → the id of the topic that the offsets are of. Of topics that are not here,
             the offsets count for whatever topic has the name.
 
     Raises:
-        UnknownTopicId: a topic with this id is not known. Other partitions may be committed.
-        KafkaError: the coordinator refuses.
+        KafkaError: the coordinator refuses. Some partitions may be committed.
     """
     topics = [
         OffsetCommitRequestTopic(
@@ -91,9 +93,16 @@ async def commit_offsets(
         topics=topics,
     )
     response = await _commit(cluster, request)
-    for topic in response.topics:
-        for one in topic.partitions:
-            raise_coordinator_error(cluster, identity.group_id, one.error_code)
+    names = {topic.topic_id: topic.name for topic in topics}
+    unknown: dict[TopicPartition, errors.KafkaError] = {}
+    for answer in response.topics:
+        for one in answer.partitions:
+            try:
+                raise_coordinator_error(cluster, identity.group_id, one.error_code)
+            except UNKNOWN_TOPIC as error:
+                name = answer.name or names.get(answer.topic_id, "")
+                unknown[TopicPartition(name, one.partition_index)] = error
+    return unknown
 
 
 async def _commit(cluster: Cluster, request: OffsetCommitRequest) -> OffsetCommitResponse:
@@ -123,7 +132,7 @@ async def commit_ranges(
         topic_ids: as in :func:`commit_offsets`.
 
     Raises:
-        UnknownTopicId: as :func:`commit_offsets`.
+        UnknownTopicId, UnknownTopicOrPartition: a topic is not known. Others may be committed.
         UnsupportedVersion: the coordinator does not know ranges.
         KafkaError: the coordinator refuses. Ranges that are committed already are no error.
     """

@@ -8,22 +8,23 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 from typing import Any, Final, Protocol
 
-from sharegroup.client.admin.offset_requests import TopicIds, commit_offsets, commit_ranges
+from sharegroup.client.admin.offset_requests import (
+    UNKNOWN_TOPIC,
+    TopicIds,
+    commit_offsets,
+    commit_ranges,
+)
 from sharegroup.client.core.committed_offsets import OffsetAndMetadata
 from sharegroup.client.core.positions import CommittedPositions, Position
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.core.uncommitted_ranges import Covered
+from sharegroup.client.group.commit_outcome import CommitOutcome
 from sharegroup.client.group.metrics import GroupConsumerMetrics
 from sharegroup.client.group.topic_identities import TopicIdentities
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
 from sharegroup.cooperative.intervals import Intervals
-from sharegroup.model.errors import (
-    KafkaError,
-    RebalanceInProgress,
-    StaleMemberEpoch,
-    UnknownTopicId,
-)
+from sharegroup.model.errors import KafkaError, StaleMemberEpoch
 from sharegroup.model.ids import TopicPartition
 
 RANGES_PER_REQUEST: Final = 10_000
@@ -111,6 +112,7 @@ class OffsetCommitter:
         Raises:
             RebalanceInProgress: a partition was given up meanwhile, or its topic was deleted and
                 made anew; its offset is not committed.
+            UnknownTopicOrPartition: a topic was deleted. All other offsets are committed.
             KafkaError: the commit was refused. No offset, or only some, are committed.
         """
         with self._watching() as gone:
@@ -130,20 +132,18 @@ class OffsetCommitter:
                 anew since, nothing is committed: nobody reads their records again.
 
         Raises:
+            UnknownTopicOrPartition: a topic was deleted. All other records are committed.
             KafkaError: the commit was refused. Some of the records may be committed.
         """
         async with self._lock:
             ranges = {w: self.covered.with_holes(w, own) for w, own in offsets.items()}
 
+            outcome = CommitOutcome(self._cluster, self._identities, topic_ids, set())
+
             async def attempt() -> None:
-                gone = self._identities.gone(ranges, topic_ids)
-                try:
-                    await self._commit_ranges(
-                        {w: own for w, own in ranges.items() if w not in gone}, topic_ids
-                    )
-                except UnknownTopicId:
-                    await self._cluster.refresh()
-                    raise
+                outcome.gone |= self._identities.gone(ranges, topic_ids)
+                unknown = await self._commit_ranges(ranges, topic_ids, outcome)
+                await outcome.look_for_topics(unknown)
 
             await retrying(
                 self._cluster,
@@ -151,7 +151,9 @@ class OffsetCommitter:
                 self._cluster.request_timeout_ms if timeout_ms is None else timeout_ms,
                 _worth_another_try,
             )
-            log_left_out({w.topic for w in self._identities.gone(ranges, topic_ids)})
+            outcome.gone |= self._identities.gone(ranges, topic_ids)
+            log_left_out({where.topic for where in outcome.gone})
+            outcome.check(ranges.keys() - outcome.gone)
 
     async def commit_done(self, timeout_ms: int | None = None) -> None:
         """Commit the records that are done. A failure is logged: the records come again to the
@@ -203,34 +205,35 @@ class OffsetCommitter:
         covered = self.covered
         ranges = {w: covered.before(w, offsets[w].offset) for w in offsets if w in covered}
         topic_ids = {w.topic: own for w in offsets if (own := self._identities.read(w)) is not None}
+        outcome = CommitOutcome(self._cluster, self._identities, topic_ids, gone)
+        plain = {where: one for where, one in offsets.items() if where not in ranges}
 
-        async def attempt() -> set[TopicPartition]:
-            ours = offsets.keys() - gone
-            try:
-                if plain := {where: offsets[where] for where in ours if where not in ranges}:
-                    await commit_offsets(self._cluster, self._identity(), plain, topic_ids)
-                own = {where: ranges[where] for where in ours if where in ranges}
-                await self._commit_ranges(own, topic_ids)
-            except UnknownTopicId:
-                await self._cluster.refresh()
-                gone.update(self._identities.gone(ours, topic_ids))
-                raise
-            return ours
+        async def attempt() -> None:
+            unknown = await self._commit_plain(plain, topic_ids, outcome)
+            unknown |= await self._commit_ranges(ranges, topic_ids, outcome)
+            await outcome.look_for_topics(unknown)
 
         began = self._metrics.time()
         try:
-            sent = await retrying(self._cluster, attempt, timeout_ms, _worth_another_try)
-            self._note({where: offsets[where] for where in sent - gone})
-            if sent != offsets.keys():
-                names = ", ".join(map(str, sorted(offsets.keys() - sent)))
-                raise RebalanceInProgress(
-                    "given up before it could be committed, or its topic was deleted and made "
-                    f"anew: {names}"
-                )
+            await retrying(self._cluster, attempt, timeout_ms, _worth_another_try)
+            outcome.check(offsets)
         except KafkaError:
             self._metrics.commit_failed()
             raise
+        finally:  # some are committed, also where others are refused
+            self._note({w: one for w, one in offsets.items() if w in outcome.taken - gone})
         self._metrics.committed(began)
+
+    async def _commit_plain(
+        self, offsets: Offsets, topic_ids: TopicIds, outcome: CommitOutcome
+    ) -> dict[TopicPartition, KafkaError]:
+        """Commit what is left of these offsets. Returns the errors of topics that are not known."""
+        left = {where: offsets[where] for where in outcome.left(offsets)}
+        if not left:
+            return {}
+        unknown = await commit_offsets(self._cluster, self._identity(), left, topic_ids)
+        outcome.taken |= left.keys() - unknown.keys()
+        return unknown
 
     def _note(self, offsets: Offsets) -> None:
         positions = {w: Position(one.offset, one.leader_epoch) for w, one in offsets.items()}
@@ -238,17 +241,28 @@ class OffsetCommitter:
         self._progress.committed(positions)
 
     async def _commit_ranges(
-        self, ranges: Mapping[TopicPartition, Intervals], topic_ids: TopicIds
-    ) -> None:
-        """Commit ranges of shared partitions, in requests of as many ranges as the group takes."""
-        for where, own in ranges.items():
-            for at in range(0, len(own), RANGES_PER_REQUEST):
-                some = own[at : at + RANGES_PER_REQUEST]
-                await commit_ranges(
-                    self._cluster, self._identity(), {where: some}, topic_ids=topic_ids
-                )
-                if not self._identities.gone([where], topic_ids):
-                    self.covered.committed(where, some)
+        self,
+        ranges: Mapping[TopicPartition, Intervals],
+        topic_ids: TopicIds,
+        outcome: CommitOutcome,
+    ) -> dict[TopicPartition, KafkaError]:
+        """Commit what is left of these ranges of shared partitions, in requests of as many ranges
+        as the group takes. Returns the errors of topics that are not known."""
+        unknown: dict[TopicPartition, KafkaError] = {}
+        for where in outcome.left(ranges):
+            own = ranges[where]
+            try:
+                for at in range(0, len(own), RANGES_PER_REQUEST):
+                    some = own[at : at + RANGES_PER_REQUEST]
+                    await commit_ranges(
+                        self._cluster, self._identity(), {where: some}, topic_ids=topic_ids
+                    )
+                    if not self._identities.gone([where], topic_ids):
+                        self.covered.committed(where, some)
+                outcome.taken.add(where)
+            except UNKNOWN_TOPIC as error:
+                unknown[where] = error
+        return unknown
 
     def look(self) -> None:
         """Commit soon, if there are too many ranges."""
