@@ -193,6 +193,8 @@ class SharePartitionRules:
         if old.renewed and (old.member, old.deliveries) == (new.member, new.deliveries):
             return old._replace(renewed=False)
         if old.deliveries > new.deliveries and old.kills == new.kills:
+            if new.kills < 0 and new.member != old.member:  # nobody knows which of both came first
+                return new._replace(left=True)
             return old
         return new._replace(late=old.acks + old.late) if old.member == new.member else new
 

@@ -58,8 +58,7 @@ class RecordingReader:
         self._history.tell("leave", group=self.group, member=self.name)
 
     def _consumer(self) -> Consumer[bytes, bytes]:
-        return Consumer[bytes, bytes](
-            TOPIC,
+        consumer = Consumer[bytes, bytes](
             group_id=self.group,
             bootstrap_servers=self._address,
             auto_offset_reset="earliest",
@@ -70,6 +69,12 @@ class RecordingReader:
             max_poll_records=self._chance.choice((1, 5, 50)),
             jitter=self._chance,
         )
+        consumer.subscribe(TOPIC, on_revoked=self._lost, on_lost=self._lost)
+        return consumer
+
+    def _lost(self, _partitions: object) -> None:
+        """What it gets now, also if it is the same, it reads from the committed offset on."""
+        self._owned = None
 
     async def _work(self, consumer: Consumer[bytes, bytes]) -> None:
         held: list[ConsumerRecord[bytes, bytes]] = []

@@ -46,6 +46,8 @@ DRAIN_S: Final = 900
 SETTLES_S: Final = 2
 JOINED_S: Final = 5
 """Until then all members have joined their groups."""
+NOTICED_S: Final = 1
+"""All brokers in front of a cluster know by then that a topic was deleted."""
 CALM_S: Final = 15
 """After the last fault clients connect again, sessions of dead readers end, letters are written."""
 EIO_S: Final = 5
@@ -419,7 +421,8 @@ class Round:
         if self.plan.letters:
             return  # a letter names its topic, so nobody could tell which one it was
         said = self._admin, self.history, self._topic, self.plan.partitions
-        await make_anew(*said, self._workload.create_topic, pause_s)
+        noticed_s = NOTICED_S if self.plan.nodes > 1 else 0
+        await make_anew(*said, self._workload.create_topic, pause_s, noticed_s)
 
     async def _flip(self, _: float) -> None:
         await self._restart(0, self._damaged)

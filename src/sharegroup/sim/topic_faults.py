@@ -99,8 +99,11 @@ async def make_anew(
     partitions: int,
     create: Callable[[], Awaitable[None]],
     pause_s: float,
+    noticed_s: float,
 ) -> None:
-    """Delete the topic, and make another one of its name after ``pause_s``."""
+    """Delete the topic, and make another one of its name after ``pause_s``. All brokers know
+    ``noticed_s`` later that it is gone.
+    """
     everything = {TopicPartition(TOPIC, number): 0 for number in range(partitions)}
 
     async def delete() -> None:
@@ -110,6 +113,7 @@ async def make_anew(
     async def deleted() -> None:
         _tell_gone(history, topic, everything, done=False)
         await until_done(delete)
+        await asyncio.sleep(noticed_s)
         _tell_gone(history, topic, everything, done=True)
 
     async def created() -> None:
