@@ -108,3 +108,21 @@ def test_the_epoch_begins_again_behind_the_last_one() -> None:
     assert asked(session, wanted).session_epoch == LAST_EPOCH
     session.answered(5)
     assert asked(session, wanted).session_epoch == 1
+
+
+def test_what_was_missed_is_told_again() -> None:
+    here, there = TopicPartition("jobs", 0), TopicPartition("jobs", 1)
+    broker, session = Broker(), FetchSession()
+    wanted = {one: Wanted(0, 100) for one in (here, there)}
+    session.answered(broker.answer(asked(session, wanted))[1])
+    session.missed(here)
+    request = asked(session, wanted)
+    assert (request.session_epoch, named(request)) == (0, 2)
+    session.answered(broker.answer(request)[1])
+    session.missed(here)
+    request = asked(session, {there: wanted[there]})
+    assert (request.session_epoch, named(request)) == (1, 0)
+    assert [one.partitions for one in request.forgotten_topics_data] == [[0]]
+    session.answered(broker.answer(request)[1])
+    request = asked(session, wanted)
+    assert (request.session_epoch, named(request)) == (2, 1)

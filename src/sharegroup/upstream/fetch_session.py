@@ -43,11 +43,15 @@ class FetchSession:
         self._first = FIRST_EPOCH if remembered else UNREMEMBERED
         self._epoch = self._first
         self._told: Mapping[TopicPartition, Wanted] = {}
+        self._missed: set[TopicPartition] = set()
 
     def request(
         self, wanted: Mapping[TopicPartition, Wanted], *, max_wait_ms: int, max_bytes: int
     ) -> FetchRequest:
         """The request for these partitions; the answer may have no records."""
+        if not self._missed.isdisjoint(wanted):
+            self.lost()  # who stays in a session is told nothing twice
+        self._missed.clear()
         told = self._told if self._epoch > FIRST_EPOCH else {}
         self._told = wanted
         return FetchRequest(
@@ -69,6 +73,11 @@ class FetchSession:
             self._epoch = self._first
         else:
             self._epoch = 1 if self._epoch == LAST_EPOCH else self._epoch + 1
+
+    def missed(self, where: TopicPartition) -> None:
+        """What the broker has told of a partition is not known here: it must tell it again, unless
+        the next request leaves the partition out."""
+        self._missed.add(where)
 
     def lost(self) -> None:
         """Nobody knows whether the broker has got the last request: begin anew. The broker forgets

@@ -16,6 +16,7 @@ from sharegroup.upstream.fetch_session import FetchSession, Wanted
 from sharegroup.upstream.partition_log import CHUNK_BYTES, ClusterLog
 from sharegroup.upstream.raw_log import whole_batches
 from sharegroup.wire import apis
+from sharegroup.wire.messages.fetch import PartitionData
 
 logger = logging.getLogger("sharegroup.broker")
 
@@ -29,6 +30,8 @@ NOBODY: Final = -1
 """The leader of a partition that has none."""
 PAUSE_S: Final = 0.2
 """After an error, and where a leader is not known."""
+REST_S: Final = 5.0
+"""A partition whose answer cannot be taken in is left out for so long."""
 
 
 class Asked(NamedTuple):
@@ -52,6 +55,10 @@ class Following:
         self._asked: dict[tuple[int, str], set[ClusterLog]] = {}
         """Broker and lane → the partitions of the request under way there."""
         self._sessions: dict[int, FetchSession] = {}
+        self._resting: dict[ClusterLog, float] = {}
+        """Partitions that are left out, and until when."""
+        self._named: set[ClusterLog] = set()
+        """Partitions that a line of the log has named, and that could not be taken in since."""
         self._task: asyncio.Task[None] | None = None
 
     def follow(self, log: ClusterLog) -> None:
@@ -84,10 +91,12 @@ class Following:
         while True:
             self._changed.clear()
             for log in [one for one in self._logs if one.failure]:
-                del self._logs[log]
+                self._leave(log)
             led: dict[int, list[ClusterLog]] = {}
+            now_s = asyncio.get_running_loop().time()
             for log in self._logs:
-                led.setdefault(log.leader, []).append(log)
+                if now_s >= self._resting.get(log, now_s):
+                    led.setdefault(log.leader, []).append(log)
             if led.pop(NOBODY, None):  # an election was under way when the cluster was asked last
                 await self._find_leaders()
             for leader, logs in led.items():
@@ -97,6 +106,11 @@ class Following:
                     await self._changed.wait()
             except TimeoutError:
                 continue
+
+    def _leave(self, log: ClusterLog) -> None:
+        del self._logs[log]
+        self._resting.pop(log, None)
+        self._named.discard(log)
 
     def _begin(self, leader: int, logs: Sequence[ClusterLog]) -> None:
         asked = self._asked.get((leader, LANE))
@@ -168,20 +182,37 @@ class Following:
         if response.error_code:
             raise errors.error_from_code(response.error_code)
         session.answered(response.session_id)
-        for one in asked.values():
-            one.log.is_known()
+        told = {
+            TopicPartition(topic.topic, answer.partition_index): answer
+            for topic in response.responses
+            for answer in topic.partitions
+        }
+        for where in asked.keys() - told.keys():
+            asked[where].log.is_known()
         failed = False
-        for topic in response.responses:
-            for answer in topic.partitions:
-                log, offset, room = asked[TopicPartition(topic.topic, answer.partition_index)]
-                if answer.error_code == errors.OffsetOutOfRange.code:
-                    await log.offsets()  # records are deleted that were never seen here
-                elif answer.error_code:
-                    failed = True
-                elif log.high_watermark == offset:
-                    answer.records = whole_batches(bytes(answer.records or b""))
-                    await (log.came(offset, answer) if room else log.grew(answer))
+        for where, answer in told.items():
+            log = asked[where].log
+            if answer.error_code not in (0, errors.OffsetOutOfRange.code):
+                failed = True
+                continue
+            try:
+                await _take_in(asked[where], answer)
+                self._named.discard(log)
+            except errors.KafkaError as error:  # the others are taken in nevertheless
+                failed = True
+                session.missed(where)
+                self._let_rest(log, error)
         return failed
+
+    def _let_rest(self, log: ClusterLog, error: errors.KafkaError) -> None:
+        """This partition's answer could not be taken in. What will pass needs no rest."""
+        if error.retriable and not isinstance(error, errors.CorruptMessage):
+            logger.debug("%s cannot be followed now: %s", log.topic_partition, error)
+            return
+        self._resting[log] = asyncio.get_running_loop().time() + REST_S
+        if log not in self._named:
+            self._named.add(log)
+            logger.warning("%s cannot be followed: %s", log.topic_partition, error)
 
     async def _wait_for_room(self, logs: Sequence[ClusterLog]) -> None:
         """To hear of the end, nobody need ask more often than once in PAUSE_S."""
@@ -192,3 +223,27 @@ class Following:
                     await self._read.wait()
         except TimeoutError:
             return
+
+
+async def _take_in(one: Asked, answer: PartitionData) -> None:
+    """Raises:
+    KafkaError: the records are none, or the cluster cannot be asked for more.
+    """
+    log, offset, room = one
+    if answer.error_code:
+        await log.offsets()  # records are deleted that were never seen here
+    elif log.high_watermark == offset:
+        if room:
+            await _keep(log, offset, answer)
+        else:
+            await log.grew(answer)
+    log.is_known()
+
+
+async def _keep(log: ClusterLog, offset: int, answer: PartitionData) -> None:
+    try:
+        answer.records = whole_batches(bytes(answer.records or b""))
+        await log.came(offset, answer)
+    except errors.CorruptMessage:
+        await log.grew(answer)  # who reads there is told
+        raise

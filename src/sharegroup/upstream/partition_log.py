@@ -126,12 +126,13 @@ class ClusterLog:
 
     def is_known(self) -> None:
         """The cluster has told all that is new of this partition, if anything is."""
-        self._known_s = now_s = asyncio.get_running_loop().time()
-        if now_s - self._read_s > KEPT_S:
-            self._forget_read()
+        self._known_s = _now_s()
+        self._forget_read()
 
     def _forget_read(self) -> None:
-        """Keep no records that somebody has read already."""
+        """Keep no records that somebody has read already, once nobody has read for a while."""
+        if _now_s() - self._read_s <= KEPT_S:
+            return
         recent, behind = self._recent, self._behind
         if recent.begin < recent.end <= self._read_to:
             self._recent = RecentBatches(recent.end)
@@ -152,13 +153,15 @@ class ClusterLog:
         """The cluster has answered a request to read from ``offset`` on.
 
         Raises:
+            CorruptMessage: the records are none.
             KafkaError: the cluster cannot be asked where the first open transaction begins.
         """
-        self.is_known()
+        self._forget_read()
         known, stable = self._offsets, -1
         data = bytes(answer.records or b"")
         if data:
             self._keep(offset, data)
+        self.is_known()
         is_open = known.last_stable < known.high_watermark
         if answer.high_watermark > known.high_watermark and not is_open:
             if offset <= known.high_watermark and _has_plain_to(answer.high_watermark, data):
@@ -258,7 +261,7 @@ class ClusterLog:
 
     async def _look_if_old(self) -> None:
         """Somebody reads; what is kept here may be deleted in the cluster meanwhile."""
-        self._read_s = now_s = asyncio.get_running_loop().time()
+        self._read_s = now_s = _now_s()
         if self._recent.end and now_s - self._known_s > FRESH_S:
             self._known_s = now_s
             await self.offsets()
@@ -393,3 +396,7 @@ def _check_known(offset: int, known_end: int, end: int) -> None:
     """
     if offset < end and known_end < end:
         raise errors.OffsetNotAvailable(f"the leader knows of {known_end}, not of {end} yet")
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
