@@ -36,6 +36,7 @@ def clusters() -> list[Any]:
 NEEDS = {
     "test_a_consumer_group_is_one_of_the_cluster[consumer]": (4, 0),
     "test_transactions_are_shown": (3, 0),
+    "test_an_offset_has_the_time_of_its_record": (3, 0),
     "test_what_belongs_to_the_brokers_is_nobodys": (3, 0),
 }
 """What an earlier version of Apache Kafka does not have."""

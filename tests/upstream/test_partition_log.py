@@ -14,6 +14,7 @@ from sharegroup.model.errors import (
     LeaderNotAvailable,
     OffsetNotAvailable,
     UnknownTopicOrPartition,
+    UnsupportedVersion,
 )
 from sharegroup.model.ids import NULL_TOPIC_ID, TopicPartition
 from sharegroup.upstream.partition_log import ClusterLog
@@ -275,5 +276,21 @@ def test_an_answer_ends_wherever_it_is_full() -> None:
                 leader.records = BATCH[:-1]
                 with pytest.raises(CorruptMessage):  # a gap would be passed over
                     await fresh.read(1, 1 << 20, end_offset=END)
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_a_leader_that_does_not_know_of_the_largest_timestamp_is_not_asked_for_it() -> None:
+    """It would look for the first record of that time, which is the first of all."""
+
+    async def scenario() -> None:
+        async with ScriptedServer() as server:
+            leader = Leader(server)
+            server.handle(LIST_OFFSETS, leader._offsets, (1, 6))
+            async with Cluster(server.address) as cluster:
+                log = ClusterLog(cluster, TopicPartition("t", 0), TOPIC_ID, lambda _: None)
+                await log.offsets()
+                with pytest.raises(UnsupportedVersion, match="version 6 of ListOffsets"):
+                    await log.offset_of_max_timestamp()
 
     asyncio.run(asyncio.wait_for(scenario(), 60))

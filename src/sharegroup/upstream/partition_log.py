@@ -31,7 +31,7 @@ from sharegroup.model.log import (
     ReadBatches,
     Recompression,
 )
-from sharegroup.upstream.raw_log import COMMITTED, EARLIEST, LATEST, RawLog
+from sharegroup.upstream.raw_log import COMMITTED, EARLIEST, LARGEST_TIMESTAMP, LATEST, RawLog
 from sharegroup.upstream.recent_batches import RecentBatches
 from sharegroup.wire.batch import batch_bounds, parse_headers
 from sharegroup.wire.markers import is_transactional
@@ -45,7 +45,6 @@ KEPT_S: Final = 5.0
 """Records that were read, and that nobody reads again for so long, are kept no longer."""
 PATIENCE_MS: Final = 1_000
 """Who reads waits for so long for a leader that is being elected. `Following` looks for it on."""
-LARGEST_TIMESTAMP: Final = -3
 RECORD_BYTES_MAX: Final = 1 << 30
 READ_LANE: Final = "read"
 WRITE_LANE: Final = "write"
@@ -297,16 +296,18 @@ class ClusterLog:
         return [*found]
 
     async def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
-        """See ``ReadableLog``. The time is the one that was asked for."""
-        self._check()
-        found = await self._asked(lambda: self._reading.offset(timestamp_ms))
-        return None if found < 0 else (found, timestamp_ms)
-
-    async def offset_of_max_timestamp(self) -> tuple[int, int] | None:
         """See ``ReadableLog``."""
         self._check()
-        found = await self._asked(lambda: self._reading.offset(LARGEST_TIMESTAMP))
-        return None if found < 0 else (found, -1)
+        return await self._asked(lambda: self._reading.record_at(timestamp_ms))
+
+    async def offset_of_max_timestamp(self) -> tuple[int, int] | None:
+        """See ``ReadableLog``.
+
+        Raises:
+            UnsupportedVersion: the cluster does not know, as Apache Kafka before 3.0.
+        """
+        self._check()
+        return await self._asked(lambda: self._reading.record_at(LARGEST_TIMESTAMP))
 
     # --- appending --------------------------------------------------------------------------------
 

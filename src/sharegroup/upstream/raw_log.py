@@ -20,6 +20,7 @@ from sharegroup.wire.messages.delete_records import (
 from sharegroup.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from sharegroup.wire.messages.list_offsets import (
     ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
@@ -33,6 +34,9 @@ from sharegroup.wire.schema import Message
 ALL_IN_SYNC: Final = -1
 EARLIEST: Final = -2
 LATEST: Final = -1
+LARGEST_TIMESTAMP: Final = -3
+LARGEST_TIMESTAMP_SINCE: Final = 7
+"""The version of ListOffsets. A broker that does not have it looks for a record of that time."""
 COMMITTED: Final = 1
 
 
@@ -109,16 +113,33 @@ class RawLog:
         Raises:
             KafkaError: the partition cannot be asked now.
         """
+        return (await self._found(at, isolation)).offset
+
+    async def record_at(self, at: int) -> tuple[int, int] | None:
+        """(offset, timestamp) of the first record at or after a time in milliseconds since 1970, or
+        of the one with the LARGEST_TIMESTAMP; None: there is none.
+
+        Raises:
+            UnsupportedVersion: the leader does not know of the largest timestamp.
+            KafkaError: the partition cannot be asked now.
+        """
+        found = await self._found(at, version_min=LARGEST_TIMESTAMP_SINCE if at < 0 else 0)
+        return None if found.offset < 0 else (found.offset, found.timestamp)
+
+    async def _found(
+        self, at: int, isolation: int = 0, version_min: int = 0
+    ) -> ListOffsetsPartitionResponse:
         partition = ListOffsetsPartition(partition_index=self.where.partition, timestamp=at)
         request = ListOffsetsRequest(
             replica_id=-1,
             isolation_level=isolation,
             topics=[ListOffsetsTopic(self.where.topic, [partition])],
         )
-        response = await self._send(apis.LIST_OFFSETS, request, self._cluster.request_timeout_ms)
-        answer = response.topics[0].partitions[0]
+        timeout_ms = self._cluster.request_timeout_ms
+        response = await self._send(apis.LIST_OFFSETS, request, timeout_ms, version_min)
+        answer: ListOffsetsPartitionResponse = response.topics[0].partitions[0]
         await self._check(answer.error_code)
-        return int(answer.offset)
+        return answer
 
     async def delete_before(self, offset: int) -> int:
         """Delete the records before an offset. Returns where the log begins now.
@@ -136,13 +157,15 @@ class RawLog:
         await self._check(answer.error_code)
         return int(answer.low_watermark)
 
-    async def _send(self, api: Api, request: Message, timeout_ms: int) -> Any:
+    async def _send(self, api: Api, request: Message, timeout_ms: int, version_min: int = 0) -> Any:
         topic = await self._cluster.topic(self.where.topic)
         leader = topic.partitions[self.where.partition].leader
         if leader not in self._cluster.metadata.nodes:
             await self._cluster.refresh()
             raise errors.LeaderNotAvailable(f"{self.where} has no leader now")
         try:
+            if version_min:
+                await self._check_version(leader, api, version_min)
             return await self._cluster.send(
                 leader,
                 api,
@@ -154,6 +177,15 @@ class RawLog:
         except errors.NetworkException:
             await self._refresh_quietly()
             raise
+
+    async def _check_version(self, leader: int, api: Api, version_min: int) -> None:
+        connection = await self._cluster.connection(leader, self._lane)
+        version = connection.version_of(api)
+        if version < version_min:
+            raise errors.UnsupportedVersion(
+                f"node {leader} of the cluster has version {version} of {api.name}, "
+                f"and {version_min} is needed"
+            )
 
     async def _check(self, code: int, message: str | None = None) -> None:
         if code:
