@@ -12,12 +12,18 @@ from uuid import UUID
 import pytest
 
 from sharegroup.client.network.cluster import Cluster
-from sharegroup.model.errors import CorruptMessage, OffsetOutOfRange
+from sharegroup.model.errors import (
+    CorruptMessage,
+    FencedLeaderEpoch,
+    OffsetOutOfRange,
+    UnknownLeaderEpoch,
+)
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log import ReadableLog
 from sharegroup.upstream import following
 from sharegroup.upstream.following import Following
 from sharegroup.upstream.partition_log import ClusterLog
+from sharegroup.upstream.raw_log import ANY_EPOCH
 from sharegroup.wire.apis import FETCH, LIST_OFFSETS, METADATA
 from sharegroup.wire.batch import encode_batch
 from sharegroup.wire.messages.fetch import (
@@ -54,20 +60,29 @@ class Partition:
 
     batches: list[bytes] = field(default_factory=list)
 
+    lag: int = 0
+    """So many of them are not known to be replicated."""
+
     @property
     def end(self) -> int:
         return len(self.batches)
+
+    @property
+    def replicated(self) -> int:
+        return self.end - self.lag
 
 
 class Broker:
     """A broker of the cluster that leads the partitions of a topic, and remembers no sessions.
 
     Attributes:
+        epoch: its own, as a leader, which it also tells.
         named: the partitions that the last request for records has named.
     """
 
     def __init__(self, server: ScriptedServer, partitions: int) -> None:
         self.partitions = [Partition() for _ in range(partitions)]
+        self.epoch = 2
         self.named: list[int] = []
         self._server = server
         self._news = asyncio.Event()
@@ -82,10 +97,24 @@ class Broker:
         one.batches.append(bytes(batch))
         self._news.set()
 
+    def cut(self, partition: int, end: int) -> None:
+        """A leader is elected that lacks what is behind."""
+        del self.partitions[partition].batches[end:]
+        self._news.set()
+
+    def _wrong_epoch(self, asked: int) -> int:
+        if asked in (ANY_EPOCH, self.epoch):
+            return 0
+        return (FencedLeaderEpoch if asked < self.epoch else UnknownLeaderEpoch).code
+
     async def _metadata(self, request: Message, version: int) -> Message:
         partitions = [
             MetadataResponsePartition(
-                partition_index=number, leader_id=1, replica_nodes=[1], isr_nodes=[1]
+                partition_index=number,
+                leader_id=1,
+                leader_epoch=self.epoch,
+                replica_nodes=[1],
+                isr_nodes=[1],
             )
             for number in range(len(self.partitions))
         ]
@@ -96,10 +125,10 @@ class Broker:
     async def _offsets(self, request: Message, version: int) -> Message:
         assert isinstance(request, ListOffsetsRequest)
         [asked] = request.topics[0].partitions
-        end = self.partitions[asked.partition_index].end
+        end = self.partitions[asked.partition_index].replicated
         part = ListOffsetsPartitionResponse(
             partition_index=asked.partition_index,
-            timestamp=-1,
+            error_code=self._wrong_epoch(asked.current_leader_epoch),
             offset=0 if asked.timestamp == EARLIEST else end,
         )
         return ListOffsetsResponse(topics=[ListOffsetsTopicResponse("t", [part])])
@@ -122,12 +151,15 @@ class Broker:
 
     def _read(self, asked: FetchPartition) -> PartitionData:
         one = self.partitions[asked.partition]
-        data = PartitionData(partition_index=asked.partition, high_watermark=one.end)
-        data.last_stable_offset, data.log_start_offset = one.end, 0
+        data = PartitionData(partition_index=asked.partition, high_watermark=one.replicated)
+        data.last_stable_offset, data.log_start_offset = one.replicated, 0
+        data.error_code = self._wrong_epoch(asked.current_leader_epoch)
+        if data.error_code:
+            return data
         if asked.fetch_offset > one.end:
             data.error_code, data.high_watermark = OffsetOutOfRange.code, -1
         else:
-            found = one.batches[asked.fetch_offset :]
+            found = one.batches[asked.fetch_offset : one.replicated]
             data.records = b"".join(found if asked.partition_max_bytes > 1 else found[:1])
         return data
 
@@ -224,5 +256,68 @@ def test_what_could_not_be_taken_in_is_asked_for_again_after_a_rest(
         broker.append(0)
         await moves.until(lambda: log.high_watermark == 3)
         assert (await log.read(2, 1 << 20)).data == broker.partitions[0].batches[2]
+
+    plays(scenario, 1)
+
+
+async def grown(broker: Broker, log: ClusterLog, moves: Moves, end: int) -> None:
+    """The first partition has so many records, and this is known."""
+    for _ in range(end):
+        broker.append(0)
+    await moves.until(lambda: log.high_watermark == end)
+
+
+def test_who_waits_behind_the_end_of_a_log_that_has_gone_back_is_told_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(broker: Broker, logs: list[ClusterLog]) -> None:
+        [log] = logs
+        moves = Moves(logs)
+        await grown(broker, log, moves, 10)
+        assert (await log.read(0, 1 << 20)).data == b"".join(broker.partitions[0].batches)
+        with warnings(caplog) as said:
+            broker.cut(0, 7)
+            broker.epoch = 3
+            await moves.until(lambda: log.high_watermark == 7)
+            [line] = said()
+        assert "t-0 has gone back in the cluster, from offset 10 to 7" in line
+        assert (await log.offsets()).end == 7
+        broker.append(0)
+        await moves.until(lambda: log.high_watermark == 8)
+        assert (await log.read(7, 1 << 20)).data == broker.partitions[0].batches[7]
+
+    plays(scenario, 1)
+
+
+def test_a_partition_that_is_refused_at_its_end_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leader of an earlier epoch says nothing of how far the log goes."""
+
+    async def scenario(broker: Broker, logs: list[ClusterLog]) -> None:
+        stale, good = logs
+        moves = Moves(logs)
+        await grown(broker, stale, moves, 10)
+        monkeypatch.setattr(following, "PAUSE_S", 1_000.0)
+        broker.cut(0, 7)
+        broker.epoch = 1  # who is asked is behind
+        for _ in range(3):
+            broker.append(1)
+            await moves.until(lambda: good.high_watermark == broker.partitions[1].end)
+        assert broker.named == [1]
+        assert stale.high_watermark == (await stale.offsets()).end == 10
+
+    plays(scenario, 2)
+
+
+def test_a_leader_that_does_not_know_yet_what_is_replicated_takes_nothing_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(broker: Broker, logs: list[ClusterLog]) -> None:
+        [log] = logs
+        await grown(broker, log, Moves(logs), 10)
+        broker.epoch = 3
+        broker.partitions[0].lag = 3
+        with warnings(caplog) as said:
+            assert (await log.offsets()).end == 10
+            assert said() == []
 
     plays(scenario, 1)

@@ -198,9 +198,9 @@ class ReadableLog(ServedLog, Protocol):
         of a transaction that has not ended, or the high watermark.
 
     The properties say how far the log is known here, at once: an offset is never past the log's
-    own, and never moves back. A log in this process knows all; a log elsewhere learns by what it is
-    asked, and by itself once :attr:`is_followed`. Who must not miss anything awaits
-    :meth:`offsets`.
+    own, and never moves back, unless a cluster loses the end of a log. A log in this process knows
+    all; a log elsewhere learns by what it is asked, and by itself once :attr:`is_followed`. Who
+    must not miss anything awaits :meth:`offsets`.
     """
 
     on_advance: Callable[[ReadableLog], None] | None

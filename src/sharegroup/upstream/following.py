@@ -29,7 +29,8 @@ EARLY_WAIT_MS: Final = 20
 NOBODY: Final = -1
 """The leader of a partition that has none."""
 PAUSE_S: Final = 0.2
-"""After an error, and where a leader is not known."""
+"""After an error, and where a leader is not known. A partition that could not be read from its
+end on rests for as long."""
 REST_S: Final = 5.0
 """A partition whose answer cannot be taken in is left out for so long."""
 
@@ -195,6 +196,10 @@ class Following:
             if answer.error_code not in (0, errors.OffsetOutOfRange.code):
                 failed = True
                 continue
+            if (
+                answer.error_code
+            ):  # perhaps the end that is known here is none, and nobody knows more
+                self._rest(log, PAUSE_S)
             try:
                 await _take_in(asked[where], answer)
                 self._named.discard(log)
@@ -209,10 +214,13 @@ class Following:
         if error.retriable and not isinstance(error, errors.CorruptMessage):
             logger.debug("%s cannot be followed now: %s", log.topic_partition, error)
             return
-        self._resting[log] = asyncio.get_running_loop().time() + REST_S
+        self._rest(log, REST_S)
         if log not in self._named:
             self._named.add(log)
             logger.warning("%s cannot be followed: %s", log.topic_partition, error)
+
+    def _rest(self, log: ClusterLog, rest_s: float) -> None:
+        self._resting[log] = asyncio.get_running_loop().time() + rest_s
 
     async def _wait_for_room(self, logs: Sequence[ClusterLog]) -> None:
         """To hear of the end, nobody need ask more often than once in PAUSE_S."""
@@ -231,7 +239,7 @@ async def _take_in(one: Asked, answer: PartitionData) -> None:
     """
     log, offset, room = one
     if answer.error_code:
-        await log.offsets()  # records are deleted that were never seen here
+        await log.offsets()  # records are deleted that were never seen here, or are lost
     elif log.high_watermark == offset:
         if room:
             await _keep(log, offset, answer)

@@ -10,6 +10,7 @@ backlog reads CHUNK_BYTES at a time, which others do not push out: they are kept
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, TypeVar
@@ -17,6 +18,7 @@ from uuid import UUID
 
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.network.metadata import PartitionInfo
 from sharegroup.client.network.retrying import retrying
 from sharegroup.model import errors
 from sharegroup.model.ids import NULL_TOPIC_ID, TopicPartition
@@ -31,11 +33,20 @@ from sharegroup.model.log import (
     ReadBatches,
     Recompression,
 )
-from sharegroup.upstream.raw_log import COMMITTED, EARLIEST, LARGEST_TIMESTAMP, LATEST, RawLog
+from sharegroup.upstream.raw_log import (
+    ANY_EPOCH,
+    COMMITTED,
+    EARLIEST,
+    LARGEST_TIMESTAMP,
+    LATEST,
+    RawLog,
+)
 from sharegroup.upstream.recent_batches import RecentBatches
 from sharegroup.wire.batch import batch_bounds, parse_headers
 from sharegroup.wire.markers import is_transactional
 from sharegroup.wire.messages.fetch import PartitionData
+
+logger = logging.getLogger("sharegroup.broker")
 
 T = TypeVar("T")
 CHUNK_BYTES: Final = 1 << 20
@@ -74,6 +85,8 @@ class ClusterLog:
         """What was read at the end of the log."""
         self._behind = RecentBatches()
         """What was read last before what is in `_recent`: by who works off a backlog."""
+        self._epoch = ANY_EPOCH
+        """The newest epoch of a leader that is known to have led the log up to here."""
         self._known_s = 0.0
         """When the cluster has told last where the log begins."""
         self._in_vain = False
@@ -107,13 +120,18 @@ class ClusterLog:
     @property
     def leader(self) -> int:
         """The broker of the cluster that leads the partition; -1: not known."""
+        known = self._metadata
+        return -1 if known is None else known.leader
+
+    @property
+    def _metadata(self) -> PartitionInfo | None:
         topic = self._cluster.metadata.topics.get(self.topic_partition.topic)
         partition = self.topic_partition.partition
         if topic is None or partition >= len(topic.partitions):
-            return -1
+            return None
         if topic.topic_id not in (self.topic_id, NULL_TOPIC_ID):  # it has none where there are none
-            return -1
-        return topic.partitions[partition].leader
+            return None
+        return topic.partitions[partition]
 
     @property
     def has_room(self) -> bool:
@@ -195,6 +213,8 @@ class ClusterLog:
     def _learn(self, start: int, last_stable: int, high_watermark: int) -> None:
         known = self._offsets
         end = max(known.high_watermark, high_watermark)
+        if end > known.high_watermark:
+            self._epoch = self._newest_epoch
         stable = min(max(known.last_stable, last_stable), end)
         self._offsets = LogOffsets(max(known.start, start), stable, end, end)
         if self._offsets != known and self.on_advance is not None:
@@ -210,17 +230,68 @@ class ClusterLog:
         """See ``ReadableLog``."""
         self._check()
         self._begin_to_follow()
+        known = self._offsets.high_watermark
+        now = await self._ask_offsets()
+        if now.end < known:
+            await self._look_back(known)
+        self._learn(now.start, now.last_stable, now.end)
+        if not self._recent.end:
+            self._recent = RecentBatches(self._offsets.end)
+        return self._offsets
+
+    async def _ask_offsets(self, epoch: int = ANY_EPOCH) -> LogOffsets:
         # The end comes before the stable end: a transaction that ends between the two shows in the
         # second, or comes behind the first. The other way round nobody would ask again.
+        offset = self._reading.offset
         start, end, stable = await asyncio.gather(
-            self._asked(lambda: self._reading.offset(EARLIEST)),
-            self._asked(lambda: self._reading.offset(LATEST)),
-            self._asked(lambda: self._reading.offset(LATEST, COMMITTED)),
+            self._asked(lambda: offset(EARLIEST, epoch=epoch)),
+            self._asked(lambda: offset(LATEST, epoch=epoch)),
+            self._asked(lambda: offset(LATEST, COMMITTED, epoch=epoch)),
         )
-        self._learn(start, stable, end)
-        if not self._recent.end:
-            self._recent = RecentBatches(end)
-        return self._offsets
+        return LogOffsets(start, min(stable, end), end, end)
+
+    async def _look_back(self, known: int) -> None:
+        """The leader has told of less than is known here. A leader that was just elected may not
+        know yet how far the log is replicated, and one that does not know that it leads no more
+        may answer as well. So it counts only if a leader of the newest epoch refuses to read at
+        this end: it refuses only behind its own last record."""
+        try:
+            await self._cluster.refresh()
+            epoch = self._newest_epoch
+            await self._reading.read(known, 1, epoch=epoch)
+        except errors.OffsetOutOfRange:
+            pass
+        except errors.KafkaError:
+            return  # it cannot be told now
+        else:
+            return
+        try:
+            now = await self._ask_offsets(epoch)
+        except errors.KafkaError:
+            return
+        if now.end < known == self._offsets.high_watermark:  # nobody has learned more meanwhile
+            self._go_back(now)
+
+    def _go_back(self, now: LogOffsets) -> None:
+        """The cluster has lost the end of the log."""
+        logger.error(
+            "%s has gone back in the cluster, from offset %d to %d: records that were told as "
+            "written are lost, and their offsets will be given to others",
+            self.topic_partition,
+            self._offsets.end,
+            now.end,
+        )
+        self._offsets = now
+        self._recent, self._behind = RecentBatches(now.end), RecentBatches()
+        self._read_to = min(self._read_to, now.end)
+        if self.on_advance is not None:
+            self.on_advance(self)  # who waits behind the end is told so
+
+    @property
+    def _newest_epoch(self) -> int:
+        """The newest epoch that is known: the metadata may be of a broker that is behind."""
+        known = self._metadata
+        return self._epoch if known is None else max(self._epoch, known.leader_epoch)
 
     async def read(
         self, offset: int, max_bytes: int, *, end_offset: int | None = None, stored: bool = False

@@ -38,6 +38,7 @@ LARGEST_TIMESTAMP: Final = -3
 LARGEST_TIMESTAMP_SINCE: Final = 7
 """The version of ListOffsets. A broker that does not have it looks for a record of that time."""
 COMMITTED: Final = 1
+ANY_EPOCH: Final = -1
 
 
 def whole_batches(data: bytes) -> bytes:
@@ -51,7 +52,8 @@ def whole_batches(data: bytes) -> bytes:
 
 class RawLog:
     """See the module. Each call is one attempt: errors of the cluster are raised, and the leader is
-    asked for anew after them.
+    asked for anew after them. With an ``epoch`` only a leader of this epoch answers; others raise
+    FencedLeaderEpoch or UnknownLeaderEpoch.
 
     Args:
         lane: requests on one lane are answered in order.
@@ -79,7 +81,13 @@ class RawLog:
         return int(answer.base_offset)
 
     async def read(
-        self, offset: int, max_bytes: int, *, wait_ms: int = 0, isolation: int = 0
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        wait_ms: int = 0,
+        isolation: int = 0,
+        epoch: int = ANY_EPOCH,
     ) -> PartitionData:
         """Whole batches from the one that holds ``offset`` on; none if the log ends there.
 
@@ -88,7 +96,10 @@ class RawLog:
             KafkaError: the partition cannot be read now.
         """
         partition = FetchPartition(
-            partition=self.where.partition, fetch_offset=offset, partition_max_bytes=max_bytes
+            partition=self.where.partition,
+            current_leader_epoch=epoch,
+            fetch_offset=offset,
+            partition_max_bytes=max_bytes,
         )
         request = FetchRequest(
             max_wait_ms=wait_ms,
@@ -107,13 +118,13 @@ class RawLog:
             raise errors.CorruptMessage(f"{len(data)} bytes of a batch, not all of it")
         return answer
 
-    async def offset(self, at: int, isolation: int = 0) -> int:
+    async def offset(self, at: int, isolation: int = 0, *, epoch: int = ANY_EPOCH) -> int:
         """The offset of a moment: EARLIEST, LATEST, or milliseconds since 1970; -1: there is none.
 
         Raises:
             KafkaError: the partition cannot be asked now.
         """
-        return (await self._found(at, isolation)).offset
+        return (await self._found(at, isolation, epoch=epoch)).offset
 
     async def record_at(self, at: int) -> tuple[int, int] | None:
         """(offset, timestamp) of the first record at or after a time in milliseconds since 1970, or
@@ -127,9 +138,9 @@ class RawLog:
         return None if found.offset < 0 else (found.offset, found.timestamp)
 
     async def _found(
-        self, at: int, isolation: int = 0, version_min: int = 0
+        self, at: int, isolation: int = 0, *, epoch: int = ANY_EPOCH, version_min: int = 0
     ) -> ListOffsetsPartitionResponse:
-        partition = ListOffsetsPartition(partition_index=self.where.partition, timestamp=at)
+        partition = ListOffsetsPartition(self.where.partition, epoch, at)
         request = ListOffsetsRequest(
             replica_id=-1,
             isolation_level=isolation,
