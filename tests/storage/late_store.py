@@ -121,6 +121,9 @@ class LateLog:
 
     # What must be asked -----------------------------------------------------------------------
 
+    def follow(self, is_awaited: Callable[[], bool]) -> None:
+        """It is followed while :attr:`on_advance` is set."""
+
     async def offsets(self) -> LogOffsets:
         return await self._ask(self._log.offsets)
 

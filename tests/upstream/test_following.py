@@ -11,6 +11,8 @@ from uuid import UUID
 
 import pytest
 
+from sharegroup.broker.delivery.following import follow_all
+from sharegroup.broker.waiters import FetchWaiters
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.errors import (
     CorruptMessage,
@@ -18,9 +20,9 @@ from sharegroup.model.errors import (
     OffsetOutOfRange,
     UnknownLeaderEpoch,
 )
-from sharegroup.model.ids import TopicPartition
+from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.log import ReadableLog
-from sharegroup.upstream import following
+from sharegroup.upstream import following, partition_log
 from sharegroup.upstream.following import Following
 from sharegroup.upstream.partition_log import ClusterLog
 from sharegroup.upstream.raw_log import ANY_EPOCH
@@ -96,6 +98,10 @@ class Broker:
         batch[MAGIC_AT] = magic
         one.batches.append(bytes(batch))
         self._news.set()
+
+    @property
+    def address(self) -> str:
+        return self._server.address
 
     def cut(self, partition: int, end: int) -> None:
         """A leader is elected that lacks what is behind."""
@@ -262,7 +268,7 @@ def test_what_could_not_be_taken_in_is_asked_for_again_after_a_rest(
 
 async def grown(broker: Broker, log: ClusterLog, moves: Moves, end: int) -> None:
     """The first partition has so many records, and this is known."""
-    for _ in range(end):
+    for _ in range(broker.partitions[0].end, end):
         broker.append(0)
     await moves.until(lambda: log.high_watermark == end)
 
@@ -319,5 +325,90 @@ def test_a_leader_that_does_not_know_yet_what_is_replicated_takes_nothing_back(
         with warnings(caplog) as said:
             assert (await log.offsets()).end == 10
             assert said() == []
+
+    plays(scenario, 1)
+
+
+async def let_all_but_one_leave(
+    broker: Broker, logs: list[ClusterLog], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody wants the first partition any more; the second one somebody waits for."""
+    first, second = logs
+    moves = Moves([second])
+    second.follow(lambda: True)
+    monkeypatch.setattr(partition_log, "KEPT_S", -1.0)
+    for _ in range(3):  # requests under way, and those that they have begun before
+        broker.append(1)
+        await moves.until(lambda: second.high_watermark == broker.partitions[1].end)
+    assert broker.named == [1]
+    assert (first.is_followed, second.is_followed) == (False, True)
+
+
+def test_what_nobody_reads_or_waits_for_is_followed_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(broker: Broker, logs: list[ClusterLog]) -> None:
+        first, _ = logs
+        await grown(broker, first, Moves([first]), 4)
+        woken: list[ReadableLog] = []
+        first.on_advance = woken.append
+        await let_all_but_one_leave(broker, logs, monkeypatch)
+        assert woken == [first], "who has begun to wait meanwhile looks again"
+        monkeypatch.undo()
+
+        broker.append(0)
+        assert first.high_watermark == 4, "as it was known then"
+        monkeypatch.setattr(partition_log, "FRESH_S", -1.0)
+        told = await first.read(0, 1 << 20)
+        assert told.data == b"".join(broker.partitions[0].batches), "what has come meanwhile, too"
+        assert first.is_followed
+        await grown(broker, first, Moves([first]), 6)
+
+    plays(scenario, 2)
+
+
+def test_who_waits_again_for_a_log_that_has_gone_back_is_told_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(broker: Broker, logs: list[ClusterLog]) -> None:
+        first, _ = logs
+        await grown(broker, first, Moves([first]), 4)
+        await let_all_but_one_leave(broker, logs, monkeypatch)
+        broker.cut(0, 2)
+        broker.append(0)
+        assert (await first.offsets()).end == 3
+
+    plays(scenario, 2)
+
+
+def test_who_asks_for_offsets_follows_nothing() -> None:
+    async def scenario(broker: Broker, _: list[ClusterLog]) -> None:
+        followed: list[ClusterLog] = []
+        async with Cluster(broker.address) as cluster:
+            log = ClusterLog(cluster, TopicPartition("t", 0), TOPIC_ID, followed.append)
+            for end in range(3):
+                assert (await log.offsets()).end == end
+                broker.append(0)
+            assert (await log.offset_for_timestamp(0)) == (3, -1)
+        assert not log.is_followed
+        assert followed == []
+
+    plays(scenario, 1)
+
+
+def test_a_log_is_followed_as_long_as_fetches_watch_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition_log, "KEPT_S", -1.0)
+
+    async def scenario(broker: Broker, _: list[ClusterLog]) -> None:
+        followed: list[ClusterLog] = []
+        waiters = FetchWaiters()
+        broker.append(0)
+        async with Cluster(broker.address) as cluster:
+            log = ClusterLog(cluster, TopicPartition("t", 0), TOPIC_ID, followed.append)
+            with waiters.watch([TopicIdPartition(TOPIC_ID, 0)], None, "group"):
+                await follow_all(waiters, [log])
+                assert (log.is_followed, followed, log.high_watermark) == (True, [log], 1)
+                assert log.is_wanted
+            assert not log.is_wanted
 
     plays(scenario, 1)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 
 from sharegroup.model.ids import TopicIdPartition
+from sharegroup.model.log import ReadableLog
 
 
 class Waiter:
@@ -140,6 +141,11 @@ class FetchWaiters:
                 del lines[waiter.line]
             if not lines:
                 del self._lines[key]
+
+    def follow(self, log: ReadableLog) -> None:
+        """Let a log learn of what comes, as long as fetches watch it."""
+        key = TopicIdPartition(log.topic_id, log.topic_partition.partition)
+        log.follow(lambda: key in self._lines)
 
     def wake(self, key: TopicIdPartition) -> None:
         """Let every fetch that watches ``key`` look again."""

@@ -204,12 +204,13 @@ class ReadableLog(ServedLog, Protocol):
     """
 
     on_advance: Callable[[ReadableLog], None] | None
-    """Called on the loop's thread when the high watermark that is known here has moved."""
+    """Called on the loop's thread when the high watermark that is known here has moved, or will not
+    move any more by itself: who waits looks again."""
 
     @property
     def is_followed(self) -> bool:
-        """Whether the log learns of what comes: always in this process; elsewhere once
-        :meth:`offsets` or :meth:`read` was called."""
+        """Whether the log learns of what comes: always in this process; elsewhere from
+        :meth:`read` or :meth:`follow` on, until nobody has read or waited for some seconds."""
         ...
 
     @property
@@ -227,6 +228,11 @@ class ReadableLog(ServedLog, Protocol):
         Raises:
             KafkaError: the log cannot be asked.
         """
+        ...
+
+    def follow(self, is_awaited: Callable[[], bool]) -> None:
+        """Learn of what comes from now on, at least as long as somebody waits for it. What has come
+        before is known after :meth:`offsets`."""
         ...
 
     async def read(

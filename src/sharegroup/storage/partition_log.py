@@ -80,7 +80,6 @@ class LocalPartitionLog:
         self.settings = settings
         self.folder = contents.folder
         self.on_advance: Callable[[ReadableLog], None] | None = None
-        """Called on the loop's thread when the high watermark has moved."""
         self.on_start_moved: Callable[[LocalPartitionLog], None] | None = None
         """Called by :meth:`delete_records` to make the new log start durable; raises OSError."""
         self._environment = environment
@@ -128,6 +127,9 @@ class LocalPartitionLog:
     async def offsets(self) -> LogOffsets:
         """All of them. See ``ReadableLog``."""
         return LogOffsets(self._log_start, self.last_stable_offset, self._visible.offset, self._end)
+
+    def follow(self, is_awaited: Callable[[], bool]) -> None:
+        """It knows what comes."""
 
     @property
     def recovery_point(self) -> int:
@@ -345,8 +347,7 @@ class LocalPartitionLog:
             )
 
     async def offset_of_max_timestamp(self) -> tuple[int, int] | None:
-        """(offset, timestamp) of the first visible record with the largest timestamp, or None
-        (ListOffsets -3)."""
+        """As :meth:`offset_for_timestamp`, of the largest timestamp (ListOffsets -3)."""
         self._check_in_service()
         with self._disk_answers():
             return timestamp_lookup.latest(self._segments, self._log_start, self._visible.offset)
@@ -354,8 +355,7 @@ class LocalPartitionLog:
     # Removing --------------------------------------------------------------------------------
 
     async def delete_records(self, before_offset: int) -> int:
-        """Move the log start up to ``before_offset`` (-1: the high watermark), durably. Returns the
-        new log start.
+        """See ``AppendableLog``; durably.
 
         Raises:
             OffsetOutOfRange: past the high watermark.

@@ -63,8 +63,8 @@ class Following:
         self._task: asyncio.Task[None] | None = None
 
     def follow(self, log: ClusterLog) -> None:
-        """Follow this partition from now on: who waits for records asks for nothing meanwhile.
-        Called at each read."""
+        """Follow this partition from now on, until nobody wants it: who waits for records asks for
+        nothing meanwhile. Called at each read."""
         if log not in self._logs:
             self._logs[log] = None
             self._changed.set()
@@ -91,7 +91,7 @@ class Following:
         that it leads since that one began."""
         while True:
             self._changed.clear()
-            for log in [one for one in self._logs if one.failure]:
+            for log in [one for one in self._logs if one.failure or not one.is_wanted]:
                 self._leave(log)
             led: dict[int, list[ClusterLog]] = {}
             now_s = asyncio.get_running_loop().time()
@@ -112,6 +112,7 @@ class Following:
         del self._logs[log]
         self._resting.pop(log, None)
         self._named.discard(log)
+        log.left()
 
     def _begin(self, leader: int, logs: Sequence[ClusterLog]) -> None:
         asked = self._asked.get((leader, LANE))
@@ -193,6 +194,9 @@ class Following:
         failed = False
         for where, answer in told.items():
             log = asked[where].log
+            if log not in self._logs:  # followed no more: who follows it next asks anew
+                session.missed(where)
+                continue
             if answer.error_code not in (0, errors.OffsetOutOfRange.code):
                 failed = True
                 continue

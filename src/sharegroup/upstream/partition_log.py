@@ -2,9 +2,10 @@
 ``model.log.PartitionLog`` as far as a cluster can.
 
 What one reader has read stays for the next, about CHUNK_BYTES: several groups of one partition cost
-one read of the cluster, as long as they are close together. A partition that is read at its end is
-*followed*: :class:`~sharegroup.upstream.following.Following` asks for what comes. Who works off a
-backlog reads CHUNK_BYTES at a time, which others do not push out: they are kept beside the end.
+one read of the cluster, as long as they are close together. A partition that somebody reads, or
+waits for, is *followed*: :class:`~sharegroup.upstream.following.Following` asks for what comes. Who
+works off a backlog reads CHUNK_BYTES at a time, which others do not push out: they are kept beside
+the end.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
+from math import inf
 from typing import Final, TypeVar
 from uuid import UUID
 
@@ -41,9 +43,8 @@ from sharegroup.upstream.raw_log import (
     LATEST,
     RawLog,
 )
-from sharegroup.upstream.recent_batches import RecentBatches
+from sharegroup.upstream.recent_batches import RecentBatches, has_plain_to
 from sharegroup.wire.batch import batch_bounds, parse_headers
-from sharegroup.wire.markers import is_transactional
 from sharegroup.wire.messages.fetch import PartitionData
 
 logger = logging.getLogger("sharegroup.broker")
@@ -53,7 +54,8 @@ CHUNK_BYTES: Final = 1 << 20
 FRESH_S: Final = 1.0
 """Records that are kept for longer may be deleted in the cluster: it is asked first."""
 KEPT_S: Final = 5.0
-"""Records that were read, and that nobody reads again for so long, are kept no longer."""
+"""Records that were read, and that nobody reads again for so long, are kept no longer. A partition
+that nobody reads or waits for is followed no longer."""
 PATIENCE_MS: Final = 1_000
 """Who reads waits for so long for a leader that is being elected. `Following` looks for it on."""
 RECORD_BYTES_MAX: Final = 1 << 30
@@ -87,13 +89,16 @@ class ClusterLog:
         """What was read last before what is in `_recent`: by who works off a backlog."""
         self._epoch = ANY_EPOCH
         """The newest epoch of a leader that is known to have led the log up to here."""
-        self._known_s = 0.0
+        self._known_s = -inf
         """When the cluster has told last where the log begins."""
         self._in_vain = False
         """Somebody has waited for a leader, and there is none yet."""
         self._read_to = 0
         self._read_s = 0.0
         """When somebody has read last."""
+        self._wanted_s = 0.0
+        """When somebody has begun to read, or was seen to wait, last."""
+        self._is_awaited: Callable[[], bool] = lambda: False
 
     # --- what is known ----------------------------------------------------------------------------
 
@@ -141,6 +146,16 @@ class ClusterLog:
         at_end = recent.end >= self._offsets.high_watermark
         return at_end and recent.size_from(self._read_to) < CHUNK_BYTES
 
+    @property
+    def is_wanted(self) -> bool:
+        """Whether somebody waits for what comes, or has read or waited within KEPT_S."""
+        now_s = _now_s()
+        if now_s - self._wanted_s > KEPT_S:
+            if not self._is_awaited():
+                return False
+            self._wanted_s = now_s
+        return True
+
     def is_known(self) -> None:
         """The cluster has told all that is new of this partition, if anything is."""
         self._known_s = _now_s()
@@ -181,7 +196,7 @@ class ClusterLog:
         self.is_known()
         is_open = known.last_stable < known.high_watermark
         if answer.high_watermark > known.high_watermark and not is_open:
-            if offset <= known.high_watermark and _has_plain_to(answer.high_watermark, data):
+            if offset <= known.high_watermark and has_plain_to(answer.high_watermark, data):
                 stable = answer.high_watermark  # no transaction has begun
             else:
                 is_open = True  # perhaps
@@ -220,6 +235,23 @@ class ClusterLog:
         if self._offsets != known and self.on_advance is not None:
             self.on_advance(self)
 
+    def follow(self, is_awaited: Callable[[], bool]) -> None:
+        """See ``ReadableLog``."""
+        self._is_awaited = is_awaited
+        self._begin_to_follow()
+
+    def _begin_to_follow(self) -> None:
+        self._wanted_s = _now_s()
+        self.is_followed = True
+        self._follow(self)
+
+    def left(self) -> None:
+        """It is followed no more: what is known is as old as that, and nothing is kept."""
+        self.is_followed = False
+        self._recent, self._behind = RecentBatches(), RecentBatches()
+        if self.on_advance is not None:
+            self.on_advance(self)
+
     def gone(self) -> None:
         """The topic is deleted."""
         self.failure = errors.UnknownTopicOrPartition()
@@ -229,13 +261,13 @@ class ClusterLog:
     async def offsets(self) -> LogOffsets:
         """See ``ReadableLog``."""
         self._check()
-        self._begin_to_follow()
-        known = self._offsets.high_watermark
+        asked_s, known = _now_s(), self._offsets.high_watermark
         now = await self._ask_offsets()
         if now.end < known:
             await self._look_back(known)
         self._learn(now.start, now.last_stable, now.end)
-        if not self._recent.end:
+        self._known_s = max(self._known_s, asked_s)
+        if not (self.is_followed and self._recent.end):
             self._recent = RecentBatches(self._offsets.end)
         return self._offsets
 
@@ -258,19 +290,20 @@ class ClusterLog:
         try:
             await self._cluster.refresh()
             epoch = self._newest_epoch
-            await self._reading.read(known, 1, epoch=epoch)
-        except errors.OffsetOutOfRange:
-            pass
-        except errors.KafkaError:
-            return  # it cannot be told now
-        else:
-            return
-        try:
+            if not await self._refuses(known, epoch):
+                return
             now = await self._ask_offsets(epoch)
         except errors.KafkaError:
-            return
+            return  # it cannot be told now
         if now.end < known == self._offsets.high_watermark:  # nobody has learned more meanwhile
             self._go_back(now)
+
+    async def _refuses(self, offset: int, epoch: int) -> bool:
+        try:
+            await self._reading.read(offset, 1, epoch=epoch)
+        except errors.OffsetOutOfRange:
+            return True
+        return False
 
     def _go_back(self, now: LogOffsets) -> None:
         """The cluster has lost the end of the log."""
@@ -298,6 +331,8 @@ class ClusterLog:
     ) -> ReadBatches:
         """See ``ReadableLog``."""
         self._check()
+        if not self.is_followed and _now_s() - self._known_s > FRESH_S:
+            await self.offsets()
         self._begin_to_follow()
         end = self._offsets.high_watermark if end_offset is None else end_offset
         await self._look_if_old()
@@ -322,12 +357,8 @@ class ClusterLog:
             kept = self._kept(offset) or RecentBatches(offset, bytes(answer.records))
         data, read_to = kept.read(offset, end, max_bytes)
         self._read_to = max(self._read_to, read_to)
-        self._follow(self)  # there may be room now
+        self._begin_to_follow()  # there may be room now
         return self._answer(data)
-
-    def _begin_to_follow(self) -> None:
-        self.is_followed = True
-        self._follow(self)
 
     async def _look_if_old(self) -> None:
         """Somebody reads; what is kept here may be deleted in the cluster meanwhile."""
@@ -449,14 +480,6 @@ class ClusterLog:
     @property
     def _has_leader(self) -> bool:
         return self.leader in self._cluster.metadata.nodes
-
-
-def _has_plain_to(end: int, data: bytes) -> bool:
-    """Whether the batches go to this end, and none of them is of a transaction."""
-    headers = parse_headers(data)
-    if not headers or any(map(is_transactional, headers)):
-        return False
-    return batch_bounds(data)[-1][1] + 1 >= end
 
 
 def _check_known(offset: int, known_end: int, end: int) -> None:

@@ -6,7 +6,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 
 from sharegroup.model.offsets import OFFSET_MAX
-from sharegroup.wire.batch import walk
+from sharegroup.wire.batch import batch_bounds, parse_headers, walk
+from sharegroup.wire.markers import is_transactional
 
 
 class RecentBatches:
@@ -70,3 +71,11 @@ class RecentBatches:
         """The number of the first batch with an offset that is not before this one."""
         at = max(0, bisect_right(self._bounds, (offset, OFFSET_MAX)) - 1)
         return at + bool(self._bounds and self._bounds[at][1] < offset)
+
+
+def has_plain_to(end: int, data: bytes) -> bool:
+    """Whether the batches go to this end, and none of them is of a transaction."""
+    headers = parse_headers(data)
+    if not headers or any(map(is_transactional, headers)):
+        return False
+    return batch_bounds(data)[-1][1] + 1 >= end

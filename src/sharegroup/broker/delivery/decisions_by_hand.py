@@ -102,7 +102,8 @@ class DecisionsByHand:
         """Decide about a part of the range at a time; others get a turn in between. Each outcome is
         durable."""
         share_partitions = self._parts.share_partitions
-        first, end = batch.first_offset, min(batch.last_offset + 1, log.high_watermark)
+        high_watermark = (await log.offsets()).high_watermark
+        first, end = batch.first_offset, min(batch.last_offset + 1, high_watermark)
         while first < end:
             settings = share_partitions.delivery_settings(self._key.group_id)
             led = await share_partitions.get(self._key, log)

@@ -24,6 +24,7 @@ from typing import Final, NamedTuple
 from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.delivery.class_loading import load_classes
 from sharegroup.broker.delivery.expiring import archive_expired
+from sharegroup.broker.delivery.following import follow_all
 from sharegroup.broker.delivery.found_batches import (
     HEADERS_ALONE_MIN,
     FoundBatches,
@@ -254,7 +255,10 @@ class ShareFetching:
         settings = partitions.delivery_settings(wish.group_id)
         committed = partitions.reads_committed(wish.group_id)
         ready = []
-        for key, led in zip(wish.partitions, await self._led(wish), strict=True):
+        found = await self._led(wish)
+        logs = [led.log for led in found if isinstance(led, LedSharePartition)]
+        await follow_all(self._parts.waiters, logs)
+        for key, led in zip(wish.partitions, found, strict=True):
             if isinstance(led, KafkaError):
                 rests = partitions.rests(SharePartitionKey(wish.group_id, *key))
                 if not (rests and isinstance(led, CoordinatorNotAvailable)):

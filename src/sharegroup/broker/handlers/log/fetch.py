@@ -114,7 +114,7 @@ async def _look(
                 begin = log.log_start_offset
             known = log.is_followed and log.log_start_offset <= begin <= log.high_watermark
             if not known:  # as far as is known here
-                await _check_offset(log, begin, part)
+                await _check_offset(parts, log, begin, part)
             end = _begin(log, part, committed=committed)
             if partition.turn:
                 member = request.member
@@ -169,8 +169,10 @@ async def _read(
         part.aborted_transactions = [AbortedTransaction(*each) for each in aborted]
 
 
-async def _check_offset(log: ReadableLog, offset: int, part: PartitionData) -> None:
-    """Ask the log whether it has ``offset``, or will have it next.
+async def _check_offset(
+    parts: BrokerParts, log: ReadableLog, offset: int, part: PartitionData
+) -> None:
+    """Ask the log whether it has ``offset``, or will have it next. It is followed then.
 
     Raises:
         OffsetOutOfRange: it has not.
@@ -179,6 +181,8 @@ async def _check_offset(log: ReadableLog, offset: int, part: PartitionData) -> N
     if not now.start <= offset <= now.end:
         part.aborted_transactions = None
         raise OffsetOutOfRange  # without offsets, as in Kafka
+    if not log.is_followed:
+        parts.waiters.follow(log)
 
 
 def _begin(log: ReadableLog, part: PartitionData, *, committed: bool) -> int:
