@@ -48,7 +48,10 @@ async def spoilt(producer: Producer, work: Coroutine[Any, Any, None]) -> None:
         raise LookupError
 
 
-@pytest.mark.parametrize("feature", [transactions.FEATURE, "not there: transaction version 1"])
+VERSIONS = [transactions.FEATURE, "not there: transaction version 1"]
+
+
+@pytest.mark.parametrize("feature", VERSIONS)
 def test_a_commit_shows_all_and_an_abort_none(
     group_broker: RunningServer, feature: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,6 +77,75 @@ def test_a_commit_shows_all_and_an_abort_none(
         assert await values(group_broker, topic, count=8) == expected
         everything = await values(group_broker, topic, count=12, isolation="read_uncommitted")
         assert b"bad-0" in everything
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_nothing_joins_a_transaction_that_ends(group_broker: RunningServer, commit: bool) -> None:
+    """Java's producer refuses it, too: nobody would wait for it before the end."""
+
+    async def scenario() -> None:
+        [topic] = await created(group_broker, "tx")
+        async with transactional(group_broker) as producer:
+            transaction = producer.transaction()
+            await transaction.begin()
+            before = producer.send(topic, "before", partition=0)
+            end = transaction.commit if commit else transaction.abort
+            ending = asyncio.create_task(end())
+            await asyncio.sleep(0)  # it has begun, and waits
+            with pytest.raises(IllegalState, match="committed or aborted"):
+                producer.send(topic, "late", partition=1)
+            with pytest.raises(IllegalState, match="committed or aborted"):
+                await producer.enqueue(topic, "late", partition=0)
+            with pytest.raises(IllegalState, match="a transaction is open"):
+                await producer.transaction().begin()
+            await ending
+            if not commit:
+                with pytest.raises(TransactionAborted):
+                    await before
+            async with producer.transaction():
+                await producer.send(topic, "next", partition=1)
+        expected = [b"before", b"next"] if commit else [b"next"]
+        assert await values(group_broker, topic, count=len(expected)) == expected
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("feature", VERSIONS)
+def test_what_is_accepted_beside_a_commit_is_part_of_it(
+    group_broker: RunningServer, feature: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another task sends at any point of the commit: its record is refused, or committed."""
+    monkeypatch.setattr(transactions, "FEATURE", feature)
+
+    async def scenario() -> None:
+        [topic] = await created(group_broker, "tx")
+        async with transactional(group_broker, linger_ms=100) as producer:
+
+            async def beside(turns: int) -> bytes | None:
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                try:
+                    delivery = producer.send(topic, f"beside-{turns}", partition=1)
+                except IllegalState:
+                    return None
+                await delivery
+                return f"beside-{turns}".encode()
+
+            expected: list[bytes] = []
+            for turns in range(0, 40, 2):
+                async with producer.transaction():
+                    await producer.enqueue(topic, "main", partition=0)
+                    task = asyncio.create_task(beside(turns))
+                expected.append(b"main")
+                if (sent := await task) is not None:
+                    expected.append(sent)
+            async with producer.transaction():
+                await producer.enqueue(topic, "main", partition=1)
+            expected.append(b"main")
+        found = await values(group_broker, topic, count=len(expected))
+        assert found == sorted(expected)
 
     run(scenario)
 
@@ -206,6 +278,40 @@ def test_offsets_of_an_aborted_transaction_are_not_committed(group_broker: Runni
                     await producer.send_offsets({where: 1}, stranger)
             async with producer.transaction():
                 await producer.send_offsets({where: 1}, consumer.group_metadata())
+            [committed] = (await consumer.committed(where)).values()
+            assert committed is not None
+            assert committed.offset == 1
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("feature", VERSIONS)
+def test_a_commit_waits_for_offsets_that_another_task_sends(
+    group_broker: RunningServer, feature: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactions, "FEATURE", feature)
+
+    async def scenario() -> None:
+        [source] = await created(group_broker, "source")
+        where = TopicPartition(source, 0)
+        async with (
+            transactional(group_broker) as producer,
+            Consumer(
+                source,
+                group_id=fresh("group"),
+                auto_offset_reset="earliest",
+                bootstrap_servers=group_broker.bootstrap,
+                enable_auto_commit=False,
+            ) as consumer,
+        ):
+            async with producer.transaction():
+                await producer.send(source, "a", partition=0)
+            assert len(await consumer.poll(10_000)) == 1
+            member = consumer.group_metadata()
+            async with producer.transaction():
+                sending = asyncio.create_task(producer.send_offsets({where: 1}, member))
+                await asyncio.sleep(0)  # it has begun
+            await sending
             [committed] = (await consumer.committed(where)).values()
             assert committed is not None
             assert committed.offset == 1

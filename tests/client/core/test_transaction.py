@@ -15,21 +15,23 @@ from sharegroup.model.ids import TopicPartition
 WHERES = [TopicPartition("t", number) for number in range(2)]
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["begin", "send", "add", "fail", "commit", "abort"]), st.integers(0, 1)
+        st.sampled_from(["begin", "accept", "send", "add", "fail", "finish", "commit", "abort"]),
+        st.integers(0, 1),
     ),
     max_size=40,
 )
 
 
 class World:
-    """The real machine, and what a transaction is: open or not, spoilt or not, its partitions."""
+    """The real machine, and what a transaction is: open or not, finishing or not, spoilt or not,
+    its partitions."""
 
     def __init__(self, version: int) -> None:
         self.real = ProducerTransactions()
         self.version = version
         self.epoch = 0
         self.real.identify(ProducerIdentity(9, self.epoch), version)
-        self.open = self.spoilt = False
+        self.open = self.finishing = self.spoilt = False
         self.added: set[TopicPartition] = set()
         self.told = False
 
@@ -37,8 +39,11 @@ class World:
         real = self.real
         if what == "begin":
             self._begin()
-        elif what == "send" and self.open:
-            expected = not self.spoilt and (self.version == 2 or WHERES[number] in self.added)
+        elif what == "accept":
+            self._accept()
+        elif what == "send":
+            in_it = self.version == 2 or WHERES[number] in self.added
+            expected = self.open and not self.spoilt and in_it
             assert real.may_send(WHERES[number]) == expected
             self.told = self.told or expected
         elif what == "add" and (wheres := real.to_add()):
@@ -48,6 +53,8 @@ class World:
         elif what == "fail":
             real.failed(MessageTooLarge())
             self.spoilt = self.spoilt or self.open
+        elif what == "finish":
+            self._finish()
         elif what in ("commit", "abort"):
             self._end(commit=what == "commit")
         real.check_invariants()
@@ -61,17 +68,36 @@ class World:
         self.real.begin()
         self.open, self.told = True, False
 
+    def _accept(self) -> None:
+        """Records are taken until the end begins, and not after."""
+        if self.open and not self.finishing and not self.spoilt:
+            self.real.check_open()
+            return
+        spoilt = self.spoilt and not self.finishing
+        with pytest.raises(MessageTooLarge if spoilt else IllegalState):
+            self.real.check_open()
+
+    def _finish(self) -> None:
+        if not self.open:
+            with pytest.raises(IllegalState):
+                self.real.finish()
+            return
+        self.real.finish()
+        self.finishing = True
+
     def _end(self, *, commit: bool) -> None:
-        if not self.open or (commit and self.spoilt):
-            with pytest.raises(MessageTooLarge if self.open else IllegalState):
+        if not self.finishing or (commit and self.spoilt):
+            with pytest.raises(MessageTooLarge if self.finishing else IllegalState):
                 self.real.end(commit=commit)
             return
         assert self.real.end(commit=commit) == self.told
+        self.real.check_invariants()
+        assert not self.real.may_send(WHERES[0]), "it would come after the end"
         self.epoch += self.version == 2
         identity = ProducerIdentity(9, self.epoch)
         self.real.ended(identity, committed=commit)
         assert self.real.identity == identity
-        self.open = self.spoilt = False
+        self.open = self.finishing = self.spoilt = False
         self.added = set()
 
 
@@ -99,6 +125,7 @@ def test_after_an_abort_without_a_new_epoch_the_producer_needs_one() -> None:
     real = ProducerTransactions()
     real.identify(ProducerIdentity(9, 0), 1)
     real.begin()
+    real.finish()
     assert not real.end(commit=False)
     real.ended(None, committed=False)
     assert real.must_identify
@@ -109,6 +136,7 @@ def test_a_refused_commit_is_aborted() -> None:
     real.identify(ProducerIdentity(9, 0), 2)
     real.begin()
     assert real.may_send(WHERES[0])
+    real.finish()
     assert real.end(commit=True)
     real.refused(TransactionAbortable())
     real.check_invariants()

@@ -3,9 +3,13 @@ TransactionManager).
 
 ::
 
-    NEW ──identify──▶ IDLE ──begin──▶ OPEN ──end──▶ ENDING ──ended──▶ IDLE
-                                   ▲   └─failed: it can only be aborted─┘      any ──▶ FENCED
-                                   └────────── refused ─────────────┘
+    NEW ──identify──▶ IDLE ──begin──▶ OPEN ──finish──▶ FINISHING ──end──▶ ENDING ──ended──▶ IDLE
+                                                           ▲                │
+    any ──▶ FENCED                                         └─── refused ────┘
+
+A transaction that is OPEN or FINISHING and has failed can only be aborted. When it is FINISHING, no
+more records join it, and those that it has are sent: all of them before the coordinator is told of
+the end. In no other state are records sent; they would belong to no transaction, or to the next.
 
 In transaction version 1 a partition is added to the transaction by a request of its own before the
 first record goes there. In version 2 the broker adds it with the first record, and each end of a
@@ -15,6 +19,7 @@ transaction brings a new epoch, so that a late record belongs to no transaction.
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final
 
 from sharegroup.client.core.outbox import ProducerIdentity
 from sharegroup.client.errors import IllegalState
@@ -28,8 +33,13 @@ class ProducerTransactionState(Enum):
     NEW = "new"
     IDLE = "idle"
     OPEN = "open"
+    FINISHING = "finishing"
     ENDING = "ending"
     FENCED = "fenced"
+
+
+_UNDER_WAY: Final = (ProducerTransactionState.OPEN, ProducerTransactionState.FINISHING)
+_CLOSED: Final = (ProducerTransactionState.FINISHING, ProducerTransactionState.ENDING)
 
 
 class ProducerTransactions:
@@ -71,24 +81,45 @@ class ProducerTransactions:
         if self.state is ProducerTransactionState.NEW:
             self.state = ProducerTransactionState.IDLE
 
-    def begin(self) -> None:
-        """Begin a transaction. Raises IllegalState: one is open; or the error that fences this
-        producer."""
+    @property
+    def under_way(self) -> bool:
+        """A transaction has begun, and the coordinator was not told to end it."""
+        return self.state in _UNDER_WAY
+
+    def check_idle(self) -> None:
+        """Raises IllegalState: a transaction is open; or the error that fences this producer."""
         self.check_not_fenced()
         if self.state is not ProducerTransactionState.IDLE:
             raise IllegalState("a transaction is open: end it first")
+
+    def begin(self) -> None:
+        """Begin a transaction. Raises as :meth:`check_idle`."""
+        self.check_idle()
         self.state = ProducerTransactionState.OPEN
-        self._touched = False
 
     def check_open(self) -> None:
-        """Raises IllegalState: no transaction is open; or the error because of which it can only be
-        aborted."""
+        """More may join the transaction. Raises IllegalState: no transaction is open, or it is
+        being ended; or the error because of which it can only be aborted."""
         self.check_not_fenced()
+        if self.state in _CLOSED:
+            raise IllegalState(
+                "the transaction is being committed or aborted: nothing more can join it; send "
+                "before the end of its block, or in the next one"
+            )
         if self.state is not ProducerTransactionState.OPEN:
             raise IllegalState(
                 "a producer with a transactional_id sends within a transaction: write "
                 "`async with producer.transaction():`"
             )
+        if self.error is not None:
+            raise self.error
+
+    def check_under_way(self) -> None:
+        """The coordinator may be told of what has joined the transaction. Raises IllegalState: no
+        transaction is under way; or the error because of which it can only be aborted."""
+        self.check_not_fenced()
+        if not self.under_way:
+            raise IllegalState("no transaction is open")
         if self.error is not None:
             raise self.error
 
@@ -102,7 +133,7 @@ class ProducerTransactions:
     def may_send(self, where: TopicPartition) -> bool:
         """Records may go to this partition now. If it must be added first, :meth:`to_add` has it
         from now on."""
-        if self.drops_records or self.identity is None:
+        if not self.under_way or self.drops_records or self.identity is None:
             return False
         if not self.adds_by_request:
             self._touched = True
@@ -129,28 +160,36 @@ class ProducerTransactions:
 
     def failed(self, error: SharegroupError) -> None:
         """The open transaction can only be aborted, because of this error."""
-        if self.state is ProducerTransactionState.OPEN and self.error is None:
+        if self.under_way and self.error is None:
             self.error = error
 
     def refused(self, error: SharegroupError) -> None:
         """The transaction was not committed and can only be aborted, because of this error."""
         if self.state is ProducerTransactionState.ENDING:
-            self.state = ProducerTransactionState.OPEN
+            self.state = ProducerTransactionState.FINISHING
         self.failed(error)
 
     def fenced(self, error: SharegroupError) -> None:
         """This producer cannot go on."""
         self.state, self.error = ProducerTransactionState.FENCED, error
 
+    def finish(self) -> None:
+        """From now on nothing more joins the transaction. Its records must be through before
+        :meth:`end`. Raises IllegalState: no transaction is open."""
+        self.check_not_fenced()
+        if not self.under_way:
+            raise IllegalState("no transaction is open")
+        self.state = ProducerTransactionState.FINISHING
+
     def end(self, *, commit: bool) -> bool:
         """End the transaction. Returns whether the coordinator must be told.
 
         Raises:
-            IllegalState: no transaction is open.
+            IllegalState: no transaction is finishing.
             SharegroupError: with ``commit``, why the transaction can only be aborted.
         """
         self.check_not_fenced()
-        if self.state is not ProducerTransactionState.OPEN:
+        if self.state is not ProducerTransactionState.FINISHING:
             raise IllegalState("no transaction is open")
         if commit and self.error is not None:
             raise self.error
@@ -170,13 +209,15 @@ class ProducerTransactions:
             self.identity = None
         self.error = None
         self._added, self._to_add = set(), set()
+        self._touched = False
         self.state = ProducerTransactionState.IDLE
 
     def check_invariants(self) -> None:
         """Raises AssertionError: the state contradicts itself."""
         assert not self._added & self._to_add, "a partition is added and waits for that"
-        if self.state is ProducerTransactionState.IDLE:
+        if self.state in (ProducerTransactionState.NEW, ProducerTransactionState.IDLE):
             assert self.error is None, "an error outlived its transaction"
-            assert not self._added, "partitions outlived their transaction"
+            assert not self._added | self._to_add, "partitions outlived their transaction"
+            assert not self._touched, "the coordinator knows of a transaction that nobody began"
         if self.state is ProducerTransactionState.FENCED:
             assert self.error is not None, "fenced for no reason"

@@ -163,7 +163,8 @@ class Producer:
             TypeError, ValueError: not a record; the text says what to write.
             MessageTooLarge: the record alone is larger than a request may be.
             BufferExhausted: the buffer is full, and this task has a record waiting already.
-            IllegalState: the producer is closed, or no event loop runs here.
+            IllegalState: the producer is closed, or no event loop runs here; or it has a
+                ``transactional_id``, and no transaction is open, or the open one is being ended.
 
         The delivery raises:
             InvalidPartitions: the topic has no such partition.

@@ -11,7 +11,6 @@ from typing import Any, Self
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.client.core.handed_over import HandedOver, HandsOver
 from sharegroup.client.core.record import Record
-from sharegroup.client.core.transaction import ProducerTransactionState
 from sharegroup.client.errors import TransactionAborted
 from sharegroup.client.producer.parts import ProducerParts
 from sharegroup.model.errors import InvalidProducerEpoch, ProducerFenced, SharegroupError
@@ -66,8 +65,9 @@ class Transaction:
             consumer: the share consumer, in explicit mode, that returned the records.
 
         Raises:
-            IllegalState: a record is acknowledged already, or no transaction is open; nothing was
-                acknowledged. Or the consumer is in implicit mode, or its group has order per key.
+            IllegalState: a record is acknowledged already, or no transaction is open, or it is
+                being ended; nothing was acknowledged. Or the consumer is in implicit mode, or its
+                group has order per key.
         """
         self._hand_over(consumer, records, AckType.ACCEPT, None)
 
@@ -106,22 +106,24 @@ class Transaction:
         """Open the transaction."""
         parts, machine = self._parts, self._coordinator.machine
         await parts.starting.done()
-        machine.begin()
+        machine.check_idle()
         for outbox in parts.buffer.outboxes():
             if outbox.identity != machine.identity:
                 outbox.renew()
+        machine.begin()
 
     async def commit(self) -> None:
         """Wait until all records are durable, and commit. If that is not possible: abort, and raise
-        the reason.
+        the reason. From the call on, other tasks can add nothing to the transaction.
         """
         try:
+            self._coordinator.machine.finish()
             await self._all_through()
             await self.hold()
             await self._coordinator.end(commit=True)
         except SharegroupError:
             try:
-                if self._coordinator.machine.state is ProducerTransactionState.OPEN:
+                if self._coordinator.machine.under_way:
                     await self.abort()
             finally:
                 self._give_back()
@@ -131,8 +133,9 @@ class Transaction:
         """Drop the records that are not sent yet, wait for those under way, and abort."""
         self._give_back()
         machine = self._coordinator.machine
-        if machine.state is not ProducerTransactionState.OPEN:
+        if not machine.under_way:
             return
+        machine.finish()
         machine.failed(TransactionAborted("the transaction was aborted"))
         self._parts.sender.drop()
         await self._all_through()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
@@ -64,6 +65,7 @@ class TransactionRequests:
         self._id = transactional_id
         self._timeout_ms = timeout_ms
         self._block_ms = block_ms
+        self._turn = asyncio.Lock()  # what joins a transaction is told before its end
 
     @property
     def transactional_id(self) -> str:
@@ -93,6 +95,11 @@ class TransactionRequests:
 
     async def add_partitions(self) -> None:
         """AddPartitionsToTxn, for the partitions that must be added."""
+        async with self._turn:
+            if self.machine.to_add() and not self.machine.drops_records:
+                await self._add_partitions()
+
+    async def _add_partitions(self) -> None:
         wheres = self.machine.to_add()
         topics = [AddPartitionsToTxnTopic(name, own) for name, own in by_topic(wheres).items()]
 
@@ -113,10 +120,17 @@ class TransactionRequests:
     ) -> None:
         """AddOffsetsToTxn if the transaction's version needs it, and TxnOffsetCommit. Without
         offsets the broker is told nothing: it would not know of a transaction to end."""
-        machine = self.machine
-        machine.check_open()
+        self.machine.check_open()
         if not offsets:
             return
+        async with self._turn:
+            self.machine.check_under_way()
+            await self._send_offsets(offsets, member)
+
+    async def _send_offsets(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], member: MemberIdentity
+    ) -> None:
+        machine = self.machine
         machine.touch()
         if any(offset.ranges for offset in offsets.values()):
             await check_commits_ranges(self._cluster, member.group_id)
@@ -165,8 +179,12 @@ class TransactionRequests:
             UnsupportedVersion: the broker cannot do that, or transactions have version 1.
             InvalidRecordState: the consumer has lost a record; the transaction can only be aborted.
         """
+        async with self._turn:
+            self.machine.check_under_way()
+            await self._acknowledge(handed)
+
+    async def _acknowledge(self, handed: Iterable[HandedOver]) -> None:
         machine = self.machine
-        machine.check_open()
         if machine.adds_by_request:
             error = errors.UnsupportedVersion(
                 "acknowledging in a transaction needs transaction.version 2"
@@ -187,6 +205,10 @@ class TransactionRequests:
 
     async def end(self, *, commit: bool) -> None:
         """EndTxn, if the coordinator knows of the transaction."""
+        async with self._turn:
+            await self._end(commit=commit)
+
+    async def _end(self, *, commit: bool) -> None:
         machine = self.machine
         tell = machine.end(commit=commit)
         identity: ProducerIdentity | None = None
