@@ -11,7 +11,13 @@ import pytest
 from sharegroup import Admin, Consumer, Producer, TopicPartition, sync, testing
 from sharegroup.client.errors import IllegalState, TransactionAborted
 from sharegroup.client.producer import transactions
-from sharegroup.model.errors import KafkaError, ProducerFenced, TransactionAbortable
+from sharegroup.model.errors import (
+    InvalidTopic,
+    KafkaError,
+    ProducerFenced,
+    TopicAuthorizationFailed,
+    TransactionAbortable,
+)
 from tests.client.working import fresh, run
 from tests.servers.running import RunningServer
 
@@ -362,6 +368,32 @@ def test_what_is_dropped_says_so(group_broker: RunningServer) -> None:
         assert await values(group_broker, topic, count=1) == [b"b"]
 
     run(scenario)
+
+
+@pytest.mark.parametrize("feature", VERSIONS)
+def test_a_topic_that_is_refused_ends_its_transaction_only(
+    feature: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactions, "FEATURE", feature)
+
+    def spoil(producer: sync.Producer) -> None:
+        with producer.transaction():
+            producer.send("__consumer_offsets", b"1", partition=0)
+
+    with (
+        testing.broker(topics={"jobs": 1}) as kafka,
+        sync.Consumer("jobs", group_id="g", bootstrap_servers=kafka.bootstrap) as consumer,
+        sync.Producer(kafka.bootstrap, transactional_id="worker") as producer,
+    ):
+        consumer.committed(("jobs", 0))  # the group's topic is made
+        with producer.transaction():
+            producer.send("jobs", b"before")
+        for _ in range(2):
+            with pytest.raises((TopicAuthorizationFailed, InvalidTopic)):
+                spoil(producer)
+        with producer.transaction():
+            producer.send("jobs", b"after")
+        assert kafka.values("jobs") == [b"before", b"after"]
 
 
 def test_the_blocking_producer_has_transactions_too(group_broker: RunningServer) -> None:

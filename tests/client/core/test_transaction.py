@@ -59,6 +59,7 @@ class World:
             self._end(commit=what == "commit")
         real.check_invariants()
         assert real.drops_records == self.spoilt
+        assert real.repeats_requests == (not self.spoilt)
 
     def _begin(self) -> None:
         if self.open:
@@ -138,11 +139,14 @@ def test_a_refused_commit_is_aborted() -> None:
     assert real.may_send(WHERES[0])
     real.finish()
     assert real.end(commit=True)
+    assert real.repeats_requests
     real.refused(TransactionAbortable())
     real.check_invariants()
+    assert not real.repeats_requests, "only its end is wanted"
     with pytest.raises(TransactionAbortable):
         real.end(commit=True)
     assert real.end(commit=False)
+    assert real.repeats_requests, "the abort is"
     real.ended(ProducerIdentity(9, 1), committed=False)
     real.begin()
     assert real.error is None

@@ -71,6 +71,12 @@ class ProducerTransactions:
         return self.error is not None
 
     @property
+    def repeats_requests(self) -> bool:
+        """A request that failed for a moment is worth another attempt. A transaction that can only
+        be aborted needs nothing more but its end."""
+        return self.error is None or self.state is ProducerTransactionState.ENDING
+
+    @property
     def must_identify(self) -> bool:
         """The producer needs an epoch before it goes on."""
         return self.identity is None

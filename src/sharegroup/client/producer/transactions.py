@@ -48,6 +48,17 @@ PRODUCE_V1: Final = 11
 _FENCING = (errors.ProducerFenced, errors.InvalidProducerEpoch)
 _FATAL = (*_FENCING, errors.InvalidTxnState, errors.TransactionalIdAuthorizationFailed)
 
+_UNFINISHED: Final = tuple(
+    error.code
+    for error in (
+        errors.NotCoordinator,
+        errors.CoordinatorNotAvailable,
+        errors.RequestTimedOut,
+        errors.UnknownServerError,
+    )
+)
+"""Answers of a coordinator whose write may have come to its end nevertheless."""
+
 
 class TransactionRequests:
     """See the module.
@@ -102,17 +113,15 @@ class TransactionRequests:
     async def _add_partitions(self) -> None:
         wheres = self.machine.to_add()
         topics = [AddPartitionsToTxnTopic(name, own) for name, own in by_topic(wheres).items()]
-
-        def request() -> AddPartitionsToTxnRequest:
-            return AddPartitionsToTxnRequest([], self._id, *self._identity(), topics)
-
-        def check(response: Any) -> None:
-            for topic in response.results_by_topic_v3_and_below:
-                for one in topic.results_by_partition:
-                    self._raise(one.partition_error_code)
-
-        self.machine.touch()
-        await self._ask(apis.ADD_PARTITIONS_TO_TXN, request, check)
+        await self._add(
+            apis.ADD_PARTITIONS_TO_TXN,
+            lambda: AddPartitionsToTxnRequest([], self._id, *self._identity(), topics),
+            lambda response: [
+                one.partition_error_code
+                for topic in response.results_by_topic_v3_and_below
+                for one in topic.results_by_partition
+            ],
+        )
         self.machine.added(wheres)
 
     async def send_offsets(
@@ -131,14 +140,15 @@ class TransactionRequests:
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], member: MemberIdentity
     ) -> None:
         machine = self.machine
-        machine.touch()
         if any(offset.ranges for offset in offsets.values()):
             await check_commits_ranges(self._cluster, member.group_id)
         if machine.adds_by_request:
-            await self._ask(
+            await self._add(
                 apis.ADD_OFFSETS_TO_TXN,
                 lambda: AddOffsetsToTxnRequest(self._id, *self._identity(), member.group_id),
             )
+        else:
+            machine.touch()
         request = TxnOffsetCommitRequest(
             self._id,
             member.group_id,
@@ -213,10 +223,13 @@ class TransactionRequests:
         tell = machine.end(commit=commit)
         identity: ProducerIdentity | None = None
         if tell:
+            aborts_v1 = machine.adds_by_request and not commit
             response = await self._ask(
                 apis.END_TXN,
                 lambda: EndTxnRequest(self._id, *self._identity(), commit),
                 version_max=END_TXN_V1 if machine.adds_by_request else None,
+                # There is none: what was to add something to it has not arrived.
+                passes=errors.InvalidTxnState.code if aborts_v1 else errors.NONE,
             )
             if not machine.adds_by_request and response.producer_id >= 0:
                 identity = ProducerIdentity(response.producer_id, response.producer_epoch)
@@ -232,31 +245,65 @@ class TransactionRequests:
         assert self.machine.identity is not None, "the producer has no identity"
         return self.machine.identity
 
+    async def _add(
+        self,
+        api: Api,
+        request: Callable[[], Any],
+        codes: Callable[[Any], Iterable[int]] = lambda _: [],
+    ) -> None:
+        """Add something to the transaction. Unless an answer refuses that, the coordinator may know
+        of the transaction from now on, also when no answer comes.
+
+        Args:
+            codes: the error codes within an answer.
+        """
+
+        async def attempt() -> None:
+            refused = False
+            try:
+                response = await self._send(api, request())
+                code = next(filter(None, [response.error_code, *codes(response)]), errors.NONE)
+                refused = code != errors.NONE and code not in _UNFINISHED
+                self._raise(code)
+            finally:
+                if not refused:
+                    self.machine.touch()
+
+        await self._trying(attempt)
+
     async def _ask(
         self,
         api: Api,
         request: Callable[[], Any],
-        check: Callable[[Any], None] | None = None,
         *,
         version_max: int | None = None,
+        passes: int = errors.NONE,
     ) -> Any:
-        """The coordinator's answer. Transient errors are retried."""
+        """The coordinator's answer. Transient errors are retried. ``passes``: an error code that is
+        as good as success."""
 
         async def attempt() -> Any:
-            response = await self._cluster.send_to_coordinator(
-                self._id, api, request(), kind=TRANSACTION, lane=LANE, version_max=version_max
-            )
-            self._raise(response.error_code)
-            if check is not None:
-                check(response)
+            response = await self._send(api, request(), version_max)
+            if response.error_code != passes:
+                self._raise(response.error_code)
             return response
 
         return await self._trying(attempt)
 
+    async def _send(self, api: Api, request: Any, version_max: int | None = None) -> Any:
+        return await self._cluster.send_to_coordinator(
+            self._id, api, request, kind=TRANSACTION, lane=LANE, version_max=version_max
+        )
+
     async def _trying(self, attempt: Callable[[], Awaitable[T]]) -> T:
         machine = self.machine
         try:
-            return await retrying(self._cluster, attempt, self._block_ms)
+            return await retrying(
+                self._cluster,
+                attempt,
+                self._block_ms,
+                lambda error: error.retriable and machine.repeats_requests,
+            )
         except _FATAL as error:
             machine.fenced(error)
             raise
