@@ -205,34 +205,59 @@ async def list_offsets(
     *,
     committed: bool = False,
 ) -> dict[TopicPartition, ListedOffset]:
-    """ListOffsets, at each partition's leader."""
-
-    async def ask(node_id: int, mine: list[TopicPartition]) -> Any:
-        topics = [
-            ListOffsetsTopic(
-                name, [ListOffsetsPartition(index, timestamp=timestamp) for index in indexes]
-            )
-            for name, indexes in by_topic(mine).items()
-        ]
-        request = ListOffsetsRequest(
-            replica_id=CONSUMER,
-            isolation_level=int(committed),
-            topics=topics,
-            timeout_ms=cluster.request_timeout_ms,
-        )
-        return await cluster.send(node_id, apis.LIST_OFFSETS, request)
-
+    """ListOffsets, at each partition's leader. The first error of a partition is raised."""
     by_leader = await leaders_of(cluster, partitions)
-    responses = await asyncio.gather(*(ask(node, mine) for node, mine in by_leader.items()))
-    answers = [(t.name, p) for response in responses for t in response.topics for p in t.partitions]
-    await _check_leaders(cluster, [p for _, p in answers])
+    answers = await asyncio.gather(
+        *(
+            offsets_at(cluster, node, mine, timestamp, committed=committed)
+            for node, mine in by_leader.items()
+        )
+    )
+    found: dict[TopicPartition, ListedOffset] = {}
+    failed: list[errors.KafkaError] = []
+    for where, one in (item for answer in answers for item in answer.items()):
+        if isinstance(one, errors.KafkaError):
+            failed.append(one)
+        else:
+            found[where] = one
+    if failed:
+        await cluster.refresh()  # so that a retry knows the current leader
+        raise failed[0]
+    return found
+
+
+async def offsets_at(
+    cluster: Cluster,
+    node_id: int,
+    partitions: Iterable[TopicPartition],
+    timestamp: int,
+    *,
+    committed: bool,
+) -> dict[TopicPartition, ListedOffset | errors.KafkaError]:
+    """ListOffsets, at the leader of all these partitions: the offset of each, or its error."""
+    topics = [
+        ListOffsetsTopic(
+            name, [ListOffsetsPartition(index, timestamp=timestamp) for index in indexes]
+        )
+        for name, indexes in by_topic(partitions).items()
+    ]
+    request = ListOffsetsRequest(
+        replica_id=CONSUMER,
+        isolation_level=int(committed),
+        topics=topics,
+        timeout_ms=cluster.request_timeout_ms,
+    )
+    response = await cluster.send(node_id, apis.LIST_OFFSETS, request)
     return {
-        TopicPartition(name, p.partition_index): ListedOffset(
+        TopicPartition(topic.name, p.partition_index): errors.error_from_code(p.error_code)
+        if p.error_code
+        else ListedOffset(
             offset=p.offset,
             timestamp=p.timestamp if p.timestamp >= 0 else None,
             leader_epoch=p.leader_epoch,
         )
-        for name, p in answers
+        for topic in response.topics
+        for p in topic.partitions
     }
 
 
@@ -262,22 +287,52 @@ async def delete_records(
 async def leaders_of(
     cluster: Cluster, partitions: Iterable[TopicPartition]
 ) -> dict[int, list[TopicPartition]]:
-    nodes: dict[int, list[TopicPartition]] = {}
-    for partition in partitions:
-        topic = await cluster.topic(partition.topic)
-        if partition.partition >= len(topic.partitions):  # the partition may be new
+    """The partitions by their leaders' node ids. The first error of a partition is raised."""
+    nodes, failed = await leaders_found(cluster, partitions)
+    for error in failed.values():
+        if isinstance(error, errors.LeaderNotAvailable):
             await cluster.refresh()
-            topic = await cluster.topic(partition.topic)
-        if not 0 <= partition.partition < len(topic.partitions):
-            raise errors.UnknownTopicOrPartition(
-                f"{partition.topic} has no partition {partition.partition}"
-            )
-        leader = topic.partitions[partition.partition].leader
-        if leader not in cluster.metadata.nodes:
-            await cluster.refresh()
-            raise errors.LeaderNotAvailable(f"{partition} has no leader")
-        nodes.setdefault(leader, []).append(partition)
+        raise error
     return nodes
+
+
+async def leaders_found(
+    cluster: Cluster, partitions: Iterable[TopicPartition]
+) -> tuple[dict[int, list[TopicPartition]], dict[TopicPartition, errors.KafkaError]]:
+    """The partitions by their leaders' node ids; and why the others have none.
+
+    Raises:
+        NetworkException: no broker can be reached.
+    """
+    nodes: dict[int, list[TopicPartition]] = {}
+    failed: dict[TopicPartition, errors.KafkaError] = {}
+    for name, indexes in by_topic(partitions).items():
+        wheres = [TopicPartition(name, index) for index in indexes]
+        try:
+            leaders = await _leaders_in(cluster, name, max(indexes))
+        except errors.NetworkException:
+            raise
+        except errors.KafkaError as error:
+            failed |= dict.fromkeys(wheres, error)
+            continue
+        for where in wheres:
+            if not 0 <= where.partition < len(leaders):
+                text = f"{name} has no partition {where.partition}"
+                failed[where] = errors.UnknownTopicOrPartition(text)
+            elif leaders[where.partition] not in cluster.metadata.nodes:
+                failed[where] = errors.LeaderNotAvailable(f"{where} has no leader")
+            else:
+                nodes.setdefault(leaders[where.partition], []).append(where)
+    return nodes, failed
+
+
+async def _leaders_in(cluster: Cluster, name: str, highest: int) -> list[int]:
+    """The leader of each partition of a topic. ``highest``: the highest one that is wanted."""
+    topic = await cluster.topic(name)
+    if highest >= len(topic.partitions):  # the partition may be new
+        await cluster.refresh()
+        topic = await cluster.topic(name)
+    return [partition.leader for partition in topic.partitions]
 
 
 async def _check_leaders(cluster: Cluster, answers: Sequence[Any]) -> None:

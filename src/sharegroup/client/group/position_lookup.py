@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sharegroup.client.admin.offset_requests import commit_ranges, committed_offsets, epoch_ends
-from sharegroup.client.admin.topic_requests import list_offsets
+from sharegroup.client.admin.topic_requests import leaders_found, offsets_at
 from sharegroup.client.core.committed_offsets import OffsetAndMetadata
 from sharegroup.client.core.positions import LATEST, Position, Positions, PositionStep
 from sharegroup.client.core.rebalance import MemberIdentity
@@ -36,7 +36,7 @@ class PositionLookup:
     Args:
         identity: the member that asks the group's coordinator; None: there is no group.
         committed: take the last stable offset for a log's end (read_committed).
-        on_news: called when a look-up has ended.
+        on_news: called when positions may be known, and when a look-up has ended.
 
     Attributes:
         errors: errors that the next poll raises.
@@ -90,14 +90,27 @@ class PositionLookup:
             self._on_news()
 
     async def _round(self) -> None:
+        """Do all that can be done now. A partition that fails holds up no others.
+
+        Raises:
+            KafkaError: of a partition that failed.
+        """
         if self.errors:
             return  # the next poll raises them
-        if wanted := self._positions.waiting(PositionStep.COMMITTED):
-            await self._look_up_committed(wanted)
-        if wanted := self._positions.waiting(PositionStep.RESET):
-            await self._look_up_offsets(wanted)
-        if wanted := self._positions.waiting(PositionStep.CHECK):
-            await self._check(wanted)
+        failed: list[errors.KafkaError] = []
+        for step, look_up in (
+            (PositionStep.COMMITTED, self._look_up_committed),
+            (PositionStep.RESET, self._look_up_offsets),
+            (PositionStep.CHECK, self._check),
+        ):
+            if wanted := self._positions.waiting(step):
+                try:
+                    await look_up(wanted)
+                except errors.KafkaError as error:
+                    failed.append(error)
+        if failed:
+            self._on_news()  # others may have a position now, and are fetched during the pause
+            raise _gravest(failed)
 
     async def _look_up_committed(self, wanted: dict[TopicPartition, int]) -> None:
         found: dict[TopicPartition, OffsetAndMetadata] = {}
@@ -116,28 +129,80 @@ class PositionLookup:
             self.errors.append(NoOffsetForPartition(stuck))
 
     async def _look_up_offsets(self, wanted: dict[TopicPartition, int]) -> None:
+        """Look up where logs begin and end, at all their leaders at once.
+
+        Raises:
+            KafkaError: a partition has no leader, or its leader refuses it or does not answer; all
+                others were looked up.
+        """
+        mine = [where for where in wanted if where in self._positions]
+        by_leader, failed = await leaders_found(self._cluster, mine)
+        failures = await asyncio.gather(
+            *(self._look_up_at(node, wheres, wanted) for node, wheres in by_leader.items())
+        )
+        await self._check_failures([*failed.values(), *(one for own in failures for one in own)])
+
+    async def _look_up_at(
+        self, node_id: int, wheres: list[TopicPartition], wanted: dict[TopicPartition, int]
+    ) -> list[errors.KafkaError]:
+        """Ask one leader. Returns the errors."""
+        failed: list[errors.KafkaError] = []
         by_time: dict[int, list[TopicPartition]] = {}
-        for where in wanted:
+        for where in wheres:
             if where in self._positions:
                 by_time.setdefault(self._positions.reset_of(where), []).append(where)
-        for timestamp, wheres in by_time.items():
-            found = await list_offsets(self._cluster, wheres, timestamp, committed=self._committed)
-            behind = [where for where, one in found.items() if one.offset < 0]
-            if behind:  # no record of these partitions is as new as the timestamp
-                found |= await list_offsets(
-                    self._cluster, behind, LATEST, committed=self._committed
-                )
-            begins = {w: one.offset for w, one in found.items() if self._begins(w)}
-            if begins:
-                await self._commit_begins(begins)
-            for where, one in found.items():
-                lost = self._positions.take_lost(where)
-                if lost is not None and lost < one.offset:  # nobody can read these offsets now
-                    self._covered.read(where, (), [(lost, one.offset - 1)])
-                if where in begins:
-                    self._positions.look_up_committed(where, wanted[where])
-                else:
-                    self._positions.found(where, wanted[where], Position(one.offset))
+        try:
+            for timestamp, own in by_time.items():
+                found = await self._offsets_at(node_id, own, timestamp, failed)
+                behind = [where for where, offset in found.items() if offset < 0]
+                if behind:  # no record of these partitions is as new as the timestamp
+                    found = {where: offset for where, offset in found.items() if offset >= 0}
+                    found |= await self._offsets_at(node_id, behind, LATEST, failed)
+                await self._found(found, wanted)
+        except errors.KafkaError as error:
+            failed.append(error)
+        return failed
+
+    async def _offsets_at(
+        self,
+        node_id: int,
+        wheres: list[TopicPartition],
+        timestamp: int,
+        failed: list[errors.KafkaError],
+    ) -> dict[TopicPartition, int]:
+        """The offsets of those partitions that the leader answers for; ``failed`` gets the errors
+        of the others."""
+        found: dict[TopicPartition, int] = {}
+        for where, one in (
+            await offsets_at(self._cluster, node_id, wheres, timestamp, committed=self._committed)
+        ).items():
+            if isinstance(one, errors.KafkaError):
+                failed.append(one)
+            else:
+                found[where] = one.offset
+        return found
+
+    async def _found(
+        self, found: dict[TopicPartition, int], wanted: dict[TopicPartition, int]
+    ) -> None:
+        begins = {where: offset for where, offset in found.items() if self._begins(where)}
+        if begins:
+            await self._commit_begins(begins)
+        for where, offset in found.items():
+            lost = self._positions.take_lost(where)
+            if lost is not None and lost < offset:  # nobody can read these offsets now
+                self._covered.read(where, (), [(lost, offset - 1)])
+            if where in begins:
+                self._positions.look_up_committed(where, wanted[where])
+            else:
+                self._positions.found(where, wanted[where], Position(offset))
+        if found:
+            self._on_news()  # another leader may take its time
+
+    async def _check_failures(self, failed: list[errors.KafkaError]) -> None:
+        if failed:
+            await self._cluster.refresh()  # so that a retry knows the current leaders
+            raise _gravest(failed)
 
     async def _commit_begins(self, begins: dict[TopicPartition, int]) -> None:
         assert self._identity is not None, "only a group's partitions are shared"
@@ -157,9 +222,10 @@ class PositionLookup:
         short (KIP-320).
 
         Raises:
-            LeaderNotAvailable: a partition has no leader; all others were checked.
+            KafkaError: a partition has no leader, or its leader refuses it or does not answer; all
+                others were checked.
         """
-        without_leader = []
+        failed: list[errors.KafkaError] = []
         by_node: dict[int, dict[TopicPartition, tuple[Position, int]]] = {}
         for where, version in wanted.items():
             info, position = self._fetcher.leader_of(where), self._positions.position(where)
@@ -169,14 +235,18 @@ class PositionLookup:
                 else:
                     by_node.setdefault(info.leader, {})[where] = (position, info.leader_epoch)
             else:
-                without_leader.append(where)
+                failed.append(errors.LeaderNotAvailable(f"{where} has no leader to ask"))
         for node_id, mine in by_node.items():
-            for where, end in (await epoch_ends(self._cluster, node_id, mine)).items():
+            try:
+                ends = await epoch_ends(self._cluster, node_id, mine)
+            except errors.KafkaError as error:
+                failed.append(error)
+                continue
+            for where, end in ends.items():
                 position, leader_epoch = mine[where]
                 if isinstance(end, errors.KafkaError):
-                    await self._cluster.refresh()
-                    raise end
-                if 0 <= end.offset < position.offset:
+                    failed.append(end)
+                elif 0 <= end.offset < position.offset:
                     log.warning(
                         "%s was cut short by a change of its leader: going on at %d instead of %d",
                         where,
@@ -186,10 +256,12 @@ class PositionLookup:
                     self._positions.found(where, wanted[where], end)
                 else:
                     self._positions.checked(where, wanted[where], leader_epoch)
-        if without_leader:
-            await self._cluster.refresh()
-            names = ", ".join(map(str, without_leader))
-            raise errors.LeaderNotAvailable(f"no leader to ask about positions: {names}")
+        await self._check_failures(failed)
+
+
+def _gravest(failed: list[errors.KafkaError]) -> errors.KafkaError:
+    """An error that the application must know, if there is one: a retry would hide it."""
+    return next((error for error in failed if not _worth_another_try(error)), failed[0])
 
 
 def _worth_another_try(error: errors.KafkaError) -> bool:
