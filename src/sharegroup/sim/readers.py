@@ -41,7 +41,7 @@ class RecordingReader:
         self._plan, self.name, self._history = plan, name, history
         self._address, self._topic = address, topic or JobsTopic()
         self._chance = random.Random(f"{plan.seed} {name}")
-        self._owned: list[Any] = []
+        self._owned: list[Any] | None = []
         self.leaves = False
         self.consumer: Consumer[bytes, bytes] | None = None
         """While it runs."""
