@@ -314,7 +314,7 @@ RARE: Final = {
         "            return settings.record_locks_max - (window.end - window.start)\n",
         "            return settings.record_locks_max\n",
     ),
-    "seed=750": Planted(
+    "seed=223": Planted(
         "client-spins",
         "a consumer asks again at once for a partition that is refused (was ours)",
         "client/group/fetcher.py",
