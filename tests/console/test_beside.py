@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import signal
 import ssl
@@ -82,6 +83,8 @@ def test_it_shows_the_broker_and_ends_with_it(tmp_path: Path) -> None:
           "-o", "authorizer.class.name=StandardAuthorizer"], "have passwords sent in the clear"),
         (["--console", "-o", "authorizer.class.name=StandardAuthorizer",
           "-o", "super.users=User:admin"], "sharegroup console --bootstrap-server"),
+        (["--console", "-o", f"authorizer.acl.file={os.devnull}"],
+         "sharegroup console --bootstrap-server"),
         (["--console", "here"], "--console takes HOST:PORT"),
     ],
 )  # fmt: skip

@@ -63,7 +63,7 @@ def test_a_topic_in_use_is_looked_at_though_all_topics_are_not(cluster: RunningS
             await topics.open()
             pace.asked(0.0, 1.0)  # at all topics nobody looks again
             [log] = topics.logs_of("used")
-            await log.offsets()  # it is in use from now on
+            log.follow(lambda: True)  # it is in use from now on: somebody waits
             while not news.empty():
                 news.get_nowait()
             await admin.create_topics("unused")

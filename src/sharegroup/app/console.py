@@ -54,7 +54,8 @@ def planned(
     """
     host, port = address
     first = listeners[0]
-    if config.protocol(first.name) == PLAINTEXT and not config.text("authorizer.class.name"):
+    has_rules = any(map(config.text, ("authorizer.class.name", "authorizer.acl.file")))
+    if config.protocol(first.name) == PLAINTEXT and not has_rules:
         if not is_loopback(host):
             raise ConfigError(
                 f"--console on {host} would be open to whoever reaches it, since this broker knows "

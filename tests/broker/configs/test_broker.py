@@ -5,7 +5,7 @@ import pytest
 from sharegroup.broker.configs.broker import BROKER_CONFIGS, BrokerConfig, load
 from sharegroup.broker.configs.described import describe_broker, describe_cluster
 from sharegroup.broker.configs.listeners import Listener
-from sharegroup.broker.configs.stored_passwords import with_stored
+from sharegroup.broker.configs.stored_passwords import warn_of_passwords, with_stored
 from sharegroup.groups.config import KAFKAS_DEFAULTS, Bounded
 from sharegroup.model.config import ConfigSource, format_value
 from sharegroup.model.errors import ConfigError, InvalidConfig, InvalidRequest
@@ -335,6 +335,7 @@ def test_passwords_of_an_earlier_release_hold_and_can_be_removed(
 ) -> None:
     """Others can be altered beside them; no password gets a new value."""
     stored = {"ssl.key.password": "hunter2", "max.connections": "9"}
+    warn_of_passwords(stored)
     config = with_stored(load(), stored, {})
     assert [one.getMessage().split()[2] for one in caplog.records] == ["ssl.key.password"]
     assert "hunter2" not in caplog.text

@@ -199,13 +199,13 @@ class Dispatcher:
             return await served.handler(self._parts, request, context)
         except errors.KafkaError as error:
             self._trouble(served, error)
-            return served.failure(request, error)
+            return _failure(served, request, error)
         except (errors.MalformedMessage, errors.NoAnswerWanted):
             raise
         except Exception:  # noqa: BLE001  logged with its traceback, and answered
             name, sentence = served.api.name, f"{served.api.name} failed"
             self._counters.say(logging.ERROR, "handler_failures", sentence, name, traceback=True)
-            return served.failure(request, errors.UnknownServerError())
+            return _failure(served, request, errors.UnknownServerError())
 
     def _trouble(self, served: ServedApi, error: errors.KafkaError) -> None:
         self._counters.trouble("request_errors", f"{served.api.name} {error.name}", str(error))
@@ -220,6 +220,18 @@ class Dispatcher:
             error_code=errors.UnsupportedVersion.code, api_keys=served_apis()
         )
         return response_frame(API_VERSIONS, 0, header.correlation_id, response)
+
+
+def _failure(served: ServedApi, request: Any, error: errors.KafkaError) -> Any:
+    """The answer to a request that has failed.
+
+    Raises:
+        NoAnswerWanted: its sender wants none.
+    """
+    response = served.failure(request, error)
+    if response is None:
+        raise errors.NoAnswerWanted
+    return response
 
 
 def _check_arrays(served: ServedApi, request: Any) -> None:

@@ -311,7 +311,7 @@ class SaslSession:
             request = decode(served.api.request, header.version, frame, header.body)
             try:
                 response = served.failure(request, errors.IllegalSaslState())
-            except (errors.KafkaError, errors.NoAnswerWanted):
+            except errors.KafkaError:
                 response = None  # the API's response cannot carry an error
             if response is not None:
                 chunks = _framed(served.api, header, response)

@@ -123,14 +123,10 @@ async def _append_all(
         )
 
 
-def failure(request: ProduceRequest, error: errors.KafkaError) -> ProduceResponse:
-    """Every partition says ``error``.
-
-    Raises:
-        NoAnswerWanted: the client wants no answer.
-    """
+def failure(request: ProduceRequest, error: errors.KafkaError) -> ProduceResponse | None:
+    """Every partition says ``error``; None: the client wants no answer."""
     if request.acks == NO_ACKS:
-        raise errors.NoAnswerWanted
+        return None
     return ProduceResponse(
         responses=[
             TopicProduceResponse(
