@@ -257,19 +257,24 @@ def test_read_process_write_is_exactly_once(group_broker: RunningServer, protoco
     run(scenario)
 
 
+def from_the_start(broker: RunningServer, topic: str) -> Consumer[Any, Any]:
+    """A consumer of a new group, which commits nothing by itself."""
+    return Consumer(
+        topic,
+        group_id=fresh("group"),
+        auto_offset_reset="earliest",
+        bootstrap_servers=broker.bootstrap,
+        enable_auto_commit=False,
+    )
+
+
 def test_offsets_of_an_aborted_transaction_are_not_committed(group_broker: RunningServer) -> None:
     async def scenario() -> None:
         [source] = await created(group_broker, "source")
         where = TopicPartition(source, 0)
         async with (
             transactional(group_broker) as producer,
-            Consumer(
-                source,
-                group_id=fresh("group"),
-                auto_offset_reset="earliest",
-                bootstrap_servers=group_broker.bootstrap,
-                enable_auto_commit=False,
-            ) as consumer,
+            from_the_start(group_broker, source) as consumer,
         ):
             async with producer.transaction():
                 await producer.send(source, "a", partition=0)
@@ -302,13 +307,7 @@ def test_a_commit_waits_for_offsets_that_another_task_sends(
         where = TopicPartition(source, 0)
         async with (
             transactional(group_broker) as producer,
-            Consumer(
-                source,
-                group_id=fresh("group"),
-                auto_offset_reset="earliest",
-                bootstrap_servers=group_broker.bootstrap,
-                enable_auto_commit=False,
-            ) as consumer,
+            from_the_start(group_broker, source) as consumer,
         ):
             async with producer.transaction():
                 await producer.send(source, "a", partition=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -147,11 +147,9 @@ class Broker:
         found = [*map(self._read, asked)]
         if not any(one.records or one.error_code for one in found):
             self._news.clear()
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(request.max_wait_ms / 1000):
                     await self._news.wait()
-            except TimeoutError:
-                pass
             found = [*map(self._read, asked)]
         return FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=found)])
 

@@ -200,9 +200,8 @@ class Following:
             if answer.error_code not in (0, errors.OffsetOutOfRange.code):
                 failed = True
                 continue
-            if (
-                answer.error_code
-            ):  # perhaps the end that is known here is none, and nobody knows more
+            if answer.error_code:
+                # The end that is known here may be gone, and the leader may not know more yet.
                 self._rest(log, PAUSE_S)
             try:
                 await _take_in(asked[where], answer)
@@ -238,8 +237,10 @@ class Following:
 
 
 async def _take_in(one: Asked, answer: PartitionData) -> None:
-    """Raises:
-    KafkaError: the records are none, or the cluster cannot be asked for more.
+    """Take in what the cluster tells of one partition.
+
+    Raises:
+        KafkaError: the records cannot be read, or the cluster cannot be asked for more.
     """
     log, offset, room = one
     if answer.error_code:
