@@ -72,3 +72,37 @@ def test_a_handler_that_was_killed_runs_no_more() -> None:
     history.handle("b", 0, count=2)
     history.handle("a", 1)
     assert history.found() == []
+
+
+@pytest.mark.parametrize("comes", [True, False])
+def test_one_that_may_have_been_given_up_unseen(comes: bool) -> None:
+    """By what a slow member has fetched ahead. If it comes later, it was not."""
+    history = Workers(ordering="key", limit=2, unseen=True)
+    history.produce(0, 1, key="k")
+    history.handle("a", 1)
+    if comes:
+        history.handle("a", 0)
+    found = [f"S9 jobs:0@1 of {GROUP}: handled by a before 0 of its key"]
+    assert history.found() == (found if comes else [])
+
+
+def test_one_that_was_given_up_unseen_and_comes_again_after_a_reset() -> None:
+    history = Workers(ordering="key", limit=2, unseen=True)
+    history.produce(0, 1, key="k")
+    history.handle("a", 1)
+    history.tell("reset", group=GROUP, topic=TOPIC, partition=0, offset=0)
+    history.handle("a", 0)
+    assert history.found() == []
+
+
+def test_a_key_waits_for_a_handler() -> None:
+    """It keeps its lock."""
+    history = Workers(ordering="key")
+    history.tell("calm")
+    history.produce(0, 1, key="k")
+    n = history.begins("a", 0)
+    history.t += 2_500
+    history.nothing("b")
+    history.tell("worked", n=n, result="ok")
+    history.poll("b", 1, 1)
+    assert history.found() == []

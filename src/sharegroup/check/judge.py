@@ -278,6 +278,7 @@ class Judge:
         rules, when = self._rules(*place), (-inf, event["t"])
         self._tell(*place, rules.acquired(member, offset, offset, event["count"], *when))
         if place in self._keys:
+            self._keys[place].changed(offset, offset, event["t"])
             self._keys[place].delivered(offset, offset)
         if place in self._keys and "key" in event:
             self._tell(*place, self._working(place).begun(member, offset, event["key"]))
@@ -292,6 +293,8 @@ class Judge:
             said = event["n"], member, offset, offset, ACCEPT
             rules.asked(*said)
             self._tell(*place, rules.answered(*said, UNKNOWN, asked["t"], event["t"]))
+        if place in self._keys:
+            self._keys[place].changed(offset, offset, event["t"])
         if place in self._keys and "key" in asked:
             self._working(place).ended(member, offset, asked["key"], event["result"])
 
@@ -321,6 +324,8 @@ class Judge:
         self._rules(*place).reset(event["offset"], event["t"])
         if place in self._keys:
             self._keys[place].reset()
+        if place in self._work:
+            self._work[place].reset()
 
     def _starts(self, event: Event) -> None:
         place = event["group"], event["topic"], event["partition"]
