@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from sharegroup.cli.group_kinds import GroupKind, Kinds
+from sharegroup.cli.offset_planning import Scope, Target, make_plan
 from sharegroup.client import Admin
-from sharegroup.model.errors import NonEmptyGroup
+from sharegroup.model.errors import KafkaStorageError, NonEmptyGroup
 from sharegroup.model.ids import TopicPartition
 from sharegroup.wire import apis
 from sharegroup.wire.messages.alter_share_group_offsets import (
@@ -22,6 +24,13 @@ from sharegroup.wire.messages.delete_groups import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
 )
+from sharegroup.wire.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsResponseGroup,
+    DescribeShareGroupOffsetsResponsePartition,
+    DescribeShareGroupOffsetsResponseTopic,
+)
 from sharegroup.wire.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -33,6 +42,7 @@ from sharegroup.wire.schema import Message
 from tests.client.scripted_server import ScriptedServer
 
 NOT_COORDINATOR = 16
+KAFKA_STORAGE_ERROR = 56
 NON_EMPTY_GROUP = 68
 WHERE = TopicPartition("t", 0)
 
@@ -45,6 +55,9 @@ class TwoNodes:
     told: dict[str, int]
     busy: set[str] = field(default_factory=set)
     asked: list[tuple[int, str]] = field(default_factory=list)
+    part_errors: list[int] = field(default_factory=list)
+    """Error codes of the partition, one per DescribeShareGroupOffsets; then there is none."""
+    start: int = 2
     servers: dict[int, ScriptedServer] = field(default_factory=dict)
 
     async def __aenter__(self) -> TwoNodes:
@@ -79,6 +92,16 @@ class TwoNodes:
                 error_code=error, responses=[] if error else [moved]
             )
 
+        async def describe(request: Message, version: int) -> Message:
+            assert isinstance(request, DescribeShareGroupOffsetsRequest)
+            error = self.part_errors.pop(0) if self.part_errors else 0
+            part = DescribeShareGroupOffsetsResponsePartition(0, -1 if error else self.start)
+            part.error_code = error
+            topic = DescribeShareGroupOffsetsResponseTopic("t", partitions=[part])
+            name = request.groups[0].group_id
+            group = DescribeShareGroupOffsetsResponseGroup(name, topics=[topic])
+            return DescribeShareGroupOffsetsResponse(groups=[group])
+
         async def list_groups(request: Message, version: int) -> Message:
             mine = [group for group, home in self.home.items() if home == node]
             return ListGroupsResponse(
@@ -87,6 +110,7 @@ class TwoNodes:
 
         server.handle(apis.DELETE_GROUPS, delete, (0, 3))
         server.handle(apis.ALTER_SHARE_GROUP_OFFSETS, alter, (0, 0))
+        server.handle(apis.DESCRIBE_SHARE_GROUP_OFFSETS, describe, (0, 1))
         server.handle(apis.LIST_GROUPS, list_groups, (0, 5))
 
     def _error(self, node: int, group: str) -> int:
@@ -150,6 +174,51 @@ def test_a_coordinator_that_moved_is_found_again() -> None:
             assert nodes.asked == [(1, "g"), (2, "g")]
             await admin.alter_share_group_offsets("g", {WHERE: 8})
             assert nodes.asked[2:] == [(2, "g")]
+
+    asyncio.run(scenario())
+
+
+def test_a_part_that_moves_is_asked_about_again() -> None:
+    async def scenario() -> None:
+        async with (
+            TwoNodes(home={"g": 1}, told={"g": 1}) as nodes,
+            Admin(nodes.servers[1].address) as admin,
+        ):
+            nodes.part_errors = [NOT_COORDINATOR]
+            offset = (await admin.list_share_group_offsets("g"))[WHERE]
+            assert (offset.start_offset, offset.error) == (2, None)
+            nodes.part_errors, nodes.start = [NOT_COORDINATOR], -1
+            assert (await admin.describe_record_states("g"))[WHERE].error is None
+            assert not nodes.part_errors
+
+    asyncio.run(scenario())
+
+
+def test_an_error_of_a_part_that_stays_is_told_with_the_others() -> None:
+    async def scenario() -> None:
+        async with (
+            TwoNodes(home={"g": 1}, told={"g": 1}) as nodes,
+            Admin(nodes.servers[1].address) as admin,
+        ):
+            nodes.part_errors = [KAFKA_STORAGE_ERROR, KAFKA_STORAGE_ERROR]
+            offset = (await admin.list_share_group_offsets("g"))[WHERE]
+            assert isinstance(offset.error, KafkaStorageError)
+            records = (await admin.describe_record_states("g"))[WHERE]
+            assert isinstance(records.error, KafkaStorageError)
+
+    asyncio.run(scenario())
+
+
+def test_no_plan_takes_an_unreadable_offset_for_none() -> None:
+    async def scenario() -> None:
+        async with (
+            TwoNodes(home={"g": 1}, told={"g": 1}, part_errors=[KAFKA_STORAGE_ERROR]) as nodes,
+            Admin(nodes.servers[1].address) as admin,
+        ):
+            kinds = Kinds({"g": GroupKind.SHARE}, None)
+            scope = Scope(groups=["g"], every_group=False, kind=None, topics={}, every_topic=True)
+            with pytest.raises(KafkaStorageError):
+                await make_plan(admin, kinds, scope, Target())
 
     asyncio.run(scenario())
 

@@ -51,9 +51,12 @@ async def make_plan(admin: Admin, kinds: Kinds, scope: Scope, target: Target) ->
         return {group: await _within_log(admin, offsets) for group, offsets in target.plan.items()}
     plan: Plan = {}
     wanted = await chosen_groups(admin, scope.groups, every=scope.every_group, kind=scope.kind)
+    named = None if scope.every_topic else await _named(admin, scope)
     for group in wanted:
-        known = await start_offsets(admin, kinds, group)
-        partitions = await _partitions(admin, group, known, scope)
+        known = await start_offsets(admin, kinds, group, named)
+        partitions = [*known] if named is None else named
+        if not partitions:
+            raise UsageError(f"group {group} has no offsets: name topics with --topic")
         if target.at is not None:
             plan[group] = await _offsets_at(admin, partitions, target.at)
         elif target.offset is not None:
@@ -63,9 +66,14 @@ async def make_plan(admin: Admin, kinds: Kinds, scope: Scope, target: Target) ->
     return plan
 
 
-async def start_offsets(admin: Admin, kinds: Kinds, group: str) -> dict[TopicPartition, int | None]:
-    """The current start offsets of the group; the committed offsets, if it is a consumer group.
-    Empty if the group does not exist.
+async def start_offsets(
+    admin: Admin, kinds: Kinds, group: str, wanted: Collection[TopicPartition] | None
+) -> dict[TopicPartition, int | None]:
+    """The current start offsets of the group in the wanted partitions (None: in all that it has);
+    the committed offsets, if it is a consumer group. Empty if the group does not exist.
+
+    Raises:
+        KafkaError: an offset cannot be read. Whoever took it for no offset would skip records.
     """
     if not kinds.is_share(group):
         committed = await admin.list_consumer_group_offsets(group)
@@ -74,17 +82,14 @@ async def start_offsets(admin: Admin, kinds: Kinds, group: str) -> dict[TopicPar
         offsets = await admin.list_share_group_offsets(group)
     except GroupIdNotFound:
         return {}
-    return {where: one.start_offset for where, one in offsets.items()}
+    found = {at: one for at, one in offsets.items() if wanted is None or at in wanted}
+    for one in found.values():
+        if one.error is not None:
+            raise one.error
+    return {where: one.start_offset for where, one in found.items()}
 
 
-async def _partitions(
-    admin: Admin, group: str, known: Collection[TopicPartition], scope: Scope
-) -> list[TopicPartition]:
-    if scope.every_topic:
-        partitions = list(known)
-        if not partitions:
-            raise UsageError(f"group {group} has no offsets: name topics with --topic")
-        return partitions
+async def _named(admin: Admin, scope: Scope) -> list[TopicPartition]:
     topics = await admin.describe_topics(*scope.topics)
     return [
         TopicPartition(name, number)

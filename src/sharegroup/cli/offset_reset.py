@@ -229,7 +229,9 @@ def _write_plan(path: Path, plan: Plan) -> None:
 async def _carried_out(
     admin: Admin, kinds: Kinds, plan: Plan, *, execute: bool
 ) -> list[ResetOutcome]:
-    before = {group: await start_offsets(admin, kinds, group) for group in plan}
+    before = {
+        group: await start_offsets(admin, kinds, group, offsets) for group, offsets in plan.items()
+    }
     await _look_for_members(admin, plan, execute=execute)
     outcomes = []
     for group, offsets in plan.items():

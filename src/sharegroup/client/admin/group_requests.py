@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from sharegroup.client.admin.descriptions import (
@@ -132,6 +132,7 @@ async def list_share_group_offsets(
     )
     [group] = response.groups
     check_group(cluster, group_id, group)
+    check_partitions(cluster, group_id, (one for topic in group.topics for one in topic.partitions))
     return _offsets(group)
 
 
@@ -289,6 +290,16 @@ def answer_error(answer: Any) -> errors.KafkaError | None:
     if not answer.error_code:
         return None
     return errors.error_from_code(answer.error_code, getattr(answer, "error_message", None) or None)
+
+
+def check_partitions(cluster: Cluster, group_id: str, answers: Iterable[Any]) -> None:
+    """Raise the first transient error of a partition: in a fleet, a part of the group may just
+    move. A log that could not be opened is retriable in Kafka, but stays so."""
+    for one in answers:
+        error = answer_error(one)
+        lasting = isinstance(error, errors.UnknownTopicOrPartition | errors.KafkaStorageError)
+        if error is not None and error.retriable and not lasting:
+            check_group(cluster, group_id, one)
 
 
 def check_group(cluster: Cluster, group_id: str, answer: Any, operation: str = "DESCRIBE") -> None:

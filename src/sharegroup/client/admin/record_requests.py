@@ -16,7 +16,12 @@ from uuid import UUID
 
 from sharegroup.client.admin.archived_records import with_reasons
 from sharegroup.client.admin.descriptions import PartitionRecords, RecordRange
-from sharegroup.client.admin.group_requests import answer_error, check_group, damaged_of
+from sharegroup.client.admin.group_requests import (
+    answer_error,
+    check_group,
+    check_partitions,
+    damaged_of,
+)
 from sharegroup.client.admin.topic_requests import by_topic
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.cooperative.intervals import minus
@@ -101,6 +106,7 @@ async def _describe(
         for topic in group.topics
         for one in topic.partitions
     }
+    check_partitions(cluster, group_id, (one.partition for one in found.values()))
     return dict(sorted(found.items()))
 
 
@@ -230,6 +236,7 @@ async def _stored(
         )
     )
     read = {keys[key]: result for answer in answers for key, result in answer.items()}
+    check_partitions(cluster, group_id, read.values())
     return {
         where: _durable(read[where]) if where in read else _unbegun(one)
         for where, one in described.items()
