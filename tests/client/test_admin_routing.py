@@ -10,6 +10,7 @@ import pytest
 from sharegroup.cli.group_kinds import GroupKind, Kinds
 from sharegroup.cli.offset_planning import Scope, Target, make_plan
 from sharegroup.client import Admin
+from sharegroup.client.admin.descriptions import ShareGroupSummary
 from sharegroup.model.errors import KafkaStorageError, NonEmptyGroup
 from sharegroup.model.ids import TopicPartition
 from sharegroup.wire import apis
@@ -24,6 +25,12 @@ from sharegroup.wire.messages.delete_groups import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
 )
+from sharegroup.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
 from sharegroup.wire.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsResponse,
@@ -37,6 +44,10 @@ from sharegroup.wire.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 from sharegroup.wire.messages.list_groups import ListedGroup, ListGroupsResponse
+from sharegroup.wire.messages.list_transactions import (
+    ListTransactionsResponse,
+    TransactionState,
+)
 from sharegroup.wire.messages.metadata import MetadataResponse, MetadataResponseBroker
 from sharegroup.wire.schema import Message
 from tests.client.scripted_server import ScriptedServer
@@ -55,9 +66,12 @@ class TwoNodes:
     told: dict[str, int]
     busy: set[str] = field(default_factory=set)
     asked: list[tuple[int, str]] = field(default_factory=list)
+    described: list[tuple[int, list[str]]] = field(default_factory=list)
     part_errors: list[int] = field(default_factory=list)
     """Error codes of the partition, one per DescribeShareGroupOffsets; then there is none."""
     start: int = 2
+    there: set[int] = field(default_factory=lambda: {1, 2})
+    """The nodes that Metadata tells of."""
     servers: dict[int, ScriptedServer] = field(default_factory=dict)
 
     async def __aenter__(self) -> TwoNodes:
@@ -98,9 +112,13 @@ class TwoNodes:
             part = DescribeShareGroupOffsetsResponsePartition(0, -1 if error else self.start)
             part.error_code = error
             topic = DescribeShareGroupOffsetsResponseTopic("t", partitions=[part])
-            name = request.groups[0].group_id
-            group = DescribeShareGroupOffsetsResponseGroup(name, topics=[topic])
-            return DescribeShareGroupOffsetsResponse(groups=[group])
+            names = [one.group_id for one in request.groups]
+            self.described.append((node, names))
+            groups = [
+                DescribeShareGroupOffsetsResponseGroup(name, topics=[topic], member_count=1)
+                for name in names
+            ]
+            return DescribeShareGroupOffsetsResponse(groups=groups)
 
         async def list_groups(request: Message, version: int) -> Message:
             mine = [group for group, home in self.home.items() if home == node]
@@ -108,6 +126,19 @@ class TwoNodes:
                 groups=[ListedGroup(group, "share", "Empty", "share") for group in mine]
             )
 
+        async def list_transactions(request: Message, version: int) -> Message:
+            return ListTransactionsResponse(
+                transaction_states=[TransactionState(f"t{node}", node, "Ongoing")]
+            )
+
+        async def settings(request: Message, version: int) -> Message:
+            assert isinstance(request, DescribeConfigsRequest)
+            one = DescribeConfigsResourceResult(name="node.id", value=str(node))
+            result = DescribeConfigsResult(resource_name=str(node), configs=[one])
+            return DescribeConfigsResponse(results=[result])
+
+        server.handle(apis.LIST_TRANSACTIONS, list_transactions, (0, 1))
+        server.handle(apis.DESCRIBE_CONFIGS, settings, (1, 4))
         server.handle(apis.DELETE_GROUPS, delete, (0, 3))
         server.handle(apis.ALTER_SHARE_GROUP_OFFSETS, alter, (0, 0))
         server.handle(apis.DESCRIBE_SHARE_GROUP_OFFSETS, describe, (0, 1))
@@ -124,6 +155,7 @@ class TwoNodes:
         brokers = [
             MetadataResponseBroker(node, "127.0.0.1", server.port)
             for node, server in self.servers.items()
+            if node in self.there
         ]
         return MetadataResponse(brokers=brokers, cluster_id="c", controller_id=1)
 
@@ -160,6 +192,60 @@ def test_groups_of_all_nodes_are_listed() -> None:
             Admin(nodes.servers[2].address) as admin,
         ):
             assert [one.group_id for one in await admin.list_groups("share")] == ["a", "b"]
+
+    asyncio.run(scenario())
+
+
+def test_a_broker_that_has_joined_is_asked_too() -> None:
+    async def scenario() -> None:
+        homes = {"a": 1, "b": 2}
+        async with (
+            TwoNodes(home=homes, told=dict(homes), there={1}) as nodes,
+            Admin(nodes.servers[1].address) as admin,
+        ):
+            assert [one.group_id for one in await admin.list_groups("share")] == ["a"]
+            nodes.there = {1, 2}
+            assert [one.group_id for one in await admin.list_groups("share")] == ["a", "b"]
+
+    asyncio.run(scenario())
+
+
+def test_transactions_of_a_broker_that_has_joined_are_listed() -> None:
+    async def scenario() -> None:
+        async with (
+            TwoNodes(home={}, told={}, there={1}) as nodes,
+            Admin(nodes.servers[1].address) as admin,
+        ):
+            nodes.there = {1, 2}
+            found = await admin.list_transactions()
+            assert [one.transactional_id for one in found] == ["t1", "t2"]
+
+    asyncio.run(scenario())
+
+
+def test_a_broker_that_has_joined_tells_its_settings() -> None:
+    async def scenario() -> None:
+        async with (
+            TwoNodes(home={}, told={}, there={1}) as nodes,
+            Admin(nodes.servers[1].address, request_timeout_ms=2_000) as admin,
+        ):
+            nodes.there = {1, 2}
+            assert (await admin.describe_configs("broker", "2"))["node.id"].value == "2"
+
+    asyncio.run(scenario())
+
+
+def test_a_queue_of_a_broker_that_has_joined_is_summarized() -> None:
+    async def scenario() -> None:
+        homes = {"a": 1, "b": 2}
+        async with (
+            TwoNodes(home=homes, told=dict(homes), there={1}) as nodes,
+            Admin(nodes.servers[1].address) as admin,
+        ):
+            nodes.there = {1, 2}
+            found = await admin.summarize_share_groups(["a", "b"])
+            assert [type(one) for one in found.values()] == [ShareGroupSummary] * 2
+            assert nodes.described == [(1, ["a"]), (2, ["b"])]
 
     asyncio.run(scenario())
 
@@ -246,7 +332,7 @@ def test_a_broker_that_is_gone_for_good_is_asked_no_more() -> None:
             async def metadata(request: Message, version: int) -> Message:
                 looks.append(version)
                 brokers = [MetadataResponseBroker(1, "127.0.0.1", first.port)]
-                if len(looks) == 1:
+                if len(looks) <= 2:  # at the start, and before the groups are listed
                     brokers.append(MetadataResponseBroker(2, "127.0.0.1", gone))
                 return MetadataResponse(brokers=brokers, controller_id=1, topics=[])
 
@@ -256,4 +342,4 @@ def test_a_broker_that_is_gone_for_good_is_asked_no_more() -> None:
                 assert group.group_id == "workers"
 
     asyncio.run(scenario())
-    assert len(looks) > 1
+    assert len(looks) > 2

@@ -56,6 +56,7 @@ async def list_groups(
     lack the filter answer with all groups.
     """
     request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
+    await cluster.refresh()  # there may be other brokers now
     nodes = list(cluster.metadata.nodes)
     responses = await asyncio.gather(
         *(cluster.send(node_id, apis.LIST_GROUPS, request) for node_id in nodes)
@@ -151,6 +152,7 @@ async def summarize_share_groups(
 ) -> dict[str, ShareGroupSummary | errors.KafkaError]:
     """DescribeShareGroupOffsets of many groups, SUMMARIES_AT_ONCE in a request. Each group with its
     error."""
+    await cluster.refresh()
     nodes = list(cluster.metadata.nodes)
     by_node: dict[int, list[str]] = {}
     for name in groups:  # a single node coordinates all groups, so nobody is asked which one does

@@ -194,6 +194,8 @@ async def _send_about(
     cluster: Cluster, kind: ResourceType, name: str, api: apis.Api, request: Any
 ) -> Any:
     if kind is ResourceType.BROKER and name:
+        if int(name) not in cluster.metadata.nodes:
+            await cluster.refresh()  # the broker may be new
         return await cluster.send(int(name), api, request)
     return await cluster.send_to_any(api, request)
 

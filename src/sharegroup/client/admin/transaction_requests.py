@@ -44,6 +44,7 @@ async def list_transactions(
     request = ListTransactionsRequest(
         state_filters=list(states), duration_filter=open_longer_than_ms
     )
+    await cluster.refresh()  # there may be other brokers now
     nodes = list(cluster.metadata.nodes)
     responses = await asyncio.gather(
         *(cluster.send(node_id, apis.LIST_TRANSACTIONS, request) for node_id in nodes)
