@@ -11,7 +11,11 @@ from typing import Self
 from sharegroup.wire.apis import API_VERSIONS, APIS, METADATA, Api
 from sharegroup.wire.codec import decode
 from sharegroup.wire.framing import FrameSplitter, parse_request_header, response_frame
-from sharegroup.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+from sharegroup.wire.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsResponse,
+    SupportedFeatureKey,
+)
 from sharegroup.wire.messages.metadata import MetadataResponse, MetadataResponseBroker
 from sharegroup.wire.schema import Message
 
@@ -26,6 +30,7 @@ class ScriptedServer:
         self.port = 0
         self._tls = tls
         self.requests: list[tuple[str, int]] = []
+        self.features: list[str] = []
         self._api_versions_max = api_versions_max
         self._handlers: dict[int, Handler] = {}
         self._served = {API_VERSIONS.key: (0, api_versions_max), METADATA.key: (1, 12)}
@@ -103,6 +108,7 @@ class ScriptedServer:
         return ApiVersionsResponse(
             error_code=35 if refused else 0,
             api_keys=[ApiVersion(key, *served) for key, served in sorted(self._served.items())],
+            supported_features=[SupportedFeatureKey(name, 0, 1) for name in self.features],
         )
 
     async def _metadata(self, request: Message, version: int) -> Message:

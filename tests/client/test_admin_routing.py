@@ -1,9 +1,10 @@
-"""Each group's request goes to its own coordinator, and again when the coordinator moves."""
+"""Each request of ``Admin`` goes to the right node, and again when what it is about moves."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from uuid import UUID
 
 import pytest
 
@@ -48,13 +49,27 @@ from sharegroup.wire.messages.list_transactions import (
     ListTransactionsResponse,
     TransactionState,
 )
-from sharegroup.wire.messages.metadata import MetadataResponse, MetadataResponseBroker
+from sharegroup.wire.messages.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from sharegroup.wire.messages.share_acknowledge import (
+    PartitionData,
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse,
+    ShareAcknowledgeTopicResponse,
+)
 from sharegroup.wire.schema import Message
 from tests.client.scripted_server import ScriptedServer
 
 NOT_COORDINATOR = 16
 KAFKA_STORAGE_ERROR = 56
 NON_EMPTY_GROUP = 68
+NOT_LEADER = 6
+UNKNOWN_TOPIC_ID = 100
+TOPIC_ID = UUID(int=7)
 WHERE = TopicPartition("t", 0)
 
 
@@ -72,6 +87,10 @@ class TwoNodes:
     start: int = 2
     there: set[int] = field(default_factory=lambda: {1, 2})
     """The nodes that Metadata tells of."""
+    leader: int = 1
+    topic_id: UUID = TOPIC_ID
+    decided: list[int] = field(default_factory=list)
+    """The nodes that were asked for decisions by hand."""
     servers: dict[int, ScriptedServer] = field(default_factory=dict)
 
     async def __aenter__(self) -> TwoNodes:
@@ -126,6 +145,18 @@ class TwoNodes:
                 groups=[ListedGroup(group, "share", "Empty", "share") for group in mine]
             )
 
+        async def acknowledge(request: Message, version: int) -> Message:
+            assert isinstance(request, ShareAcknowledgeRequest)
+            self.decided.append(node)
+            [topic] = request.topics
+            error = NOT_LEADER if node != self.leader else 0
+            if topic.topic_id != self.topic_id:
+                error = UNKNOWN_TOPIC_ID
+            part = PartitionData(0, error, decided=0 if error else 1)
+            return ShareAcknowledgeResponse(
+                responses=[ShareAcknowledgeTopicResponse(topic.topic_id, [part])]
+            )
+
         async def list_transactions(request: Message, version: int) -> Message:
             return ListTransactionsResponse(
                 transaction_states=[TransactionState(f"t{node}", node, "Ongoing")]
@@ -137,6 +168,8 @@ class TwoNodes:
             result = DescribeConfigsResult(resource_name=str(node), configs=[one])
             return DescribeConfigsResponse(results=[result])
 
+        server.features = ["share.by.hand", "share.blocked.records"]
+        server.handle(apis.SHARE_ACKNOWLEDGE, acknowledge, (1, 2))
         server.handle(apis.LIST_TRANSACTIONS, list_transactions, (0, 1))
         server.handle(apis.DESCRIBE_CONFIGS, settings, (1, 4))
         server.handle(apis.DELETE_GROUPS, delete, (0, 3))
@@ -157,7 +190,9 @@ class TwoNodes:
             for node, server in self.servers.items()
             if node in self.there
         ]
-        return MetadataResponse(brokers=brokers, cluster_id="c", controller_id=1)
+        part = MetadataResponsePartition(partition_index=0, leader_id=self.leader)
+        topic = MetadataResponseTopic(name="t", topic_id=self.topic_id, partitions=[part])
+        return MetadataResponse(brokers=brokers, cluster_id="c", controller_id=1, topics=[topic])
 
     async def _find_coordinator(self, request: Message, version: int) -> Message:
         assert isinstance(request, FindCoordinatorRequest)
@@ -291,6 +326,35 @@ def test_an_error_of_a_part_that_stays_is_told_with_the_others() -> None:
             assert isinstance(offset.error, KafkaStorageError)
             records = (await admin.describe_record_states("g"))[WHERE]
             assert isinstance(records.error, KafkaStorageError)
+
+    asyncio.run(scenario())
+
+
+def test_decisions_by_hand_go_to_the_new_leader() -> None:
+    async def scenario() -> None:
+        async with (
+            TwoNodes(home={"g": 1}, told={"g": 1}) as nodes,
+            Admin(nodes.servers[1].address, request_timeout_ms=2_000) as admin,
+        ):
+            assert (await admin.accept_records("g", WHERE, 0)).records == 1
+            nodes.leader = 2
+            assert (await admin.accept_records("g", WHERE, 1)).records == 1
+            nodes.leader = 1
+            await admin.release_blocked_record("g", WHERE, 2)
+            assert nodes.decided == [1, 1, 2, 2, 1]
+
+    asyncio.run(scenario())
+
+
+def test_decisions_by_hand_find_a_topic_that_was_made_anew() -> None:
+    async def scenario() -> None:
+        async with (
+            TwoNodes(home={"g": 1}, told={"g": 1}) as nodes,
+            Admin(nodes.servers[1].address) as admin,
+        ):
+            assert (await admin.accept_records("g", WHERE, 0)).records == 1
+            nodes.topic_id = UUID(int=8)
+            assert (await admin.accept_records("g", WHERE, 1)).records == 1
 
     asyncio.run(scenario())
 

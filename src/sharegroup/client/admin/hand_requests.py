@@ -12,7 +12,7 @@ from sharegroup.client.admin.topic_requests import alter_configs, leaders_of, li
 from sharegroup.client.clock import wall_ms
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.ack_type import AckType
-from sharegroup.model.errors import UnsupportedVersion, error_from_code
+from sharegroup.model.errors import UnknownTopicId, UnsupportedVersion
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.offsets import OffsetRange
 from sharegroup.model.printable import encodable
@@ -86,7 +86,7 @@ async def decide_blocked_record(
     if BLOCKED_RECORDS_FEATURE not in cluster.features:
         raise UnsupportedVersion("the broker has no records that wait for an operator")
     wanted = AcknowledgePartition(at.partition, [AcknowledgementBatch(offset, offset, [kind])])
-    await _decide(cluster, leader, group_id, at.topic, wanted, every_state=False)
+    await _decide(cluster, group_id, at, wanted, every_state=False)
 
 
 async def decide_records(
@@ -114,22 +114,24 @@ async def decide_records(
             wanted.reasons = [Reason(first, last, encodable(reason)) for first, last in part]
         if extend_ms is not None:
             wanted.pauses = [Pause(first, last, extend_ms) for first, last in part]
-        answer = await _decide(cluster, leader, group_id, at.topic, wanted, every_state=True)
+        answer = await _decide(cluster, group_id, at, wanted, every_state=True)
         records, held = records + answer.decided, held + answer.held
     return DecidedRecords(records=records, held=held)
 
 
 async def _decide(
     cluster: Cluster,
-    leader: int,
     group_id: str,
-    topic_name: str,
+    at: TopicPartition,
     wanted: AcknowledgePartition,
     *,
     every_state: bool,
+    again: bool = True,
 ) -> PartitionData:
-    """ShareAcknowledge by an operator, not by a member, at the partition's leader."""
-    topic = await cluster.topic(topic_name)
+    """ShareAcknowledge by an operator, not by a member, at the partition's leader. An id that is
+    not known is looked up once more: the topic may have been made anew."""
+    [leader] = await leaders_of(cluster, [at])
+    topic = await cluster.topic(at.topic)
     request = ShareAcknowledgeRequest(
         group_id=group_id,
         member_id=None,
@@ -138,11 +140,15 @@ async def _decide(
         every_state=every_state,
     )
     response = await cluster.send(leader, apis.SHARE_ACKNOWLEDGE, request)
-    if response.error_code:
-        raise error_from_code(response.error_code, response.error_message)
-    answer: PartitionData
-    [answer] = [one for found in response.responses for one in found.partitions]
-    error = answer_error(answer)
-    if error is not None:
-        raise error
-    return answer
+    error = answer_error(response)
+    if error is None:
+        answer: PartitionData
+        [answer] = [one for found in response.responses for one in found.partitions]
+        error = answer_error(answer)
+        if error is None:
+            return answer
+    if error.retriable:
+        await cluster.refresh()  # so that a retry knows the current leader
+    if again and isinstance(error, UnknownTopicId):
+        return await _decide(cluster, group_id, at, wanted, every_state=every_state, again=False)
+    raise error
