@@ -234,6 +234,38 @@ def test_a_second_letter_behind_the_last_transaction_is_done_too(kafka: LocalBro
     run(scenario)
 
 
+def test_a_second_letter_is_known_by_the_next_call(kafka: LocalBroker) -> None:
+    topic, dead, group = jobs_and_letters(kafka)
+
+    async def scenario() -> None:
+        async with Admin(kafka.bootstrap) as admin:
+            await write_letters(kafka, dead, group, topic, range(10), failed_ms=7)
+            await write_letters(kafka, dead, group, topic, range(8), failed_ms=7)
+            await write_letters(kafka, dead, group, topic, range(10, 12), failed_ms=7)
+            first = await admin.redrive_dead_letters(group, letters_max=3)
+            later = await admin.redrive_dead_letters(group)
+            assert (first.done + later.done, first.twins + later.twins) == (12, 8)
+        assert await values(kafka, topic) == [*range(12)]
+
+    run(scenario)
+
+
+def test_a_second_letter_is_known_where_letters_before_it_were_left(kafka: LocalBroker) -> None:
+    topic, dead, group = jobs_and_letters(kafka)
+
+    async def scenario() -> None:
+        async with Admin(kafka.bootstrap) as admin:
+            await write_letters(kafka, dead, group, topic, range(10), failed_ms=7)
+            some = await admin.redrive_dead_letters(group, where="offset >= 4")
+            assert some.done == 6
+            await write_letters(kafka, dead, group, topic, range(8), failed_ms=7)
+            rest = await admin.redrive_dead_letters(group)
+            assert (rest.done, rest.twins) == (4, 8)
+        assert await values(kafka, topic) == [*range(10)]
+
+    run(scenario)
+
+
 @pytest.mark.parametrize("copies", ["true", "false"])
 def test_a_rejected_record_comes_again_with_its_headers(kafka: LocalBroker, copies: str) -> None:
     topic, dead, group = fresh("jobs"), fresh("dlq.dead"), fresh("workers")

@@ -230,8 +230,8 @@ class LettersHandled:
 
     Attributes:
         done: letters that were redriven, or purged; with ``dry_run``, that would be.
-        twins: letters about a failure of which this call has redriven another letter; they are
-            done, too.
+        twins: letters about a failure of which another letter is done, by this call or an earlier
+            one; they are done now, too.
         gone: letters without a copy whose record the source topic has no longer: left as they are.
         homeless: letters whose goal does not exist: left as they are.
         passed: letters that ``where`` does not want: left as they are.

@@ -42,6 +42,9 @@ LETTER_BYTES_MAX: Final = 32 * 1024 * 1024
 """A transaction has one letter more at most when they have so many bytes."""
 FAILURES_MAX: Final = 100_000
 """Failures that are remembered: a twin stands some thousand letters behind the first."""
+TWINS_WITHIN: Final = 20_000
+"""So many offsets before the first letter to handle are read, for the failures of letters that were
+done by an earlier call: a broker has 8,000 letters under way at most when it is killed."""
 BATCHES_PER_S: Final = 4
 """Transactions in a second, at most, with a rate."""
 BATCH_BYTES: Final = 128 * 1024
@@ -158,7 +161,9 @@ class _Run:
         self._marked = {at: span.first for at, span in self._spans.items()}
         self._left = {at: [] for at in self._spans}
         self._tell("begun")
-        async with aclosing(queue.records(self._spans, self._done, wanted.where)) as steps:
+        spans = {at: _with_done_ones(span) for at, span in self._spans.items()}
+        reading = queue.records(spans, self._done, wanted.where, self._is_twin)
+        async with aclosing(reading) as steps:
             async for some in steps:
                 if not await self._take(some):
                     break
@@ -227,7 +232,7 @@ class _Run:
         return True
 
     def _is_twin(self, letter: DeadLetter) -> bool:
-        """Whether a letter about the same failure was seen."""
+        """Whether a letter about the same failure was seen, by this call or as a done one."""
         failure = letter.failure
         if failure is None:
             return False
@@ -357,6 +362,13 @@ async def _to_its_end(committing: asyncio.Task[None]) -> bool:
         await committing  # raises its error
         return True
     return False
+
+
+def _with_done_ones(span: Span) -> Span:
+    """The span, and what was done just before it; as it is, if it has nothing to do."""
+    if span.first >= span.end:
+        return span
+    return span._replace(first=max(span.begin, span.first - TWINS_WITHIN))
 
 
 def _seen(committing: asyncio.Task[None]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Final, NamedTuple
 
@@ -29,6 +29,7 @@ BARE_AT_ONCE: Final = 500
 """The same if there are letters without whole copies: their records may be large."""
 
 
+Passed = Callable[[DeadLetter], object]
 _Read = tuple[ConsumerRecord[bytes, bytes], DeadLetter | None]
 
 
@@ -107,9 +108,17 @@ class DeadLetterQueue:
         }
 
     async def records(
-        self, spans: dict[TopicPartition, Span], done: DoneLetters, where: LetterChoice | None
+        self,
+        spans: dict[TopicPartition, Span],
+        done: DoneLetters,
+        where: LetterChoice | None,
+        passed: Passed | None = None,
     ) -> AsyncGenerator[Sequence[LetterRecord], None]:
-        """The records that are not done, in steps; in each partition in the order of the log."""
+        """The records that are not done, in steps; in each partition in the order of the log.
+
+        Args:
+            passed: called with each letter that is done.
+        """
         wanted = {at: (span.first, span.end) for at, span in spans.items()}
         async with Consumer[bytes, bytes](
             cluster=self._fetching,
@@ -120,6 +129,8 @@ class DeadLetterQueue:
             max_poll_records=RECORDS_AT_ONCE,
         ) as consumer:
             async for records in LogReading(consumer, wanted, ()).consumed():
+                if passed is not None:
+                    self._pass(records, done, passed)
                 read = self._read(records, done)
                 bare = any(letter is not None and not letter.is_whole for _, letter in read)
                 size = BARE_AT_ONCE if bare else RECORDS_AT_ONCE
@@ -162,6 +173,16 @@ class DeadLetterQueue:
                 for one in records
                 if not holds(one.topic_partition[1], one.offset)
             ]
+
+    def _pass(
+        self, records: Sequence[ConsumerRecord[bytes, bytes]], done: DoneLetters, passed: Passed
+    ) -> None:
+        """Tell the letters that are done."""
+        for one in records:
+            if done.holds(one.topic_partition[1], one.offset):
+                letter = self._reader.letter_in(one)
+                if letter is not None:
+                    passed(letter)
 
     async def _chosen(
         self, read: Sequence[_Read], where: LetterChoice | None
