@@ -12,7 +12,8 @@ from sharegroup.move.side import Places
 from sharegroup.records.pure_codec import Fields
 
 GONE: Final = 10**18 - 1
-"""The offset of a record that the source had no longer: none in the copy will have it."""
+"""From here down are the offsets of records that the source had no longer: the copy will have
+none of them. Each has its own: letters about two such records are not taken for two about one."""
 
 Change = Callable[[Fields], Fields]
 
@@ -30,8 +31,12 @@ def of_copies(places: Places) -> Change:
         if copy is None:
             return record
         span = copy.span(int(offset), int(offset))
-        now = str(GONE if span is None else span[0]).encode()
+        now = str(_gone(int(offset)) if span is None else span[0]).encode()
         changed = [(name, now if name == OFFSET else data) for name, data in record[4]]
         return (*record[:4], changed)
 
     return change
+
+
+def _gone(offset: int) -> int:
+    return max(offset, GONE - offset)  # it stays as it is where a second move meets it
