@@ -18,20 +18,26 @@ none of them. Each has its own: letters about two such records are not taken for
 Change = Callable[[Fields], Fields]
 
 
+def named_by(record: Fields) -> tuple[TopicPartition, int] | None:
+    """The record that a letter is about; None: it is no letter."""
+    headers = dict(record[4])
+    offset, index = headers.get(OFFSET), headers.get(PARTITION)
+    topic = headers.get(TOPIC)
+    if not (topic and offset and index and offset.isdigit() and index.isdigit()):
+        return None
+    return TopicPartition(topic.decode(errors="replace"), int(index)), int(offset)
+
+
 def of_copies(places: Places) -> Change:
-    """Changes letters; other records, and letters about topics that are not moved, stay."""
+    """Changes letters; other records, and letters about topics that have no copy, stay."""
 
     def change(record: Fields) -> Fields:
-        headers = dict(record[4])
-        offset, index = headers.get(OFFSET), headers.get(PARTITION)
-        topic = headers.get(TOPIC)
-        if not (topic and offset and index and offset.isdigit() and index.isdigit()):
+        named = named_by(record)
+        copy = None if named is None else places.get(named[0])
+        if named is None or copy is None:
             return record
-        copy = places.get(TopicPartition(topic.decode(errors="replace"), int(index)))
-        if copy is None:
-            return record
-        span = copy.span(int(offset), int(offset))
-        now = str(_gone(int(offset)) if span is None else span[0]).encode()
+        span = copy.span(named[1], named[1])
+        now = str(_gone(named[1]) if span is None else span[0]).encode()
         changed = [(name, now if name == OFFSET else data) for name, data in record[4]]
         return (*record[:4], changed)
 

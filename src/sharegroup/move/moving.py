@@ -4,13 +4,14 @@ may be done again: what is interrupted goes on with the same call.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
 from sharegroup.client.admin.descriptions import OffsetSpec
 from sharegroup.model.ids import TopicPartition
+from sharegroup.move.committed_log import CommittedLog
 from sharegroup.move.done_letters import move_done_letters
 from sharegroup.move.groups import (
     MovedGroup,
@@ -25,7 +26,9 @@ from sharegroup.move.groups import (
     translate,
     write,
 )
-from sharegroup.move.letters import Change, of_copies
+from sharegroup.move.letter_topics import Stages, stages_of
+from sharegroup.move.letters import of_copies
+from sharegroup.move.offset_map import OffsetMap
 from sharegroup.move.partition_copy import Bounds, PartitionCopy, Told, bounds_of
 from sharegroup.move.side import MoveRefused, Side, Sides
 from sharegroup.move.side_by_side import side_by_side
@@ -109,9 +112,9 @@ async def move(sides: Sides, wanted: Wanted) -> Outcome:
     names = {one.name for one in topics}
     groups = await moved_groups(sides, wanted.groups, names, idle=not wanted.topics)
     await check_rights(sides.target, groups)
-    copies = await _copies(sides, topics, wanted)
+    copies = await _copies(sides, await stages_of(sides, topics), wanted)
     wanted.begun(sum(one.source.end - one.source.start for one in copies.all))
-    await copies.each(lambda one: one.compare())
+    await copies.compare()
     await _check_used(sides, groups, topics, copies.all)
     if wanted.dry_run:
         await copies.each(lambda one: one.look())
@@ -151,41 +154,61 @@ async def _check_two(sides: Sides) -> None:
 
 
 class _Copies(NamedTuple):
-    """The copies of all partitions. Dead letters come last: they name offsets of the others."""
+    """The copies of all partitions, in stages; and the topics that are compared only."""
 
-    first: Sequence[PartitionCopy]
-    letters: Sequence[PartitionCopy]
+    stages: Sequence[Sequence[PartitionCopy]]
+    compared: Collection[str]
 
     @property
     def all(self) -> list[PartitionCopy]:
-        return [*self.first, *self.letters]
+        return [one for stage in self.stages for one in stage if self._is_moved(one)]
+
+    async def compare(self) -> None:
+        for stage in self.stages:
+            await side_by_side(partial(self._compare, one) for one in stage)
+
+    async def _compare(self, one: PartitionCopy) -> None:
+        if self._is_moved(one):
+            await one.compare()
+            return
+        try:
+            await one.compare_whole()
+        except MoveRefused as error:
+            raise MoveRefused(
+                f"dead letters are about records of {one.where.topic}: {error}"
+            ) from error
 
     async def each(self, work: Callable[[PartitionCopy], Awaitable[None]]) -> None:
-        for some in self:
-            await side_by_side(partial(work, one) for one in some)
+        for stage in self.stages:
+            await side_by_side(partial(work, one) for one in stage if self._is_moved(one))
+
+    def _is_moved(self, one: PartitionCopy) -> bool:
+        return one.where.topic not in self.compared
 
 
-async def _copies(sides: Sides, topics: Sequence[MovedTopic], wanted: Wanted) -> _Copies:
-    async def one(topic: MovedTopic, index: int, change: Change | None = None) -> PartitionCopy:
+async def _copies(sides: Sides, order: Stages, wanted: Wanted) -> _Copies:
+    places: dict[TopicPartition, OffsetMap] = {}
+    change = of_copies(places)
+
+    async def one(topic: MovedTopic, index: int) -> PartitionCopy:
         where = TopicPartition(topic.name, index)
         source = await bounds_of(sides.source, where)
-        target = await bounds_of(sides.target, where) if topic.exists else Bounds(0, 0)
-        return PartitionCopy(sides, where, source, target, wanted.told, change)
+        target = Bounds(0, 0)
+        if topic.name in order.compared:
+            target = Bounds(*(await CommittedLog(sides.target.cluster, where).bounds())[:2])
+        elif topic.exists:
+            target = await bounds_of(sides.target, where)
+        letters = change if topic.has_letters else None
+        return PartitionCopy(sides, where, source, target, wanted.told, letters)
 
-    first = await side_by_side(
-        partial(one, topic, index)
-        for topic in topics
-        if not topic.has_letters
-        for index in range(topic.partitions)
-    )
-    change = of_copies({each.where: each.places for each in first})
-    letters = await side_by_side(
-        partial(one, topic, index, change)
-        for topic in topics
-        if topic.has_letters
-        for index in range(topic.partitions)
-    )
-    return _Copies(first, letters)
+    stages = [
+        await side_by_side(
+            partial(one, topic, index) for topic in stage for index in range(topic.partitions)
+        )
+        for stage in order.stages
+    ]
+    places |= {each.where: each.places for stage in stages for each in stage}
+    return _Copies(stages, order.compared)
 
 
 async def _check_used(

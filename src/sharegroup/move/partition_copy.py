@@ -92,6 +92,27 @@ class PartitionCopy:
         if self.places.end != self._target.end:
             raise self._other(self.places.end)
 
+    async def compare_whole(self) -> None:
+        """Check that the copy has all records of the source; it may have more.
+
+        Raises:
+            MoveRefused: it has others, or not all.
+            KafkaError: a partition cannot be read.
+        """
+        found: list[Fields] = []
+        theirs = CommittedLog(self._sides.target.cluster, self.where).batches(*self._target)
+        async for batches in self._log.batches(self._next, self.source.end):
+            ours = [record for batch in batches for record in batch.records()]
+            while len(found) < len(ours) and (more := await anext(theirs, None)) is not None:
+                found += [record for batch in more for record in batch.records()]
+            if len(found) < len(ours):
+                raise MoveRefused(
+                    f"{self.where} at {self._sides.target.servers} has not all records of the "
+                    f"source: name it as well (--topic {self.where.topic})"
+                )
+            self._check(ours, found[: len(ours)])
+            found = found[len(ours) :]
+
     def _check(self, ours: list[Fields], found: list[Fields]) -> None:
         for mine, copied in zip(ours, found, strict=False):
             if copied[0] != self.places.end or copied[1:] != mine[1:]:
