@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+import pytest
+from selenium.common.exceptions import JavascriptException, TimeoutException
 from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+from selenium.webdriver.support.ui import WebDriverWait
 
 CHROMIUM: Final = "chromium"
 DRIVER: Final = "chromedriver"
@@ -22,6 +25,7 @@ OPTIONS: Final = (
     "--disable-sync",
     "--hide-scrollbars",
 )
+WAIT_S: Final = 60
 
 
 def there_is_one() -> bool:
@@ -55,3 +59,16 @@ def new_tab(window: Chrome) -> None:
     window.switch_to.window(before)
     window.close()
     window.switch_to.window(after)
+
+
+def wait_for(window: Chrome, script: str) -> None:
+    """Until the body of a function returns something true in the page, which may be loading."""
+
+    def holds(window: Chrome) -> bool:
+        return bool(window.execute_script(script))
+
+    waiting = WebDriverWait(window, WAIT_S, 0.02, ignored_exceptions=[JavascriptException])
+    try:
+        waiting.until(holds)
+    except TimeoutException:
+        pytest.fail(str(window.execute_script("return document.documentElement.innerText")))

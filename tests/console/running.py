@@ -118,6 +118,13 @@ def console_process(bootstrap: str, folder: Path, *options: str) -> tuple[Server
     return process, port
 
 
+def patience(folder: Path) -> str:
+    """A file that lets the console give up soon."""
+    file = folder / "console.properties"
+    file.write_text("request.timeout.ms=1000\n")
+    return str(file)
+
+
 @contextmanager
 def console(bootstrap: str, folder: Path, *options: str) -> Iterator[Console]:
     """A console over a broker."""

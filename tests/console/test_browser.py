@@ -9,15 +9,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from selenium.common.exceptions import JavascriptException, TimeoutException
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import Select, WebDriverWait
+from selenium.webdriver.support.ui import Select
 
 from sharegroup import Admin, Producer, ShareConsumer
 from tests.client.dead_letters import said as said_of_letter
-from tests.console.browser import browser, new_tab, there_is_one
+from tests.console.browser import browser, new_tab, there_is_one, wait_for
 from tests.console.members import polled
 from tests.console.oidc import TokenServer, provider, settings
 from tests.console.running import Console, console
@@ -45,7 +44,6 @@ document.querySelector('form.login button').click()
 """
 SAID = "document.querySelector('dialog p').innerText"
 """What the dialog says that an act would change, or has changed."""
-WAIT_S = 60
 
 
 @pytest.fixture(scope="module")
@@ -99,19 +97,6 @@ def opened(light: Chrome) -> Iterator[Chrome]:
     new_tab(light)
     yield light
     assert light.get_log("browser") == [], "errors, or breaches of the content security policy"
-
-
-def wait_for(window: Chrome, script: str) -> None:
-    """Until the body of a function returns something true in the page, which may be loading."""
-
-    def holds(window: Chrome) -> bool:
-        return bool(window.execute_script(script))
-
-    waiting = WebDriverWait(window, WAIT_S, 0.02, ignored_exceptions=[JavascriptException])
-    try:
-        waiting.until(holds)
-    except TimeoutException:
-        pytest.fail(str(window.execute_script("return document.documentElement.innerText")))
 
 
 def test_queues_are_listed_found_and_opened(

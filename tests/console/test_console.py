@@ -17,7 +17,7 @@ import pytest
 from sharegroup import Admin, Producer, ShareConsumer
 from tests.apache_kafka.broker import KafkaBroker
 from tests.console.members import member, polled
-from tests.console.running import Console, console
+from tests.console.running import Console, console, patience
 from tests.servers.process import HOST
 from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SOURCE, SharegroupServer
@@ -310,13 +310,6 @@ class TestOurs:
 def lag_of(view: dict[str, Any]) -> int:
     """What the list of all queues says of GROUP."""
     return next(int(one["lag"]) for one in view["queues"] if one["group"] == GROUP)
-
-
-def patience(folder: Path) -> str:
-    """A file that lets the console give up soon."""
-    file = folder / "console.properties"
-    file.write_text("request.timeout.ms=1000\n")
-    return str(file)
 
 
 async def prepare_one(bootstrap: str) -> None:

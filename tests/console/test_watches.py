@@ -9,7 +9,7 @@ import pytest
 
 from sharegroup.console import watches as module
 from sharegroup.console.watches import Seats, TooManyViewers, Watches
-from sharegroup.model.errors import SharegroupError
+from sharegroup.model.errors import NetworkException, SharegroupError
 
 
 def test_all_viewers_share_a_look_and_none_is_taken_without_them() -> None:
@@ -49,6 +49,27 @@ def test_a_look_that_fails_is_told(caplog: pytest.LogCaptureFixture) -> None:
         async with aclosing(watches.views("b", wrong)) as views:
             assert b"its log says how" in await anext(views)
         assert "ZeroDivisionError" in caplog.text
+
+    asyncio.run(scenario())
+
+
+def test_a_broker_that_is_away_is_not_spared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a look waits for it is no work of the broker: the next one need not wait longer."""
+    monkeypatch.setattr(module, "INTERVAL_S", 0)
+    monkeypatch.setattr(module, "SHARE_MAX", 1e-12)
+
+    async def scenario() -> None:
+        looks = 0
+
+        async def away() -> None:
+            nonlocal looks
+            looks += 1
+            raise NetworkException(f"away {looks}")
+
+        watches = Watches(Seats())
+        async with asyncio.timeout(60), aclosing(watches.views("a", away)) as views:
+            assert b"away 1" in await anext(views)
+            assert b"away" in await anext(views)
 
     asyncio.run(scenario())
 

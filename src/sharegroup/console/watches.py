@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
 from sharegroup.console.limits import VIEWERS_MAX
-from sharegroup.model.errors import SharegroupError
+from sharegroup.model.errors import NetworkException, SharegroupError
 
 log = logging.getLogger("sharegroup.console")
 
@@ -112,11 +112,12 @@ class _Watch:
     async def _look(self) -> None:
         clock = asyncio.get_running_loop().time
         while True:
-            began_s = clock()
+            began_s, away = clock(), False
             try:
                 found = await self._ask()
             except SharegroupError as error:
                 found = {"error": str(error)}
+                away = isinstance(error, NetworkException)  # the look has cost no broker anything
             except Exception:  # the viewers must hear of it, and the next look may succeed
                 log.exception("a look at the broker has failed")
                 found = {"error": "the console has failed: its log says how"}
@@ -127,5 +128,5 @@ class _Watch:
                     self._number += 1
                     self._changed.notify_all()
             took_s = clock() - began_s
-            pause_s = max(INTERVAL_S - took_s, took_s * (1 / SHARE_MAX - 1))
+            pause_s = INTERVAL_S if away else max(INTERVAL_S - took_s, took_s * (1 / SHARE_MAX - 1))
             await asyncio.sleep(SOON_S if found.get("more") else pause_s)

@@ -4,6 +4,7 @@
 
 const main = document.getElementById("main");
 const live = document.getElementById("live");
+const trouble = document.getElementById("trouble"); // why the page does not follow
 const address = new URLSearchParams(location.search);
 let acts = false; // whether the page may change something
 let token = "1"; // shows that a request is this page's; with a login, the session's
@@ -152,19 +153,27 @@ async function send(path, given) {
 function watch(path, draw) {
   const events = new EventSource("/api/v1/events" + path);
   let seen = null;
+  const asOfSeen = () => (seen ? ` The page is as of ${moment(seen)}.` : "");
   events.onmessage = (event) => {
+    const found = JSON.parse(event.data);
+    main.classList.toggle("stale", Boolean(found.error));
+    if (found.error) { // what was drawn stays: the next look may succeed
+      live.className = "lost";
+      live.textContent = "the last look failed, looking again …" + asOfSeen();
+      trouble.replaceChildren(failure(found.error));
+      return;
+    }
     live.className = "";
     live.textContent = "live";
-    main.classList.remove("stale");
+    trouble.replaceChildren();
     seen = new Date();
-    const found = JSON.parse(event.data);
-    if (found.error && !("group" in found)) main.replaceChildren(failure(found.error));
-    else if (getSelection().isCollapsed) draw(found); // text that is being selected stays
+    if (getSelection().isCollapsed) draw(found); // text that is being selected stays
   };
   events.onerror = () => {
     live.className = "lost";
-    live.textContent = "connection lost, trying again …" + (seen ? ` The page is as of ${moment(seen)}.` : "");
+    live.textContent = "connection lost, trying again …" + asOfSeen();
     main.classList.add("stale");
+    trouble.replaceChildren();
     if (events.readyState !== EventSource.CLOSED) return;
     const again = () => setTimeout(() => watch(path, draw), 5000); // refused: there are too many viewers, or …
     ask("about").then(again, (error) => (error.login ? showLogin(error) : again())); // … the session has ended
@@ -235,13 +244,22 @@ async function showQueues() {
   element("h2", {}, "Topics"), acts ? element("div", { class: "buttons" }, button("Create a topic …", "create-topic", () =>
     askFirst("Create", "create-topic", {}, [{ name: "topic", label: "Name", required: true }, { name: "partitions", label: "Partitions", value: 1, kind: "number", required: true }], listTopics))) : "",
   element("div", { id: "topics" }));
-  watch("", (found) => { listed = found; drawQueues(); });
+  watch("", (found) => { listed = found; drawQueues(); if (!topicsListed) listTopics().catch(failed); });
   await listTopics();
 }
 
+let topicsListed = true; // or they are listed with the next view of the queues
+
 async function listTopics() {
-  const { topics } = await ask("topics");
-  document.getElementById("topics").replaceChildren(table([["topic", "name"], ["partitions", "number"]],
+  const space = document.getElementById("topics");
+  topicsListed = true;
+  const { topics } = await ask("topics").catch((error) => {
+    if (error.login) throw error;
+    topicsListed = false;
+    space.replaceChildren(failure(error.message));
+    return {};
+  });
+  if (topics) space.replaceChildren(table([["topic", "name"], ["partitions", "number"]],
     topics.map((one) => [element("span", {}, link(one.topic, { topic: one.topic }), one.internal ? element("span", { class: "quiet" }, " internal") : null), number(one.partitions)])));
 }
 
@@ -690,6 +708,7 @@ function drawSpark(found) {
 
 function showLogin(error) {
   document.title = "Log in – sharegroup";
+  trouble.replaceChildren();
   live.textContent = "";
   live.className = "";
   if (typeof error.login === "string") { // at an OpenID provider
