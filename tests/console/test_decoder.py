@@ -23,6 +23,8 @@ import struct
 def decode(value):
     number, amount = struct.unpack(">IH", value)
     return {"order": number, "amount": amount}
+def half(value):
+    raise ValueError("\\ud83d")
 def text(value):
     return value.hex()
 """
@@ -56,6 +58,9 @@ def test_the_console_shows_what_a_value_means(server: SharegroupServer, here: Pa
         assert found[0]["value"]["text"] == "ff 00 00 07 00 05"
         assert found[1]["decoded"] == {"error": "error: unpack requires a buffer of 6 bytes"}
         assert found[2]["decoded"] is None
+    with console(server.bootstrap, here, "--decoder", "orders:half") as page:
+        found = page.json("record", topic=TOPIC, partition=0, offset=0)
+        assert found["decoded"] == {"error": "ValueError: \ud83d"}
     with console(server.bootstrap, here) as page:
         assert page.json("record", topic=TOPIC, partition=0, offset=0)["decoded"] is None
 
@@ -84,7 +89,7 @@ def test_consume_prints_what_a_value_means(server: SharegroupServer, here: Path)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--decoder", "orders:missing"], "orders has no 'missing': it has decode, text"),
+        (["--decoder", "orders:missing"], "orders has no 'missing': it has decode, half, text"),
         (["--decoder", "orders"], "'orders' names no decoder: write MODULE:FUNCTION"),
         (["--decoder", "orders:decode", "--json"], "exclude each other"),
     ],

@@ -11,6 +11,10 @@ from hypothesis import strategies as st
 from sharegroup.console.payloads import SHOWN_BYTES_MAX, shown
 
 
+def anything(children: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    return st.lists(children) | st.dictionaries(st.text(), children)
+
+
 @pytest.mark.parametrize(
     ("data", "form", "text"),
     [
@@ -28,6 +32,42 @@ from sharegroup.console.payloads import SHOWN_BYTES_MAX, shown
 def test_what_is_shown(data: bytes | None, form: str, text: str) -> None:
     found = shown(data)
     assert (found["form"], found["text"]) == (form, text)
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        r'"\ud83d"',
+        r'"\u00e9\/\\\" , [1,2] {:}"',
+        '"\u2028\u00a0"',
+        "1.10",
+        "12345678901234567890.123",
+        "1E400",
+        "-0",
+        "9" * 5_000,
+        "[]",
+        "{}",
+        "null",
+    ],
+)
+def test_json_is_shown_as_it_was_written(token: str) -> None:
+    found = shown(f'{{"a" :{token},\n"a":\t[ {token}\r]}}'.encode())
+    expected = f'{{\n  "a": {token},\n  "a": [\n    {token}\n  ]\n}}'
+    assert (found["form"], found["text"]) == ("json", expected)
+    json.dumps(found, ensure_ascii=False).encode()
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats(), anything))
+def test_json_is_indented_as_python_does(value: object) -> None:
+    text = json.dumps([value], ensure_ascii=False)
+    assert shown(text.encode())["text"] == json.dumps([value], indent=2, ensure_ascii=False)
+
+
+def test_json_that_would_be_too_long_is_shown_as_it_is() -> None:
+    """Each line of these is indented by 600 spaces."""
+    text = "[" * 300 + ",".join("1" * 32_000) + "]" * 300
+    found = shown(text.encode())
+    assert (found["form"], found["text"]) == ("text", text)
 
 
 def test_json_that_is_too_deep_is_text() -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from typing import Any
 
-from sharegroup.console.limits import SHOWN_BYTES_MAX, TEXT_MAX
+from sharegroup.console.json_text import indented
+from sharegroup.console.limits import INDENTED_MAX, SHOWN_BYTES_MAX, TEXT_MAX
 
 Decode = Callable[[bytes], str]
 """A user's function, which makes text of the bytes of a value. It may raise anything."""
@@ -26,8 +26,9 @@ async def decoded(value: bytes | None, decode: Decode | None) -> dict[str, Any]:
 
 
 def shown(data: bytes | None) -> dict[str, Any]:
-    """The bytes as ``json`` (indented), ``text`` or ``hex``, whichever is the first that they are;
-    ``form`` says which, ``size`` how many bytes there are, ``cut`` whether some are left out."""
+    """The bytes as ``json`` (indented, if that is not too long), ``text`` or ``hex``, whichever is
+    the first that they are; ``form`` says which, ``size`` how many bytes there are, ``cut`` whether
+    some are left out."""
     if data is None:
         return {"form": "null", "text": "", "size": 0, "cut": False}
     part, cut = data[:SHOWN_BYTES_MAX], len(data) > SHOWN_BYTES_MAX
@@ -39,11 +40,9 @@ def shown(data: bytes | None) -> dict[str, Any]:
     except UnicodeDecodeError:
         return {"form": form, "text": text, "size": len(data), "cut": cut}
     if not cut and text[:1] in ("{", "["):
-        try:
-            text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-            form = "json"
-        except (ValueError, RecursionError):
-            form = "text"  # it only looks like JSON
+        lines = indented(text, INDENTED_MAX)
+        if lines is not None:  # else it only looks like JSON
+            form, text = "json", lines
     return {"form": form, "text": text, "size": len(data), "cut": cut}
 
 
