@@ -16,6 +16,7 @@ import pytest
 
 from sharegroup import Admin, Producer, ShareConsumer
 from tests.apache_kafka.broker import KafkaBroker
+from tests.client.dead_letters import said as said_of_letter
 from tests.console.members import member, polled
 from tests.console.running import Console, console, patience
 from tests.servers.process import HOST
@@ -270,6 +271,27 @@ class TestOurs:
         assert (life["state"], life["next"].split(",")[0]) == ("delayed", "It rests")
         letter = found["letters"][0]
         assert (letter["topic"], letter["letter"]) == (TOPIC, "0:0")
+
+    def test_the_list_of_dead_letters_has_the_beginning_of_their_records(
+        self, ours: tuple[SharegroupServer, Console]
+    ) -> None:
+        """To write whole ones anew kept the broker waiting, whose event loop may be the same."""
+        server, running = ours
+        value = "[" * 300 + ",".join("1" * 30_000) + "]" * 300
+
+        async def fail() -> None:
+            async with Admin(server.bootstrap) as admin, Producer(server.bootstrap) as producer:
+                await admin.create_topics("dlq.large")
+                named = {"errors.deadletterqueue.topic.name": "dlq.large"}
+                await admin.alter_configs("group", "large", named)
+                headers = said_of_letter("large", TOPIC, 0, 0, cause="rejected")
+                await producer.send("dlq.large", value, key=b"\xff" * 300, headers=headers)
+
+        asyncio.run(fail())
+        [letter] = running.json("dead", group="large")["letters"]
+        start = {"form": "text", "text": value[:200], "size": len(value), "cut": True}
+        assert letter["value"] == start
+        assert letter["key"]["text"] == "ff " * 66 + "ff"
 
     def test_the_broker_goes_away_and_comes_back(self, tmp_path: Path) -> None:
         server = SharegroupServer(tmp_path)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharegroup.console.payloads import SHOWN_BYTES_MAX, shown
+from sharegroup.console.payloads import SHOWN_BYTES_MAX, beginning, shown
 
 
 def anything(children: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
@@ -89,3 +89,25 @@ def test_long_bytes_are_cut(end: bytes, overlap: int) -> None:
 def test_a_character_that_is_cut_is_left_out() -> None:
     data = b"x" * (SHOWN_BYTES_MAX - 1) + "é".encode()
     assert shown(data)["text"] == "x" * (SHOWN_BYTES_MAX - 1)
+
+
+@pytest.mark.parametrize(
+    ("data", "form", "text", "cut"),
+    [
+        (None, "null", "", False),
+        (b"", "text", "", False),
+        (b'{"a": 1.10}', "text", '{"a": 1.10}', False),
+        (b"x" * 200, "text", "x" * 200, False),
+        (b"x" * 201, "text", "x" * 200, True),
+        ("é".encode() * 500, "text", "é" * 200, True),
+        (b"x" + "é".encode() * 500, "text", "x" + "é" * 199, True),
+        ("\U0001f600".encode() * 200, "text", "\U0001f600" * 200, False),
+        (b"\xff" * 3, "hex", "ff ff ff", False),
+        (b"\xff" * 68, "hex", "ff " * 66 + "ff", True),
+    ],
+)
+def test_a_line_has_room_for_the_beginning(
+    data: bytes | None, form: str, text: str, cut: bool
+) -> None:
+    size = 0 if data is None else len(data)
+    assert beginning(data) == {"form": form, "text": text, "size": size, "cut": cut}

@@ -47,6 +47,8 @@ SHOWN_BYTES_MAX: Final = 65_536
 """More of a key, a value or a header is not sent to the page, which says so."""
 INDENTED_MAX: Final = 8 * SHOWN_BYTES_MAX
 """Characters of JSON that is indented for the page; longer, it is shown as it is."""
+LINE_TEXT_MAX: Final = 200
+"""Characters of a key and a value in the list of dead letters."""
 RANGES_MAX: Final = 2_000
 """Ranges of records that one partition shows; the page says if there are more."""
 GIVEN_UP_MAX: Final = 20

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from sharegroup.console.json_text import indented
-from sharegroup.console.limits import INDENTED_MAX, SHOWN_BYTES_MAX, TEXT_MAX
+from sharegroup.console.limits import INDENTED_MAX, LINE_TEXT_MAX, SHOWN_BYTES_MAX, TEXT_MAX
+
+_CHARACTER_BYTES_MAX: Final = 4
+"""A character has no more in UTF-8."""
 
 Decode = Callable[[bytes], str]
 """A user's function, which makes text of the bytes of a value. It may raise anything."""
@@ -44,6 +47,20 @@ def shown(data: bytes | None) -> dict[str, Any]:
         if lines is not None:  # else it only looks like JSON
             form, text = "json", lines
     return {"form": form, "text": text, "size": len(data), "cut": cut}
+
+
+def beginning(data: bytes | None) -> dict[str, Any]:
+    """The same of what a line has room for, as it was written. Of many records only this is made:
+    the console may share its event loop with the broker."""
+    if data is None:
+        return shown(None)
+    part = data[: _CHARACTER_BYTES_MAX * LINE_TEXT_MAX]
+    try:
+        form, text = "text", part.decode() if len(part) == len(data) else _whole(part)
+    except UnicodeDecodeError:
+        form, text = "hex", part[:LINE_TEXT_MAX].hex(" ")
+    cut = len(part) < len(data) or len(text) > LINE_TEXT_MAX
+    return {"form": form, "text": text[:LINE_TEXT_MAX], "size": len(data), "cut": cut}
 
 
 def _whole(part: bytes) -> str:

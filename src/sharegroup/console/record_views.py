@@ -22,7 +22,7 @@ from sharegroup.client.network.cluster import Cluster
 from sharegroup.console.causes import said_of
 from sharegroup.console.letter_goals import waiting_letters
 from sharegroup.console.limits import LETTERS_MAX
-from sharegroup.console.payloads import Decode, decoded, shown
+from sharegroup.console.payloads import Decode, beginning, decoded, shown
 from sharegroup.model.errors import ConfigError, OffsetOutOfRange, UnknownTopicOrPartition
 from sharegroup.model.ids import TopicPartition
 
@@ -151,6 +151,6 @@ def _letter(one: DeadLetter) -> Json:
         "member": one.member,
         "deliveries": one.deliveries,
         "failed_ms": one.failed_ms,
-        "key": shown(one.key),
-        "value": shown(one.value),
+        "key": beginning(one.key),
+        "value": beginning(one.value),
     }

@@ -569,7 +569,7 @@ function drawLetters(space, group, where, found, again, typed) {
   const columns = [["letter", "", "its partition and offset in the dead-letter topic"], ["record", "name"], ...(acts ? [["act", ""]] : []), ["failed", ""], ["deliveries", "number"], ["cause", "wide"], ["message", "wide"], ["key", "wide"], ["value", "wide"]];
   const row = (one) => [link(one.letter, { topic: one.letter_topic, partition: one.letter.split(":")[0], offset: one.letter.split(":")[1] }), link(`${one.topic}:${one.partition}@${one.offset}`, { topic: one.topic, partition: one.partition, offset: one.offset, group }),
     ...(acts ? [element("span", { class: "pair" }, button("Redrive …", "redrive " + one.letter, () => redrive(only(one))), button("Purge …", "purge " + one.letter, () => purge(only(one))))] : []),
-    time(one.failed_ms), number(one.deliveries), element("span", { title: one.cause }, one.cause_said ?? "–"), one.message ?? "–", one.key.text.slice(0, 200), one.value.text.slice(0, 200)];
+    time(one.failed_ms), number(one.deliveries), element("span", { title: one.cause }, one.cause_said ?? "–"), one.message ?? "–", ...[one.key, one.value].map((shown) => shown.text + (shown.cut ? "…" : ""))];
   const byTime = bars(found.letters);
   redraw(space, found.waiting ? element("p", { class: "causes" }, found.waiting) : "", element("div", { class: "buttons" },
     acts ? many("Redrive …", "redrive", redrive) : "", acts ? many("Purge letters …", "purge-letters", purge) : "",
