@@ -99,6 +99,24 @@ def test_what_is_not_finished_is_purged(
     assert page.json("queue", group=group)["lag"] == 0
 
 
+def test_a_purge_says_what_it_is_about_before_anything_is_finished(
+    running: tuple[SharegroupServer, Console], queue: tuple[str, str, str]
+) -> None:
+    """The broker tells no lag then, only where the group begins."""
+    page, (bootstrap, topic, group) = running[1], queue
+    other = f"{group}-other"
+
+    async def hold() -> None:
+        async with Admin(bootstrap) as admin:
+            await admin.alter_configs("group", other, {"share.auto.offset.reset": "earliest"})
+        async with member(bootstrap, topic, other, 2) as holder:
+            await polled(holder)
+            assert "of 10 records" in page.act("purge", group=other)
+            assert page.act("purge", group=other, do=True).startswith("10 records (2 of them held)")
+
+    asyncio.run(hold())
+
+
 def test_a_second_group_begins_where_the_first_one_stands(
     running: tuple[SharegroupServer, Console], queue: tuple[str, str, str]
 ) -> None:

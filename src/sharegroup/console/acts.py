@@ -16,6 +16,8 @@ from sharegroup.console.causes import count
 from sharegroup.console.desk import Desk
 from sharegroup.console.letter_goals import no_letter
 from sharegroup.console.limits import PLACES_MAX
+from sharegroup.console.queue_counts import QueueCounts
+from sharegroup.console.queue_list import ends_of, topic_names
 from sharegroup.console.topic_acts import (
     configure,
     create_topic,
@@ -64,7 +66,8 @@ async def purge(desk: Desk, given: Given, do: bool) -> str:
         purged = await desk.admin.purge_group(group, older_than_ms=older_than_ms)
         return f"{_decided(list(purged.values()))} purged from {group}."
     offsets = await desk.admin.list_share_group_offsets(group)
-    lag = sum(one.lag or 0 for one in offsets.values())
+    ends = await ends_of(desk.admin, {*offsets}, await topic_names(desk.admin))
+    lag = QueueCounts.of(offsets, ends).lag
     return (
         f"Give up {which} of {group} that are not finished (of {count(lag, 'record')}), also "
         "those that members hold. They become no dead letters, and stay in the topic. It cannot "
