@@ -56,6 +56,13 @@ def test_what_is_said(changes: dict[str, Any], said: str) -> None:
     assert len(found) == 1
 
 
+def test_the_first_look_accuses_nobody() -> None:
+    """What is finished a second is known from the second look on."""
+    first = MOVING._replace(oldest_age_ms=180_000, finished_per_s=None)
+    assert status_of(first).text == "oldest 3 min"
+    assert likely_causes(first) == []
+
+
 def test_the_status_says_the_worst() -> None:
     worse: list[tuple[dict[str, Any], str]] = [
         ({}, ""),

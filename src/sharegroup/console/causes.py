@@ -42,8 +42,8 @@ class QueueState(NamedTuple):
     delayed: int | None
     dead: int | None
     oldest_age_ms: int | None
-    finished_per_s: float
-    """Over the last minute."""
+    finished_per_s: float | None
+    """Over the last minute; None: not known before the second look."""
     damaged: int
     blocked: int = 0
     silent: int = 0
@@ -75,7 +75,7 @@ class Status(NamedTuple):
 def status_of(queue: QueueState) -> Status:
     """The worst that is known. The rules stand in docs/console.md."""
     old_ms = queue.oldest_age_ms or 0
-    still = old_ms > OLD_MS and not queue.finished_per_s
+    still = old_ms > OLD_MS and queue.finished_per_s == 0
     for rank, holds, text in (
         (9, queue.damaged, f"{queue.damaged:,} lost to damage"),
         (8, queue.lag and not queue.members and not queue.paused, "no member"),
@@ -125,7 +125,7 @@ def likely_causes(queue: QueueState) -> list[str]:
     if queue.damaged:
         found.append(f"{count(queue.damaged, 'record')} are lost to damage on disk.")
     old = queue.oldest_age_ms is not None and queue.oldest_age_ms > OLD_MS
-    if old and not found and not queue.finished_per_s:
+    if old and not found and queue.finished_per_s == 0:
         found += _still(queue)
     if queue.forgotten:
         found.append(

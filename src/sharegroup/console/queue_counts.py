@@ -22,6 +22,7 @@ class QueueCounts(NamedTuple):
         lag: records that are not finished.
         oldest_ms: when the oldest of them was written.
         redelivered: records that were delivered once more.
+        loose: so many of ``written`` may have come after the broker told the lag.
     """
 
     topics: tuple[str, ...]
@@ -34,10 +35,16 @@ class QueueCounts(NamedTuple):
     damaged: int
     oldest_ms: int | None
     redelivered: int | None
+    loose: int
 
     @classmethod
-    def of(cls, offsets: Offsets, ends: Ends) -> QueueCounts:
-        """The counts of a group with these offsets."""
+    def of(cls, offsets: Offsets, ends: Ends, before: Ends | None = None) -> QueueCounts:
+        """The counts of a group with these offsets.
+
+        Args:
+            ends: the ends of its partitions, asked for after the offsets.
+            before: the ends, asked for before the offsets, as far as they are known.
+        """
         lags = {at: lag_of(one, ends.get(at)) for at, one in offsets.items()}
         counted = tuple(at for at, lag in lags.items() if lag is not None and at in ends)
         oldest = (
@@ -54,6 +61,7 @@ class QueueCounts(NamedTuple):
             damaged=sum(r.last - r.first + 1 for one in offsets.values() for r in one.damaged),
             oldest_ms=min(oldest, default=None),
             redelivered=_sum(one.redelivered for one in offsets.values()),
+            loose=sum(max(0, ends[at] - (before or {}).get(at, ends[at])) for at in counted),
         )
 
     def with_ends(self, ends: Ends) -> QueueCounts:

@@ -9,6 +9,7 @@ partitions; its rates are known again when it is asked about.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from sharegroup.client.admin.admin import Admin
@@ -129,6 +130,8 @@ class QueueList:
 
     async def _ask(self, groups: list[str]) -> None:
         now_s = time.monotonic()
+        counted = {at for group in groups for at in self._counted(group)}
+        before = await ends_of(self._admin, counted, self._topics)
         summaries = await self._admin.summarize_share_groups(groups)
         asked = {
             at
@@ -142,9 +145,12 @@ class QueueList:
             if isinstance(found, KafkaError):
                 self._known[group] = _Known(now_s, 0, 0, found)
             else:
-                counts = QueueCounts.of(found.offsets, self._ends)
+                counts = QueueCounts.of(found.offsets, self._ends, before)
                 waited = _waited(self._known.get(group))
                 self._known[group] = _Known(now_s, found.members, found.silent, counts, waited)
+
+    def _counted(self, group: str) -> frozenset[TopicPartition]:
+        return self._rates[group].counted if group in self._rates else frozenset()
 
     async def _ask_settings(self) -> None:
         """Ask for settings of a few queues: those whose settings are known longest, or not at all,
@@ -213,7 +219,7 @@ async def topic_names(admin: Admin) -> set[str]:
 
 
 async def ends_of(
-    admin: Admin, wanted: set[TopicPartition], there: set[str]
+    admin: Admin, wanted: Iterable[TopicPartition], there: set[str]
 ) -> dict[TopicPartition, int]:
     """The ends of these partitions, of the topics that are ``there``."""
     known = [at for at in wanted if at.topic in there]
@@ -228,8 +234,9 @@ async def ends_of(
 
 def note(rates: Rates, counts: QueueCounts, at_s: float) -> None:
     """Let the rates take in what was seen at a moment of the monotonic clock."""
-    finished, again = counts.written - counts.lag, counts.redelivered or 0
-    rates.add(Counts(at_s, counts.written, finished, again))
+    finished, again = counts.written - counts.lag - counts.loose, counts.redelivered or 0
+    counted = frozenset(counts.counted)
+    rates.add(Counts(at_s, counts.written, finished, again, counts.loose, counted))
 
 
 def counted(counts: QueueCounts, rates: Rates) -> Json:
@@ -252,6 +259,7 @@ def counted(counts: QueueCounts, rates: Rates) -> Json:
 def state_of(numbers: Json, members: int, paused: bool) -> QueueState:
     """What can be said of a queue with these numbers."""
     oldest_ms = numbers["oldest_ms"] if numbers["lag"] else None
+    finished = numbers["finished"]
     return QueueState(
         members=members,
         paused=paused,
@@ -261,7 +269,7 @@ def state_of(numbers: Json, members: int, paused: bool) -> QueueState:
         dead=numbers["dead"],
         damaged=numbers["damaged"],
         oldest_age_ms=None if oldest_ms is None else round(time.time() * 1000) - int(oldest_ms),
-        finished_per_s=sum(numbers["finished"]) / max(1, len(numbers["finished"])),
+        finished_per_s=sum(finished) / len(finished) if finished else None,
     )
 
 

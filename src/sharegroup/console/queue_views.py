@@ -48,6 +48,7 @@ class QueueViews:
         reading: connections for fetches.
 
     Attributes:
+        rates: the rates of each queue.
         list: all queues, with one line each.
         letters: how many dead letters each queue has.
         holds: how long members hold records.
@@ -55,10 +56,10 @@ class QueueViews:
 
     def __init__(self, admin: Admin, reading: Cluster) -> None:
         self._admin = admin
-        self._rates: dict[str, Rates] = {}
+        self.rates: dict[str, Rates] = {}
         self.letters = LetterCounts(admin, reading)
         self.holds = Holds()
-        self.list = QueueList(admin, self._rates, self.letters)
+        self.list = QueueList(admin, self.rates, self.letters)
 
     async def one(self, group: str) -> Json:
         """One share group, whole.
@@ -67,16 +68,17 @@ class QueueViews:
             KafkaError: there is no such group, or it may not be seen.
         """
         described = (await self._admin.describe_share_groups([group]))[group]
+        there = await topic_names(self._admin)
+        rates = self.rates.setdefault(group, Rates())
+        before = await ends_of(self._admin, rates.counted, there)
         summary = (await self._admin.summarize_share_groups([group]))[group]
         if isinstance(summary, KafkaError):
             raise summary
         offsets = summary.offsets
-        there = await topic_names(self._admin)
         ends = await ends_of(self._admin, {*offsets}, there)
         states, no_states = await self._states(group)
         settings, no_settings = await settings_of(self._admin, "group", group)
-        rates = self._rates.setdefault(group, Rates())
-        found = QueueCounts.of(offsets, ends)
+        found = QueueCounts.of(offsets, ends, before)
         note(rates, found, time.monotonic())
         counts = counted(found, rates)
         values = {one["name"]: one["value"] for one in settings}

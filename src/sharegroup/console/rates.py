@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from sharegroup.model.ids import TopicPartition
+
 POINTS_MAX: Final = 150
 """Steps that are remembered: five minutes, if one looks every two seconds."""
 STEP_S: Final = 1.0
@@ -21,42 +23,73 @@ class Counts(NamedTuple):
     Attributes:
         at_s: seconds, of a clock that only grows.
         written: records that the topics have got so far.
-        finished: records that the group has finished so far.
+        finished: records that the group has finished so far, at least.
         redelivered: records that were delivered once more; it begins anew whenever the broker loads
             a partition.
+        loose: so many more may be finished: the broker tells how many are not, and how many there
+            are, in two answers, and records come in between.
+        counted: the partitions that are counted.
     """
 
     at_s: float
     written: int
     finished: int
     redelivered: int = 0
+    loose: int = 0
+    counted: frozenset[TopicPartition] = frozenset()
 
 
 class Rates:
     """The rates of one queue, in records a second. There may be very many queues, so each keeps
-    four arrays of numbers."""
+    four arrays of numbers.
 
-    __slots__ = ("_at_s", "_finished", "_redelivered", "_written")
+    Attributes:
+        counted: the partitions that were counted last.
+    """
+
+    __slots__ = ("_at_s", "_finished", "_most", "_redelivered", "_written", "counted")
 
     def __init__(self) -> None:
         self._at_s = array("d")
         self._written = array("d")
         self._finished = array("d")
         self._redelivered = array("d")
+        self._most = 0.0
+        """The last of ``_finished`` may have been as much."""
+        self.counted: frozenset[TopicPartition] = frozenset()
 
     def add(self, counts: Counts) -> None:
-        """Note what is seen now. Counts that went back, as those of a topic made anew, begin a new
-        history."""
+        """Note what is seen now. Counts that went back, as those of a topic made anew, and those
+        of other partitions begin a new history."""
         columns = (self._at_s, self._written, self._finished, self._redelivered)
         if self._at_s:
             if counts.at_s < self._at_s[-1] + STEP_S:
                 return
-            if counts.written < self._written[-1] or counts.finished < self._finished[-1]:
+            if self._went_back(counts) or counts.counted != self.counted:
                 for column in columns:
                     del column[:]
-        for column, value in zip(columns, counts, strict=True):
+        self.counted = counts.counted
+        known = (counts.at_s, counts.written, self._surely_finished(counts), counts.redelivered)
+        for column, value in zip(columns, known, strict=True):
             column.append(value)
             del column[: -POINTS_MAX - 1]
+
+    def _went_back(self, counts: Counts) -> bool:
+        """By more than what came in the last two steps: in front of a cluster the broker's answer
+        about the group may be older than the one about the topic."""
+        came = counts.written - self._written[-2:][0]
+        most = counts.finished + counts.loose
+        return counts.written < self._written[-1] or most + came < self._finished[-1]
+
+    def _surely_finished(self, counts: Counts) -> float:
+        """More than before only if that is sure: what comes in between must not count as finished
+        in a queue that stands still."""
+        most = counts.finished + counts.loose
+        if self._at_s and counts.finished <= self._most:
+            self._most = max(self._finished[-1], min(self._most, most))
+            return self._finished[-1]
+        self._most = most
+        return counts.finished
 
     def written(self, steps: int = POINTS_MAX) -> list[float]:
         """Records that came a second, in each of the last ``steps`` steps, the latest last."""
