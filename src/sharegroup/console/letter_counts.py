@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from sharegroup.client.admin.admin import Admin
@@ -19,7 +20,7 @@ from sharegroup.client.core.done_letters import DONE_TOPIC, DoneLetters, DoneOf
 from sharegroup.client.dead_letters.done_topic import load_done
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.console.limits import LOOK_LETTERS
-from sharegroup.model.errors import KafkaError
+from sharegroup.model.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicOrPartition
 from sharegroup.model.ids import TopicPartition
 
 Json = dict[str, Any]
@@ -92,10 +93,22 @@ class LetterCounts:
         for group in turn:  # the others come first in the next look
             self._topics[group] = self._topics.pop(group)
         known = {group: self._topics[group] for group in turn if self._topics[group] in there}
-        found = await self._counted_as_far_as_may_be(known, DONE_TOPIC in there)
+        found: dict[str, int] = {}
+        with suppress(TopicAuthorizationFailed):  # without knowing what is done: not known
+            any_done = DONE_TOPIC in there or (bool(known) and await self._hidden_done())
+            found = await self._counted_as_far_as_may_be(known, any_done)
         for group in turn:
             self._counts.pop(group, None)
         self._counts |= {group: count for group, count in found.items() if group in self._topics}
+
+    async def _hidden_done(self) -> bool:
+        """Whether there is a topic of what is done, although no list of topics has had it. Raises
+        TopicAuthorizationFailed: the viewer may not know."""
+        try:
+            await self._admin.describe_topics(DONE_TOPIC)
+        except UnknownTopicOrPartition:
+            return False
+        return True  # it was made just now
 
     async def _counted_as_far_as_may_be(
         self, known: dict[str, str], any_done: bool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 from sharegroup.client.admin.admin import Admin
@@ -11,7 +12,11 @@ from sharegroup.client.consumer import Consumer
 from sharegroup.client.core.done_letters import DONE_TOPIC, DoneLetters
 from sharegroup.client.log_reading import LogReading
 from sharegroup.client.network.cluster import Cluster
-from sharegroup.model.errors import TopicAlreadyExists, UnknownTopicOrPartition
+from sharegroup.model.errors import (
+    TopicAlreadyExists,
+    TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
 from sharegroup.model.ids import TopicPartition
 
 log = logging.getLogger("sharegroup.client")
@@ -41,7 +46,21 @@ async def load_done(admin: Admin, cluster: Cluster, *done: DoneLetters) -> None:
     Args:
         cluster: connections for the fetches.
         done: which letters of a group are done, of one group or several.
+
+    Raises:
+        TopicAuthorizationFailed: the topic may not be read, if there is one: that is told to those
+            alone who may see it.
     """
+    try:
+        await _load(admin, cluster, done)
+    except TopicAuthorizationFailed as error:
+        raise TopicAuthorizationFailed(
+            f"not authorised to read the topic {DONE_TOPIC}, which says which letters are done: to "
+            "see letters needs READ on it, too, also before there is one"
+        ) from error
+
+
+async def _load(admin: Admin, cluster: Cluster, done: Sequence[DoneLetters]) -> None:
     try:
         [topic] = (await admin.describe_topics(DONE_TOPIC)).values()
     except UnknownTopicOrPartition:
