@@ -18,8 +18,9 @@ from tests.servers import admin
 from tests.servers.admin import produce
 from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer
-from tests.spark.conftest import lags
+from tests.spark.conftest import lags, source_options
 from tests.spark.readers import Stream, produce_singly, until
+from tests.spark.reading import ALL, reader_of
 
 pytestmark = pytest.mark.process
 
@@ -104,6 +105,31 @@ def test_batch_and_prefetched_records_together_are_bounded(
         until(lambda: stream.report()["prefetched"] == 10)
     assert stream.report()["inFlight"] == 20
     assert seen + stream.values(20) == Counter(values(100))
+
+
+def test_a_new_process_passes_over_what_is_done_to_new_records(
+    open_stream: Open, server: RunningServer, topic: str
+) -> None:
+    """As each run with Trigger.Once: it settles the batch of the run before, whose records come
+    again first, more of them than a request brings while their size is not known."""
+    options = source_options(server, topic, pollTimeoutMs="20000")  # until the locks are free
+    produce_singly(server, topic, [b"%010000d" % n for n in range(300)])
+    first = open_stream()
+    first.batch()
+    first.stop()
+    produce_singly(server, topic, [b"new"] * 10)
+    second = reader_of(options)
+    assert second.latestOffset(first.offset, ALL) != first.offset
+    second.stop()
+
+
+def test_the_first_call_waits_for_partitions_that_come_with_a_later_heartbeat(
+    open_stream: Open, server: RunningServer, topic: str
+) -> None:
+    produce_singly(server, topic, values(10))
+    open_stream().batch()  # from now on the broker has its internal topic
+    late = open_stream(**{"kafka.group.id": f"{topic}-late"})
+    assert late.next() is not None
 
 
 def test_bytes_bound_what_is_acquired(open_stream: Open, server: RunningServer, topic: str) -> None:

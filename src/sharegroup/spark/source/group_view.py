@@ -122,6 +122,12 @@ class GroupQuestions:
         return PAUSES_FEATURE in self._cluster.features
 
     @property
+    def gives_at_once(self) -> bool:
+        """Whether the first fetch from a partition brings what is there: our broker needs no time
+        to load."""
+        return self._is_wide
+
+    @property
     def _is_wide(self) -> bool:
         return WIDE_WINDOW_FEATURE in self._cluster.features
 

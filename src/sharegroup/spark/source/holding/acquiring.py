@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from sharegroup.client.core.fetched import FetchedPartition, Lease
 from sharegroup.client.share.share_member import ShareMember
+from sharegroup.cooperative.intervals import size
 from sharegroup.model.errors import UnknownServerError
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.options.stream import ShareOptions
@@ -42,6 +43,15 @@ COLLECT_SECONDS: Final = 5.0
 FEW_RECORDS: Final = 500
 """A request that brings fewer records has brought all available ones: another request would only
 cost time. In claim mode the group's lock limit may also be the reason."""
+
+
+class Came(NamedTuple):
+    """What one request brought."""
+
+    new: int
+    """Records that Spark may have."""
+    acquired: int
+    """All records, also those that were done already: the queue was not empty."""
 
 
 class Acquirer:
@@ -118,31 +128,35 @@ class Acquirer:
             async with self._turn:
                 came = await self.fetch(most - ready, 0 if ready else wait_ms)
             # While no broker answers, time without records is no sign that all has been read.
-            if came or self._outage.is_on:
+            if came.new or self._outage.is_on:
                 last_came = loop.time()
-            if not came:
+            if not came.acquired:
                 self._outage.check()
-            if self._run.targets is None and came < self.few and self.ready:
-                return most
-            if not came and (ready or await self._run.is_over(loop.time() - last_came)):
-                return most
             wait_ms = self._wait_ms
+            if self._run.targets is None and came.acquired:
+                if came.acquired < self.few and self.ready:
+                    return most
+                continue  # records that were done already may stand before new ones
+            if not came.new and (ready or await self._run.is_over(loop.time() - last_came)):
+                return most
 
-    async def fetch(self, count: int, wait_ms: int) -> int:
-        """Send one request, in the caller's turn; return how many new records Spark may have.
+    async def fetch(self, count: int, wait_ms: int) -> Came:
+        """Send one request, in the caller's turn.
 
         Raises:
             KafkaError: a partition or the group refuses for good.
         """
         self._forget_lost_locks()
         before = self.ready
-        await self._take_in(await self._fetched(count, wait_ms))
+        fetched = await self._fetched(count, wait_ms)
+        await self._take_in(fetched)
         if self._acknowledging.may_repeat:
             await self.catch_up()
             await self._acknowledging.repeat()
         if self._claimer is not None:
             await self._claimer.claim(self._run.targets)
-        return self.ready - before
+        acquired = sum(size(part.acquired) for part in fetched)
+        return Came(new=self.ready - before, acquired=acquired)
 
     async def catch_up(self) -> None:
         """Take in the records of fetches under way, in the caller's turn. (Their callers have not
@@ -164,11 +178,11 @@ class Acquirer:
         UNKNOWN_SERVER_ERROR, until the group has taken the topic away from this member. So this
         error is retried for some time."""
         known = self._sizes.is_known
-        size = FETCH_BYTES if known else SAMPLE_BYTES
+        most_bytes = FETCH_BYTES if known else SAMPLE_BYTES
         try:
             fetched = await self._member.fetch(
                 max_records=count,
-                max_bytes=min(size, self._options.max_acquired_bytes),
+                max_bytes=min(most_bytes, self._options.max_acquired_bytes),
                 max_wait_ms=wait_ms,
                 without_records=known,
             )

@@ -30,6 +30,10 @@ from sharegroup.spark.source.subscription import StreamTopics
 
 log = logging.getLogger("sharegroup.spark")
 
+ARRIVAL_SECONDS: Final = 5.0
+"""How long a run without an end waits for its first records, where they take time to come: Apache
+Kafka assigns partitions in a later heartbeat, and then loads the states of their records. Members
+send early heartbeats meanwhile."""
 START_SECONDS: Final = 60.0
 """How long Apache Kafka may take to give the first records of a partition that is new to the group:
 it creates an internal topic and loads states meanwhile."""
@@ -67,6 +71,7 @@ class AvailableNow:
         self._assigned: Collection[TopicIdPartition] = ()
         self._changed_at = 0.0
         self._told = False
+        self._has_arrived = False
         self._is_over = False  # kept, so that the call after the closing batch need not wait again
 
     def given(self, *, has_records: bool) -> None:
@@ -75,15 +80,26 @@ class AvailableNow:
         self.untold = self.targets is not None and has_records
         if has_records:
             self._is_over = False
+            self._has_arrived = True
 
     async def is_over(self, idle_s: float) -> bool:
         """Whether to tell Spark that there are no more records: after ``idle_s`` without records,
         no more will come before the targets. Records that are held for later, or rest at the
-        broker, are not waited for. In a run without an end, the answer is always yes."""
+        broker, are not waited for. In a run without an end, the answer is yes once its first
+        records have had the time to come."""
+        if self.targets is None:
+            self._has_arrived = self._has_arrived or not self._may_arrive()
+            return self._has_arrived
         if not self.targets or self._is_over:
             return True
         self._is_over = await self._has_ended(self.targets, idle_s)
         return self._is_over
+
+    def _may_arrive(self) -> bool:
+        """Whether the member has joined so lately that its first records may be on their way."""
+        at_once = self._group.gives_at_once and self._member.assignment
+        since_s = self._since_assigned()
+        return bool(self._member.topics) and not at_once and since_s < ARRIVAL_SECONDS
 
     async def _has_ended(self, targets: Offsets, idle_s: float) -> bool:
         held = {partition: size(ranges) for partition, ranges in self._ledger.held().items()}

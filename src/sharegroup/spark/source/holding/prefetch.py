@@ -58,7 +58,7 @@ class Prefetcher:
                     if ended.is_set() or room <= 0:
                         return
                     came = await self._acquirer.fetch(room, 0)
-                if came:
+                if came.new:
                     pause_s = PAUSE_SECONDS
                     continue
                 if await _within(ended, pause_s):
