@@ -132,6 +132,14 @@ def test_the_first_call_waits_for_partitions_that_come_with_a_later_heartbeat(
     assert late.next() is not None
 
 
+def test_a_batch_of_large_records_has_all_that_are_there(
+    open_stream: Open, server: RunningServer, topic: str
+) -> None:
+    """More than the first request brings, by which the size of records becomes known."""
+    produce_singly(server, topic, [b"%0010000d" % n for n in range(300)])
+    assert open_stream().batch().total() == 300
+
+
 def test_bytes_bound_what_is_acquired(open_stream: Open, server: RunningServer, topic: str) -> None:
     produce_singly(server, topic, [b"%0100000d" % n for n in range(40)])
     stream = open_stream(maxAcquiredBytes="1000000")

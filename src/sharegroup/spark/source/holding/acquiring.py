@@ -41,8 +41,9 @@ RETRY_SECONDS: Final = 0.2
 COLLECT_SECONDS: Final = 5.0
 """A batch is closed after this time even if more could be acquired."""
 FEW_RECORDS: Final = 500
-"""A request that brings fewer records has brought all available ones: another request would only
-cost time. In claim mode the group's lock limit may also be the reason."""
+"""A request that brings fewer records, and far fewer bytes than it asked for, has brought all
+available ones: another request would only cost time. In claim mode the group's lock limit may also
+be the reason."""
 
 
 class Came(NamedTuple):
@@ -52,13 +53,15 @@ class Came(NamedTuple):
     """Records that Spark may have."""
     acquired: int
     """All records, also those that were done already: the queue was not empty."""
+    is_all: bool
+    """Whether so few came that no more are available now."""
 
 
 class Acquirer:
     """See the module. Every request takes its turn with the other uses of ``member``.
 
     Attributes:
-        few: a request that brings fewer records has brought all available ones.
+        few: see ``FEW_RECORDS``.
     """
 
     def __init__(
@@ -134,7 +137,7 @@ class Acquirer:
                 self._outage.check()
             wait_ms = self._wait_ms
             if self._run.targets is None and came.acquired:
-                if came.acquired < self.few and self.ready:
+                if came.is_all and self.ready:
                     return most
                 continue  # records that were done already may stand before new ones
             if not came.new and (ready or await self._run.is_over(loop.time() - last_came)):
@@ -148,7 +151,8 @@ class Acquirer:
         """
         self._forget_lost_locks()
         before = self.ready
-        fetched = await self._fetched(count, wait_ms)
+        known = self._sizes.is_known
+        fetched = await self._fetched(count, wait_ms, known)
         await self._take_in(fetched)
         if self._acknowledging.may_repeat:
             await self.catch_up()
@@ -156,7 +160,8 @@ class Acquirer:
         if self._claimer is not None:
             await self._claimer.claim(self._run.targets)
         acquired = sum(size(part.acquired) for part in fetched)
-        return Came(new=self.ready - before, acquired=acquired)
+        is_all = known and acquired < self._few_records()
+        return Came(new=self.ready - before, acquired=acquired, is_all=is_all)
 
     async def catch_up(self) -> None:
         """Take in the records of fetches under way, in the caller's turn. (Their callers have not
@@ -173,16 +178,24 @@ class Acquirer:
         claimed records have no locks that run out."""
         return self._claimer is not None and (limit is not None or self._run.targets is not None)
 
-    async def _fetched(self, count: int, wait_ms: int) -> list[FetchedPartition]:
+    def _few_records(self) -> int:
+        """A request that brings fewer records was not bounded by its bytes either. Brokers divide
+        the bytes by the partitions, and leave out a record batch that does not fit."""
+        in_bytes = self._sizes.records_in(self._most_bytes(True))
+        return min(self.few, in_bytes // (2 * max(1, len(self._member.assignment))))
+
+    def _most_bytes(self, known: bool) -> int:
+        """The most bytes to ask for; ``known``: whether the size of records is."""
+        return min(FETCH_BYTES if known else SAMPLE_BYTES, self._options.max_acquired_bytes)
+
+    async def _fetched(self, count: int, wait_ms: int, known: bool) -> list[FetchedPartition]:
         """One fetch. While a topic in it is being deleted, Apache Kafka answers a fetch with
         UNKNOWN_SERVER_ERROR, until the group has taken the topic away from this member. So this
         error is retried for some time."""
-        known = self._sizes.is_known
-        most_bytes = FETCH_BYTES if known else SAMPLE_BYTES
         try:
             fetched = await self._member.fetch(
                 max_records=count,
-                max_bytes=min(most_bytes, self._options.max_acquired_bytes),
+                max_bytes=self._most_bytes(known),
                 max_wait_ms=wait_ms,
                 without_records=known,
             )
