@@ -36,6 +36,7 @@ WIDE_LOCKS_CONFIG: Final = "share.partition.wide.record.locks"
 ORDERING_CONFIG: Final = "share.ordering"
 """Our broker keeps order per key for a group whose config has the value ``key``."""
 ORDERED_BY_KEY: Final = "key"
+FINISHED: Final = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
 WIDE_LOCKS: Final = 1_000_000
 """The locks per partition that we set on a broker with this feature. Locks bound a batch, and the
 overhead of a batch is fixed, so large batches are better."""
@@ -222,7 +223,9 @@ class GroupQuestions:
             held: records that this query holds for later; they do not count.
 
         If the group has no position yet, and on Apache Kafka before 4.2, which reports no lag, all
-        records that the group has not passed count.
+        records that the group has not passed count. If records have come after ``targets``, the lag
+        does not say which are finished, so we ask for their states. Where Apache Kafka refuses
+        them, all records after ``targets`` are taken for unfinished.
 
         Raises:
             KafkaError: the brokers cannot be asked.
@@ -243,36 +246,58 @@ class GroupQuestions:
             if state is None or start is None:
                 new[key] = partition
                 continue
-            # Apache Kafka stores the start offset one write late; its lag is correct at once.
-            beyond = max(0, ends[partition].offset - target) + held.get(key, 0)
             behind = target - start
             if state.lag is not None:
-                behind = min(behind, state.lag - beyond)
+                # Apache Kafka stores the start offset one write late; its lag is correct at once.
+                behind = min(behind, state.lag - held.get(key, 0))
             if behind > 0:
                 left[key] = Unfinished(behind, begun=True)
-        first = await self._admin.list_offsets(new.values(), OffsetSpec.EARLIEST) if new else {}
-        for key, partition in new.items():
-            if targets[key] > first[partition].offset:
-                left[key] = Unfinished(targets[key] - first[partition].offset, begun=False)
-        if not self.has_pauses or not left:
-            return left
-        resting = await self._resting({partitions[key]: targets[key] for key in left})
+        left.update(await self._unbegun(new, targets))
+        beyond = {key: max(0, ends[partitions[key]].offset - targets[key]) for key in left}
+        asked = {key: partitions[key] for key in left if self.has_pauses or beyond[key]}
+        states = await self._states(asked.values())
+        for key, partition in asked.items():
+            behind, state = left[key].records, progress.get(partition)
+            if partition in states:
+                unfinished, resting = _counted(states[partition], targets[key])
+                behind = min(behind, unfinished - held.get(key, 0)) - resting
+            elif state is not None and state.lag is not None:
+                behind = min(behind, state.lag - beyond[key] - held.get(key, 0))
+            left[key] = left[key]._replace(records=behind)
+        return {key: one for key, one in left.items() if one.records > 0}
+
+    async def _unbegun(
+        self, partitions: Mapping[TopicIdPartition, TopicPartition], targets: Offsets
+    ) -> dict[TopicIdPartition, Unfinished]:
+        """All records before ``targets`` in partitions where the group has no position."""
+        if not partitions:
+            return {}
+        first = await self._admin.list_offsets(partitions.values(), OffsetSpec.EARLIEST)
         return {
-            key: Unfinished(behind, begun=one.begun)
-            for key, one in left.items()
-            if (behind := one.records - resting.get(partitions[key], 0)) > 0
+            key: Unfinished(targets[key] - first[partition].offset, begun=False)
+            for key, partition in partitions.items()
+            if targets[key] > first[partition].offset
         }
 
-    async def _resting(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """How many records before these offsets wait for the end of a pause."""
+    async def _states(
+        self, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, PartitionRecords]:
+        """As :meth:`record_states`, without partitions that the group has not begun, and without
+        those whose states this user may not see: Apache Kafka asks for CLUSTER_ACTION."""
+        if not partitions:
+            return {}
+        try:
+            found = await self.record_states(partitions)
+        except errors.ClusterAuthorizationFailed:
+            return {}
+        refused = errors.ClusterAuthorizationFailed
+        for one in found.values():
+            if one.error is not None and not isinstance(one.error, refused):
+                raise one.error
         return {
-            where: sum(
-                min(one.last, ends[where] - 1) - one.first + 1
-                for one in records.ranges
-                if one.state is RecordState.DELAYED and one.first < ends[where]
-            )
-            for where, records in (await self.record_states(ends)).items()
-            if where in ends
+            where: one
+            for where, one in found.items()
+            if one.error is None and one.start_offset is not None
         }
 
     async def owners(self) -> dict[TopicPartition, list[MemberDescription]]:
@@ -347,3 +372,14 @@ class GroupQuestions:
             if self._asks_for_a_beginning:
                 raise errors.ConfigError(f"the group may not be configured: {remedy}") from error
             log.warning("batches stay within the group's own record locks: %s", remedy)
+
+
+def _counted(records: PartitionRecords, target: int) -> tuple[int, int]:
+    """How many records before ``target`` are not finished, and how many of them wait for the end of
+    a pause."""
+    finished = resting = 0
+    for one in records.ranges:
+        count = max(0, min(one.last, target - 1) - one.first + 1)
+        finished += count if one.state in FINISHED else 0
+        resting += count if one.state is RecordState.DELAYED else 0
+    return max(0, target - (records.start_offset or 0)) - finished, resting
