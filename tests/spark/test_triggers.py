@@ -29,11 +29,12 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharegroupServe
 def rows(spark: SparkSession, broker: SharegroupServer, name: str) -> DataFrame:
     Admin(broker.bootstrap).create_topic(name, partitions=2)
     produce(broker.bootstrap, name, [b"%d" % n for n in range(100)])
-    options = source_options(broker, name, maxAcquiredRecords="60")
+    options = source_options(broker, name, maxAcquiredRecords="60", maxOffsetsPerTrigger="10")
     return spark.readStream.format("kafka-share").options(**options).load()
 
 
 def test_once_is_one_batch_within_the_bounds(rows: DataFrame, tmp_path: Path) -> None:
+    """Not those of ``maxOffsetsPerTrigger``, which Spark ignores then: the options say so."""
     counts: list[int] = []
     for _ in range(2):
         query = (

@@ -227,7 +227,8 @@ STREAM: Final = OptionTable(
             "maxOffsetsPerTrigger",
             "max_offsets_per_trigger",
             count(1),
-            "No batch has more records.",
+            "No batch has more records, except with the trigger `once`: that is to read all in one "
+            "batch, so Spark passes no limit on, and says so in its log.",
             spark="maxOffsetsPerTrigger",
         ),
         Option(
