@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from sharegroup.model.ids import TopicIdPartition, parse_topic_id
 from sharegroup.spark.options.stream import ShareOptions
 from sharegroup.spark.slices import Acquired
+from sharegroup.spark.source.group_view import LOCKS_CONFIG, WIDE_LOCKS_CONFIG
 from sharegroup.spark.source.offsets import BatchOffset
 from sharegroup.spark.source.telling.advice import Advice
 from tests.servers.admin import Admin
@@ -32,12 +34,12 @@ def sentences(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 def test_locks_that_bound_the_batch_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     advice = Advice(OPTIONS)
-    advice.locks(batch(100), 100, 50)  # as many as asked for
-    advice.locks(batch(40), 100, 50)  # there were no more
-    advice.locks(batch(40), 100, None)
+    advice.locks(batch(100), 100, 50, LOCKS_CONFIG)  # as many as asked for
+    advice.locks(batch(40), 100, 50, LOCKS_CONFIG)  # there were no more
+    advice.locks(batch(40), 100, None, LOCKS_CONFIG)
     assert sentences(caplog) == []
     for _ in range(2):
-        advice.locks(batch(50), 100, 50)
+        advice.locks(batch(50), 100, 50, LOCKS_CONFIG)
     [sentence] = sentences(caplog)
     assert "group g may hold 50 records of a partition" in sentence
 
@@ -46,16 +48,16 @@ def test_locks_that_bound_the_batch_are_logged_without_a_limit_too(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     advice = Advice(OPTIONS)
-    advice.locks(batch(40), None, 50)
+    advice.locks(batch(40), None, 50, LOCKS_CONFIG)
     assert sentences(caplog) == []
-    advice.locks(batch(50), None, 50)
+    advice.locks(batch(50), None, 50, LOCKS_CONFIG)
     assert "a batch has 50 records and not all that wait" in sentences(caplog)[0]
 
 
 def test_locks_do_not_bound_a_batch_in_claim_mode(caplog: pytest.LogCaptureFixture) -> None:
     advice = Advice(replace(OPTIONS, ack_mode="claim", claim_location="/claims"))
-    advice.locks(batch(50), None, 50)
-    advice.locks(batch(50), 100, 50)
+    advice.locks(batch(50), None, 50, LOCKS_CONFIG)
+    advice.locks(batch(50), 100, 50, LOCKS_CONFIG)
     assert sentences(caplog) == []
 
 
@@ -105,6 +107,24 @@ def test_a_stream_logs_that_locks_bound_its_batches(
     told = f"the group {name} may hold 100 records"
     until(lambda: bool(stream.batch(limit)) and any(told in one for one in sentences(caplog)))
     stream.stop()
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("setting", [LOCKS_CONFIG, WIDE_LOCKS_CONFIG])
+def test_a_lock_limit_that_the_group_has_holds_and_is_named(
+    tmp_path: Path, name: str, setting: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with SharegroupServer(tmp_path) as server:
+        Admin(server.bootstrap).create_topic(name)
+        Admin(server.bootstrap).set_group(name, **{setting: "100"})
+        produce_singly(server, name, [b"%d" % n for n in range(1_000)])
+        stream = Stream(server, name, prefetch="false")
+        assert stream.batch().total() == 100
+        told = f"may hold 100 records of a partition .* raise the group's {setting} "
+        until(
+            lambda: bool(stream.batch()) and any(re.search(told, one) for one in sentences(caplog))
+        )
+        stream.stop()
 
 
 @pytest.mark.process

@@ -255,9 +255,10 @@ STREAM: Final = OptionTable(
             "record_locks_per_partition",
             count(100, INT_MAX),
             "How many records of one Kafka partition may be held; a config of the group, set when "
-            "it is new. Our broker takes any number (1,000,000 where none is given); Apache "
-            "Kafka's `share.partition.max.record.locks` has bounds (2,000; up to 4,000 unless its "
-            "broker says more).",
+            "it is new. Our broker takes any number (`share.partition.wide.record.locks`; "
+            "1,000,000 where none is given and the group has no limit of its own); Apache Kafka's "
+            "`share.partition.max.record.locks` has bounds (2,000; up to 4,000 unless its broker "
+            "says more).",
         ),
         Option(
             "lockRenew",

@@ -142,7 +142,8 @@ def _at_the_limit(checkpoint: Checkpoint, queues: list[Queue]) -> Iterator[str]:
     yield (
         f"a batch takes {held:,} records of {', '.join(sorted(same)[:NAMED_MAX])} and no more: "
         f"{reason}{rate}. Raise the limit (recordLocksPerPartition for a new group, its config "
-        "share.partition.max.record.locks for this one), or make batches shorter"
+        "share.partition.max.record.locks for this one, or share.partition.wide.record.locks where "
+        "that is set), or make batches shorter"
     )
 
 

@@ -16,6 +16,7 @@ from sharegroup.client.admin.descriptions import (
 )
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model import errors
+from sharegroup.model.config import ConfigSource
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.share.record_state import RecordState
 from sharegroup.spark.options.stream import ShareOptions
@@ -57,6 +58,8 @@ class DeliveryConfigs(NamedTuple):
 
     locks_per_partition: int | None
     """How many records of one partition the group may hold; None: the broker does not say."""
+    locks_config: str
+    """The config that says so."""
     ordered_by_key: bool
 
 
@@ -82,6 +85,8 @@ class GroupQuestions:
             return
         known = await self._offsets()
         if all(state.start_offset is None for state in known.values()):
+            if self._options.record_locks_per_partition is None and await self._has_own_locks():
+                wanted.pop(WIDE_LOCKS_CONFIG, None)
             await self._set_configs(wanted)
             if self._options.starting_timestamp_ms is not None:
                 await self._begin_at(topics, self._options.starting_timestamp_ms)
@@ -105,6 +110,15 @@ class GroupQuestions:
             WIDE_LOCKS_CONFIG: (locks or WIDE_LOCKS) if self._is_wide else None,
         }
         return {name: str(value) for name, value in configs.items() if value is not None}
+
+    async def _has_own_locks(self) -> bool:
+        """Whether somebody has set a lock limit for the group already."""
+        try:
+            settings = await self._admin.describe_configs("group", self._group_id)
+        except errors.GroupAuthorizationFailed:  # then the configs cannot be set either
+            return False
+        found = (settings.get(name) for name in (WIDE_LOCKS_CONFIG, LOCKS_CONFIG))
+        return any(one is not None and one.source == ConfigSource.GROUP for one in found)
 
     @property
     def _asks_for_a_beginning(self) -> bool:
@@ -169,10 +183,16 @@ class GroupQuestions:
             KafkaError: no broker could be asked.
         """
         settings = await self._admin.describe_configs("group", self._group_id)
-        locks = settings.get(WIDE_LOCKS_CONFIG if self._is_wide else LOCKS_CONFIG)
         ordering = settings.get(ORDERING_CONFIG)
+        limits = {
+            name: int(found.value)
+            for name in (WIDE_LOCKS_CONFIG, LOCKS_CONFIG)
+            if (found := settings.get(name)) is not None and found.value
+        }
+        holds = WIDE_LOCKS_CONFIG if limits.get(WIDE_LOCKS_CONFIG) else LOCKS_CONFIG
         return DeliveryConfigs(
-            locks_per_partition=None if locks is None or not locks.value else int(locks.value),
+            locks_per_partition=limits.get(holds),
+            locks_config=holds,
             ordered_by_key=ordering is not None and ordering.value == ORDERED_BY_KEY,
         )
 
@@ -358,6 +378,8 @@ class GroupQuestions:
         }
 
     async def _set_configs(self, configs: Mapping[str, str]) -> None:
+        if not configs:
+            return
         try:
             await self._admin.alter_configs("group", self._group_id, configs)
         except errors.InvalidConfig as error:

@@ -31,9 +31,15 @@ class Advice:
                 lock_ms / 1000,
             )
 
-    def locks(self, batch: BatchOffset, limit: int | None, locks_per_partition: int | None) -> None:
+    def locks(
+        self,
+        batch: BatchOffset,
+        limit: int | None,
+        locks_per_partition: int | None,
+        locks_config: str,
+    ) -> None:
         """A batch was made of at most ``limit`` records (None: without a limit); the group may hold
-        at most ``locks_per_partition`` records of one partition."""
+        at most ``locks_per_partition`` records of one partition, as its ``locks_config`` says."""
         if locks_per_partition is None or self._options.ack_mode == CLAIM:
             return
         if limit is not None and batch.records >= limit:
@@ -43,7 +49,7 @@ class Advice:
                 "locks",
                 "a batch has %d records and not %s because the group %s may hold %d records of a "
                 "partition at once, so a partition gives no more than %d records in the time of a "
-                "batch: raise the group's share.partition.max.record.locks "
+                "batch: raise the group's %s "
                 "(recordLocksPerPartition for a new group), add partitions, or use ackMode claim, "
                 "see docs/spark.md#how-fast-it-can-be",
                 batch.records,
@@ -51,6 +57,7 @@ class Advice:
                 self._options.group_id,
                 locks_per_partition,
                 locks_per_partition,
+                locks_config,
             )
 
     def order(self, *, ordered_by_key: bool) -> None:

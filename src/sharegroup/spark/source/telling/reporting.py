@@ -8,7 +8,7 @@ from typing import Any
 
 from sharegroup.model.errors import KafkaError
 from sharegroup.spark.options.stream import ShareOptions
-from sharegroup.spark.source.group_view import GroupQuestions
+from sharegroup.spark.source.group_view import LOCKS_CONFIG, GroupQuestions
 from sharegroup.spark.source.holding.ledger import Ledger
 from sharegroup.spark.source.membership import DriverMembership
 from sharegroup.spark.source.offsets import BatchOffset
@@ -42,6 +42,7 @@ class Reporting:
         self.lag = Lag(group, subscription, ledger)
         self.progress: QueryProgress | None = None
         self.locks_per_partition: int | None = None
+        self._locks_config = LOCKS_CONFIG
         self._group_id = options.group_id
         self._group = group
         self._ledger = ledger
@@ -75,7 +76,7 @@ class Reporting:
             self.advice.superseded(start.sequence)
         self._configs.ask()
         if limit is None or batch.records < limit:
-            self.advice.locks(batch, limit, self.locks_per_partition)
+            self.advice.locks(batch, limit, self.locks_per_partition, self._locks_config)
 
     def statistics(self, partitions: int) -> dict[str, Any] | None:
         """Numbers for the query's progress (``sources[].latestOffset``); None: not joined yet."""
@@ -89,4 +90,5 @@ class Reporting:
             log.info("the configs of the group are not known: %s", error)
             return
         self.locks_per_partition = configs.locks_per_partition
+        self._locks_config = configs.locks_config
         self.advice.order(ordered_by_key=configs.ordered_by_key)
