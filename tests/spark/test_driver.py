@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,6 +18,7 @@ from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicPartition
 from sharegroup.spark.data_source import ShareStreamReader
 from sharegroup.spark.source import sigterm
+from sharegroup.spark.source.holding.ledger import Ledger, LedgerStatistics
 from sharegroup.sync import Admin
 from tests.servers import admin
 from tests.servers.sharegroup_server import SharegroupServer
@@ -314,3 +316,21 @@ def test_a_copy_of_the_checkpoint_beside_the_original_becomes_a_member_of_its_ow
     ids = {one._driver._membership.member.member_id for one in at}  # type: ignore[union-attr]
     assert len(ids) == 2
     assert start["m"] in ids, "one of them keeps its place"
+
+
+def test_the_report_is_made_on_the_loop_that_changes_the_ledger(
+    broker: SharegroupServer, topic: str, reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Elsewhere the ledger could change under it, while the next batch is acquired."""
+    one, ledger_statistics, threads = reader(), Ledger.statistics, set[str]()
+
+    def noting_its_thread(ledger: Ledger) -> LedgerStatistics:
+        threads.add(threading.current_thread().name)
+        return ledger_statistics(ledger)
+
+    monkeypatch.setattr(Ledger, "statistics", noting_its_thread)
+    one.latestOffset(one.initialOffset(), ALL)
+    report = one.reportLatestOffset()
+    assert report is not None
+    assert report["partitions"] == 2
+    assert threads == {"kafka-share"}

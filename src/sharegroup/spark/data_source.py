@@ -197,7 +197,8 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Numbers for ``lastProgress["sources"][…]["latestOffset"]``."""
-        return None if self._driver is None else self._driver.statistics()
+        numbers: dict[str, Any] | None = None if self._driver is None else self._run("statistics")
+        return numbers
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """The tasks of the batch ``end``, from its JSON alone; Spark may call this twice."""

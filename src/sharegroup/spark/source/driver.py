@@ -142,8 +142,9 @@ class ShareDriver:
         """Whether the brokers are able to send only the records of some keys (KIP-X)."""
         return key_ranges.FEATURE in self._cluster.features
 
-    def statistics(self) -> dict[str, Any] | None:
-        """Numbers for the query's progress (``sources[].latestOffset``)."""
+    async def statistics(self) -> dict[str, Any] | None:
+        """Numbers for the query's progress (``sources[].latestOffset``). They are of one moment,
+        because nothing else runs on the loop meanwhile."""
         if self._membership is None:
             return None
         return self._reporting.statistics(len(self._membership.member.assignment))
