@@ -27,6 +27,7 @@ from tests.servers.share_session import Session as Session
 from tests.servers.share_session import ack_codes as ack_codes
 from tests.servers.share_session import acquired as acquired
 from tests.servers.share_session import codes as codes
+from tests.servers.share_session import endpoints as endpoints
 from tests.servers.share_session import parts as parts
 
 TOPIC = "jobs"

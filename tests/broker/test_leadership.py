@@ -10,6 +10,7 @@ from uuid import UUID
 from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.handlers.cluster.describe_cluster import describe_cluster
 from sharegroup.broker.handlers.groups.find_coordinator import find_coordinator
+from sharegroup.broker.handlers.log.fetch import fetch
 from sharegroup.broker.handlers.log.produce import produce
 from sharegroup.broker.handlers.topics.metadata import metadata
 from sharegroup.broker.leadership import Leader, Node
@@ -17,6 +18,13 @@ from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.server import Broker
 from sharegroup.model.errors import NotLeaderOrFollower
 from sharegroup.wire.messages.describe_cluster import DescribeClusterRequest
+from sharegroup.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+)
 from sharegroup.wire.messages.find_coordinator import FindCoordinatorRequest
 from sharegroup.wire.messages.metadata import MetadataRequest
 from sharegroup.wire.messages.produce import (
@@ -27,6 +35,7 @@ from sharegroup.wire.messages.produce import (
 from tests.broker.running import run
 from tests.broker.share_wire import TOPIC, batch_of, new_topic
 
+NAMES_LEADERS = 16
 CONTEXT = RequestContext(4, "", "", None, Access(), ("here", 1))
 
 
@@ -74,5 +83,28 @@ def test_clients_are_told_who_leads_now(tmp_path: Path) -> None:
             answer = await produce(parts, request, CONTEXT)
             assert answer is not None
             assert answer.responses[0].partition_responses[0].error_code == code
+
+    run(tmp_path, scenario)
+
+
+def test_consumers_are_told_where_a_partition_has_gone(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        topic_id = await new_topic(broker, port, 2)
+        leadership = TwoNodes()
+        parts = replace(broker.parts, leadership=leadership)
+        wanted = [
+            FetchPartition(0, partition_max_bytes=1),
+            FetchPartition(1, partition_max_bytes=1),
+        ]
+        request = FetchRequest(max_wait_ms=0, topics=[FetchTopic("", topic_id, wanted)])
+        context = CONTEXT._replace(version=NAMES_LEADERS)
+        assert (await fetch(parts, request, context)).node_endpoints == []
+        leadership.leads = Leader(2, 4)
+        answer = await fetch(parts, request, context)
+        (topic,) = answer.responses
+        for part in topic.partitions:
+            assert part.error_code == NotLeaderOrFollower.code
+            assert part.current_leader == LeaderIdAndEpoch(2, 4)
+        assert answer.node_endpoints == [NodeEndpoint(2, "there", 2)]
 
     run(tmp_path, scenario)

@@ -22,7 +22,9 @@ from tests.broker.share_wire import (
     Session,
     ack_codes,
     acquired,
+    codes,
     connect,
+    endpoints,
     new_group,
     new_topic,
     parts,
@@ -97,7 +99,9 @@ def test_what_a_client_sees_of_a_failed_load(tmp_path: Path, reason: str) -> Non
         else:
             await broker.parts.state.read(SharePartitionKey(GROUP, session.topic_id, 0), 7)
             code = errors.NotLeaderOrFollower.code
-        assert parts(await session.fetch(0))[0].error_code == code
+        response = await session.fetch(0)
+        assert parts(response)[0].error_code == code
+        assert endpoints(response) == ([] if reason == "never made" else [(1, "127.0.0.1", port)])
 
     run(tmp_path, scenario)
 
@@ -145,7 +149,25 @@ def test_what_a_client_sees_of_a_failed_write(tmp_path: Path) -> None:
         response = await session.fetch(acks={0: [(1, 3, [ACCEPT])]}, max_records=0)
         assert ack_codes(response) == {0: errors.NotLeaderOrFollower.code}
         assert led.fenced
-        assert acquired(await session.fetch()) == {0: [(0, 4, 1)]}
+        response = await session.fetch()
+        assert acquired(response) == {0: [(0, 4, 1)]}
+        assert endpoints(response) == []
+
+    run(tmp_path, scenario)
+
+
+def test_an_acknowledgement_that_has_moved_is_told_where_to(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port, partitions=1, records=5)
+        assert acquired(await session.fetch(0)) == {0: [(0, 4, 1)]}
+        response = await session.acknowledge({0: [(0, 0, [ACCEPT])]})
+        assert (codes(response), endpoints(response)) == ({0: 0}, [])
+        (await loaded(broker)).core.state_epoch -= 1
+        response = await session.acknowledge({0: [(1, 3, [ACCEPT])]})
+        assert codes(response) == {0: errors.NotLeaderOrFollower.code}
+        leader = parts(response)[0].current_leader
+        assert (leader.leader_id, leader.leader_epoch) == (1, 0)
+        assert endpoints(response) == [(1, "127.0.0.1", port)]
 
     run(tmp_path, scenario)
 

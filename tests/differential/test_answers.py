@@ -28,6 +28,7 @@ from sharegroup.wire.messages.find_coordinator import FindCoordinatorRequest
 from sharegroup.wire.messages.unregister_broker import UnregisterBrokerRequest
 from tests.apache_kafka.broker import KafkaBroker
 from tests.broker.transaction_wire import Peer, TransactionalProducer, close_all
+from tests.differential import share_answers
 from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer
 
@@ -439,6 +440,7 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     levels_of_features,
     brokers_that_are_not_there,
     where_the_broker_stands,
+    share_answers.leaders_that_have_moved,
 )
 
 

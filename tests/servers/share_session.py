@@ -123,3 +123,8 @@ def ack_codes(response: Any) -> dict[int, int]:
 def codes(response: Any) -> dict[int, int]:
     """Partition → its error code."""
     return {number: part.error_code for number, part in parts(response).items()}
+
+
+def endpoints(response: Any) -> list[tuple[int, str, int]]:
+    """The leaders that a response names, and where they are reached."""
+    return [(node.node_id, node.host, node.port) for node in response.node_endpoints]

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final, NamedTuple, cast
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.fetch_sessions import Wanted
 from sharegroup.broker.handlers.log.fetch_ranges import RangeFetch
 from sharegroup.broker.handlers.log.fetch_turns import read_turn
+from sharegroup.broker.handlers.moved_leaders import MovedLeaders
 from sharegroup.broker.handlers.passing_errors import as_readers_expect
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
@@ -27,10 +29,14 @@ from sharegroup.wire.messages.fetch import (
     FetchRequest,
     FetchResponse,
     FetchTopic,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
 )
 
 READ_COMMITTED: Final = 1
+LEADERS_SINCE: Final = 16
+"""The version whose answers name new leaders."""
 
 
 async def fetch(
@@ -49,7 +55,10 @@ async def fetch(
     told = parts.fetch_sessions.end(request, context.version, fetching, found, now_ms())
     if len(told.indexes) < len(found):
         wanted, found = [wanted[at] for at in told.indexes], [found[at] for at in told.indexes]
-    return _response(wanted, found, told.session_id)
+    response = _response(wanted, found, told.session_id)
+    if context.version >= LEADERS_SINCE:
+        _name_leaders(parts, wanted, found, context, response)
+    return response
 
 
 async def _found(
@@ -205,3 +214,19 @@ def _response(wanted: Wanted, found: list[PartitionData], session_id: int) -> Fe
             for (name, topic_id), own in topics.items()
         ],
     )
+
+
+def _name_leaders(
+    parts: BrokerParts,
+    wanted: Wanted,
+    found: Sequence[PartitionData],
+    context: RequestContext,
+    response: FetchResponse,
+) -> None:
+    """Say who leads the partitions that have moved."""
+    moved = MovedLeaders(parts.leadership, context.advertised)
+    for (topic, _), part in zip(wanted, found, strict=True):
+        if part.error_code:
+            key = TopicIdPartition(_topic_id(parts, topic), part.partition_index)
+            part.current_leader = LeaderIdAndEpoch(*moved.leader(key, part.error_code))
+    response.node_endpoints = [NodeEndpoint(*node) for node in moved.nodes()]

@@ -11,20 +11,17 @@ from sharegroup.broker.delivery.decisions_by_hand import DecisionsByHand
 from sharegroup.broker.delivery.decisions_by_hand import Outcome as Decided
 from sharegroup.broker.delivery.share_acknowledging import AckRound, GoneBack, Outcome
 from sharegroup.broker.delivery.share_requests import checked_ids
+from sharegroup.broker.handlers.moved_leaders import MovedLeaders
 from sharegroup.broker.handlers.share.transactional_acknowledge import acknowledge_in_transaction
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
-from sharegroup.model.errors import (
-    FencedLeaderEpoch,
-    GroupIdNotFound,
-    KafkaError,
-    NotLeaderOrFollower,
-)
+from sharegroup.model.errors import GroupIdNotFound, KafkaError
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.share.session import FINAL_EPOCH
 from sharegroup.wire.messages.ranges import Range
 from sharegroup.wire.messages.share_acknowledge import (
     LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
     ShareAcknowledgeRequest,
     ShareAcknowledgeResponse,
@@ -43,7 +40,7 @@ async def share_acknowledge(
         return await _by_hand(parts, request, context)
     if request.transactional_id:
         held = await acknowledge_in_transaction(parts, request, context)
-        return ShareAcknowledgeResponse(responses=_responses(parts, held, {}))
+        return _response(parts, context, held, {})
     group_id, member_id = checked_ids(request.group_id, request.member_id, context.access)
     closes = request.share_session_epoch == FINAL_EPOCH
     if closes:
@@ -56,10 +53,9 @@ async def share_acknowledge(
         await acks.persist()
     if closes:
         await parts.share_partitions.end_session(session)
-    return ShareAcknowledgeResponse(
-        acquisition_lock_timeout_ms=parts.configs.group(group_id).record_lock_duration_ms,
-        responses=_responses(parts, acks.outcome, acks.gone_back),
-    )
+    response = _response(parts, context, acks.outcome, acks.gone_back)
+    response.acquisition_lock_timeout_ms = parts.configs.group(group_id).record_lock_duration_ms
+    return response
 
 
 async def _by_hand(
@@ -84,7 +80,7 @@ async def _by_hand(
                 outcome[at] = None
             except KafkaError as error:
                 outcome[at] = error
-    return ShareAcknowledgeResponse(responses=_responses(parts, outcome, {}, decided))
+    return _response(parts, context, outcome, {}, decided)
 
 
 async def _check_known(parts: BrokerParts, key: SharePartitionKey) -> None:
@@ -94,28 +90,32 @@ async def _check_known(parts: BrokerParts, key: SharePartitionKey) -> None:
         raise GroupIdNotFound(f"Group {key.group_id} has no state of the partition.")
 
 
-def _responses(
+def _response(
     parts: BrokerParts,
+    context: RequestContext,
     outcome: Outcome,
     gone_back: GoneBack,
     decided: Mapping[TopicIdPartition, Decided] = NOTHING_DECIDED,
-) -> list[ShareAcknowledgeTopicResponse]:
+) -> ShareAcknowledgeResponse:
+    moved = MovedLeaders(parts.leadership, context.advertised)
     topics: dict[UUID, list[PartitionData]] = {}
     for key, refused in outcome.items():
-        data = _part(parts, key, refused)
+        data = _part(moved, key, refused)
         data.gone_back = [Range(*one) for one in gone_back.get(key, ())]
         if key in decided:
             data.decided, data.held = decided[key]
         topics.setdefault(key.topic_id, []).append(data)
-    return [ShareAcknowledgeTopicResponse(topic_id, parts) for topic_id, parts in topics.items()]
+    return ShareAcknowledgeResponse(
+        responses=[ShareAcknowledgeTopicResponse(*topic) for topic in topics.items()],
+        node_endpoints=[NodeEndpoint(*node) for node in moved.nodes()],
+    )
 
 
-def _part(parts: BrokerParts, key: TopicIdPartition, refused: KafkaError | None) -> PartitionData:
-    moved = isinstance(refused, NotLeaderOrFollower | FencedLeaderEpoch)
-    leader = parts.leadership.leader(*key)
+def _part(moved: MovedLeaders, key: TopicIdPartition, refused: KafkaError | None) -> PartitionData:
+    code = refused.code if refused else 0
     return PartitionData(
         partition_index=key.partition,
-        error_code=refused.code if refused else 0,
+        error_code=code,
         error_message=refused.message if refused else None,
-        current_leader=LeaderIdAndEpoch(*leader) if moved else LeaderIdAndEpoch(),
+        current_leader=LeaderIdAndEpoch(*moved.leader(key, code)),
     )

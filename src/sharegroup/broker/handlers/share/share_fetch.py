@@ -18,6 +18,7 @@ from sharegroup.broker.delivery.share_fetching import (
     ShareFetching,
 )
 from sharegroup.broker.delivery.share_requests import checked_ids
+from sharegroup.broker.handlers.moved_leaders import MovedLeaders
 from sharegroup.broker.handlers.passing_errors import as_readers_expect
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
@@ -28,6 +29,7 @@ from sharegroup.wire.messages.ranges import Range
 from sharegroup.wire.messages.share_fetch import (
     AcquiredRecords,
     LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
     ShareFetchableTopicResponse,
     ShareFetchRequest,
@@ -61,9 +63,12 @@ async def share_fetch(
         await persisting
     if closes:
         await parts.share_partitions.end_session(session)
+    moved = MovedLeaders(parts.leadership, context.advertised)
+    responses = _responses(moved, None if closes else session, acks, fetched)
     return ShareFetchResponse(
         acquisition_lock_timeout_ms=parts.configs.group(group_id).record_lock_duration_ms,
-        responses=_responses(parts, None if closes else session, acks, fetched),
+        responses=responses,
+        node_endpoints=[NodeEndpoint(*node) for node in moved.nodes()],
     )
 
 
@@ -142,7 +147,7 @@ def _wish(
 
 
 def _responses(
-    parts: BrokerParts, session: BrokerShareSession | None, acks: AckRound, fetched: Fetched
+    moved: MovedLeaders, session: BrokerShareSession | None, acks: AckRound, fetched: Fetched
 ) -> list[ShareFetchableTopicResponse]:
     """A partition is listed when it has records, an error, an ack result, or is new to the
     session."""
@@ -154,28 +159,27 @@ def _responses(
         listed = session is not None and session.must_list(key, has_error=part.error is not None)
         if not (listed or part.acquired or key in outcome):
             continue
-        data = _part(parts, key, part, outcome.get(key))
+        data = _part(moved, key, part, outcome.get(key))
         data.gone_back = [Range(*one) for one in acks.gone_back.get(key, ())]
         topics.setdefault(key.topic_id, []).append(data)
-    return [ShareFetchableTopicResponse(topic_id, parts) for topic_id, parts in topics.items()]
+    return [ShareFetchableTopicResponse(*topic) for topic in topics.items()]
 
 
 def _part(
-    parts: BrokerParts,
+    moved: MovedLeaders,
     key: TopicIdPartition,
     part: FetchedAnswer,
     refused: errors.KafkaError | None,
 ) -> PartitionData:
-    moved = isinstance(part.error, errors.NotLeaderOrFollower | errors.FencedLeaderEpoch)
-    leader = parts.leadership.leader(*key)
     error = part.error and as_readers_expect(part.error)
+    code = error.code if error else 0
     return PartitionData(
         partition_index=key.partition,
-        error_code=error.code if error else 0,
+        error_code=code,
         error_message=error.message if error else None,
         acknowledge_error_code=refused.code if refused else 0,
         acknowledge_error_message=refused.message if refused else None,
-        current_leader=LeaderIdAndEpoch(*leader) if moved else LeaderIdAndEpoch(),
+        current_leader=LeaderIdAndEpoch(*moved.leader(key, code)),
         records=cast(bytes, part.records),  # whoever writes the answer takes a range too
         acquired_records=[AcquiredRecords(*acquired) for acquired in part.acquired],
         ordered=part.ordered,
