@@ -12,6 +12,7 @@ import pytest
 
 from sharegroup.broker.server import Broker
 from sharegroup.model import errors
+from sharegroup.model.offsets import OFFSET_MAX
 from tests.broker.running import run
 from tests.broker.share_wire import (
     ACCEPT,
@@ -144,6 +145,7 @@ Batches = Sequence[tuple[int, int, Sequence[int]]]
 BAD_BATCHES: dict[str, tuple[Batches, int]] = {
     "last below first": ([(5, 4, [ACCEPT])], INVALID_REQUEST),
     "overlapping": ([(0, 5, [ACCEPT]), (4, 9, [ACCEPT])], INVALID_REQUEST),
+    "sharing an offset": ([(0, 5, [ACCEPT]), (5, 9, [ACCEPT])], INVALID_STATE),
     "unsorted": ([(5, 9, [ACCEPT]), (0, 4, [ACCEPT])], INVALID_REQUEST),
     "no types": ([(0, 9, [])], INVALID_REQUEST),
     "too few types": ([(0, 9, [ACCEPT] * 9)], INVALID_REQUEST),
@@ -203,7 +205,12 @@ def test_partitions_are_refused_on_their_own(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await ten_acquired(broker, port)
         response = await session.acknowledge(
-            {0: [(0, 9, [ACCEPT])], 1: [(0, 0, [ACCEPT])], 2: [(1, 0, [ACCEPT])], 9: [(0, 0, [1])]}
+            {
+                0: [(0, 9, [ACCEPT])],
+                1: [(0, 0, [ACCEPT]), (0, 0, [ACCEPT]), (OFFSET_MAX, OFFSET_MAX, [ACCEPT])],
+                2: [(1, 0, [ACCEPT])],
+                9: [(0, 0, [ACCEPT])],
+            }
         )
         # Nobody fetched 1 and 2, so they have no share partition; there is no partition 9.
         expected = {0: 0, 1: UNKNOWN_PARTITION, 2: INVALID_REQUEST, 9: UNKNOWN_PARTITION}

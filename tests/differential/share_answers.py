@@ -3,7 +3,7 @@ operator or a broker asks by hand."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any, Final
 from uuid import UUID
@@ -11,6 +11,7 @@ from uuid import UUID
 from sharegroup.model.errors import NotLeaderOrFollower
 from sharegroup.wire import apis
 from sharegroup.wire.batch import encode_batch
+from sharegroup.wire.messages import alter_share_group_offsets as altering
 from sharegroup.wire.messages import read_share_group_state as reading
 from sharegroup.wire.messages.find_coordinator import FindCoordinatorRequest
 from sharegroup.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -21,11 +22,21 @@ from sharegroup.wire.messages.produce import (
 )
 from sharegroup.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from tests.broker.transaction_wire import Peer
+from tests.differential.acknowledgements import ACCEPT
 from tests.differential.wire_member import WireMember
 
 PARTITIONS: Final = 2
 WAIT_MS: Final = 500
 LATER_LEADER: Final = 7
+RECORDS: Final = 5
+TOUCHING: Final = (
+    ((0, 1), (1, 2)),
+    ((0, 2), (1, 2)),
+    ((0, 1),),
+    ((0, 1), (1, 2)),
+    ((2, 3), (3, 4)),
+)
+"""The third one takes effect."""
 
 
 class Sharing:
@@ -49,12 +60,23 @@ class Sharing:
         coordinator = FindCoordinatorRequest(key_type=0, coordinator_keys=[name])
         await peer.ask(apis.FIND_COORDINATOR, 4, coordinator)  # Kafka makes its topic now
         member = WireMember(port, name, "member", topic_id, PARTITIONS)
+        sharing = cls(peer, name, topic_id, member)
+        answer = await sharing.alter(member.partitions)  # otherwise the group begins at the end
+        assert answer.error_code == 0, answer
         asked = ShareGroupHeartbeatRequest(name, "member", 0, None, [name])
         answer = await member.send(apis.SHARE_GROUP_HEARTBEAT, asked)
         while not (answer.assignment and answer.assignment.topic_partitions):
             asked = ShareGroupHeartbeatRequest(name, "member", answer.member_epoch, None, None)
             answer = await member.send(apis.SHARE_GROUP_HEARTBEAT, asked)
-        return cls(peer, name, topic_id, member)
+        return sharing
+
+    async def alter(self, partitions: Iterable[int]) -> Any:
+        """Let the group begin at offset 0."""
+        part = altering.AlterShareGroupOffsetsRequestPartition
+        begins = [part(index, 0) for index in partitions]
+        topic = altering.AlterShareGroupOffsetsRequestTopic(self.name, begins)
+        request = altering.AlterShareGroupOffsetsRequest(self.name, [topic])
+        return await self.member.send(apis.ALTER_SHARE_GROUP_OFFSETS, request)
 
     async def produce(self, records: int) -> None:
         """Into partition 0."""
@@ -92,3 +114,25 @@ async def leaders_that_have_moved(port: int) -> object:
         response = await sharing.member.fetch(1, 1, 0, WAIT_MS)
     sharing.member.disconnect()
     return places(response, port)
+
+
+async def ranges_that_touch(port: int) -> object:
+    """Acknowledged ranges that have an offset in common, or more, of records that the member has
+    and of such that are finished."""
+    sharing = await Sharing.begin(port, "touching")
+    member = sharing.member
+    await sharing.produce(RECORDS)
+    while len(member.held[0]) < RECORDS:
+        await member.fetch(RECORDS, RECORDS, 0, WAIT_MS)
+    said = []
+    for ranges in (
+        [(0, 1), (1, 2)],
+        [(0, 2), (1, 2)],
+        [(0, 1)],
+        [(0, 1), (1, 2)],
+        [(2, 3), (3, 4)],
+    ):
+        response = await member.acknowledge({0: [(*one, [ACCEPT]) for one in ranges]})
+        said.append((ranges, places(response, port)))
+    member.disconnect()
+    return said

@@ -34,10 +34,22 @@ def test_malformed_batches(batch: AckBatch) -> None:
         answers(batch)
 
 
-@pytest.mark.parametrize("second", [(4, 6, [1]), (0, 0, [1])])
+@pytest.mark.parametrize("second", [(3, 6, [1]), (3, 3, [1]), (0, 0, [1])])
 def test_batches_that_overlap_or_go_back(second: AckBatch) -> None:
     with pytest.raises(InvalidRequest):
         answers((2, 4, [1]), second)
+
+
+def test_batches_that_share_an_offset() -> None:
+    with pytest.raises(InvalidRecordState, match="Offset 4 "):
+        answers((2, 4, [1]), (4, 6, [1]))
+    with pytest.raises(InvalidRecordState, match="Offset 4 "):
+        answers((4, 4, [1]), (4, 4, [1]), start=4)
+    with pytest.raises(InvalidRequest, match="Offset 6 "):
+        answers((2, 4, [1]), (4, 6, [1]), end=6)
+    assert answers((2, 4, [1]), (4, 6, [2]), start=5) == [Answer(5, 6, b"\2")], "it is finished"
+    assert answers((2, 4, [1]), (4, 4, [1]), (6, 6, [2]), start=5) == [Answer(6, 6, b"\2")]
+    assert answers((2, 4, [1]), (4, 6, [2]), start=7) == []
 
 
 def test_renew_only_where_the_request_allows_it() -> None:

@@ -57,10 +57,10 @@ def checked_answers(
     request may carry RENEW (version 2 with IsRenewAck).
 
     Raises:
-        InvalidRequest: a batch is malformed, overlaps the one before it, or ends past the window.
-            Kafka does not see an overlap of exactly one offset here, and fails later with
-            InvalidRecordState; we refuse it like any other.
-        InvalidRecordState: nothing is in flight.
+        InvalidRequest: a batch is malformed, begins before the last offset of the one before it, or
+            ends past the window.
+        InvalidRecordState: nothing is in flight, or a batch begins with the last offset of the one
+            before it: in Kafka the first one has finished that record when the second one comes.
     """
     if not batches:
         return []
@@ -71,9 +71,7 @@ def checked_answers(
         first, last = next(b[:2] for b in batches if not 0 <= b[0] <= b[1])
         raise InvalidRequest(f"Acknowledgement batch {first}-{last} is not a range of offsets.")
     texts = _checked_types(batches, types, renew_allowed=renew_allowed)
-    if not all(map(lt, lasts, firsts[1:])):
-        first = next(after for last, after in zip(lasts, firsts[1:], strict=False) if after <= last)
-        raise InvalidRequest(f"Acknowledgement batch at {first} overlaps another one.")
+    shared = _shared(firsts, lasts)
     if lasts[-1] < start:
         return []
     if start == end:
@@ -82,6 +80,8 @@ def checked_answers(
     if lasts[-1] >= end:
         last = next(last for last in lasts if last >= end)
         raise InvalidRequest(f"Offset {last} is past the acquired records.")
+    if shared and shared[-1] >= start:
+        raise InvalidRecordState(f"Offset {shared[-1]} is acknowledged twice.")
     if len(firsts) == 1:
         return [_from(Answer(firsts[0], lasts[0], texts[0]), start)]
     if firsts[0] >= start and _are_near(firsts, lasts):
@@ -95,6 +95,21 @@ def checked_answers(
             [lowest.types, *texts[above + 1 :]],
         )
     )
+
+
+def _shared(firsts: Sequence[int], lasts: Sequence[int]) -> Sequence[int]:
+    """The offsets with which one batch ends and the next one begins, ascending.
+
+    Raises:
+        InvalidRequest: a batch begins before that.
+    """
+    if all(map(lt, lasts, firsts[1:])):
+        return ()
+    steps = [*zip(lasts, firsts[1:], strict=False)]
+    for last, after in steps:
+        if after < last:
+            raise InvalidRequest(f"Acknowledgement batch at {after} overlaps another one.")
+    return [after for last, after in steps if after == last]
 
 
 def _plain(batch: AckBatch, start: int, end: int, renew_allowed: bool) -> Answer | None:

@@ -102,8 +102,10 @@ class AckRound:
         settings = self._parts.share_partitions.delivery_settings(self._group_id)
         led = self._parts.share_partitions.find(SharePartitionKey(self._group_id, *key))
         if led is None:
-            # Malformed acknowledgements get their own error, even for an unknown partition.
-            checked_answers(acks, start=0, end=OFFSET_MAX, renew_allowed=self._renew_allowed)
+            # Malformed acknowledgements get their own error, even for an unknown partition. Behind
+            # the last offset there can be is no window: only their form is looked at.
+            behind = OFFSET_MAX + 1
+            checked_answers(acks, start=behind, end=behind, renew_allowed=self._renew_allowed)
             raise errors.UnknownTopicOrPartition(
                 "no record of this partition was delivered to the group"
             )
