@@ -219,6 +219,20 @@ def test_partitions_are_refused_on_their_own(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
+def test_an_unknown_partition_without_acknowledgements(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await ten_acquired(broker, port)
+        assert codes(await session.acknowledge({0: []})) == {}
+        unknown = {9: UNKNOWN_PARTITION, -1: UNKNOWN_PARTITION}
+        assert codes(await session.acknowledge({0: [], 9: [], -1: []})) == unknown
+        response = await session.acknowledge({0: [(0, 0, [ACCEPT])], 1: [], 9: [], -1: []})
+        assert codes(response) == {0: 0, 1: 0, **unknown}
+        response = await session.fetch(acks={0: [(1, 1, [ACCEPT])], 1: [], 9: []})
+        assert ack_codes(response) == {0: 0, 1: 0, 9: UNKNOWN_PARTITION}
+
+    run(tmp_path, scenario)
+
+
 def test_an_unknown_topic(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await ten_acquired(broker, port)

@@ -23,12 +23,14 @@ from sharegroup.wire.messages.produce import (
 from sharegroup.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from tests.broker.transaction_wire import Peer
 from tests.differential.acknowledgements import ACCEPT
-from tests.differential.wire_member import WireMember
+from tests.differential.wire_member import Batch, WireMember
+from tests.servers.share_session import ack_codes
 
 PARTITIONS: Final = 2
 WAIT_MS: Final = 500
 LATER_LEADER: Final = 7
 RECORDS: Final = 5
+NO_PARTITION: Final = 8
 TOUCHING: Final = (
     ((0, 1), (1, 2)),
     ((0, 2), (1, 2)),
@@ -116,15 +118,16 @@ async def leaders_that_have_moved(port: int) -> object:
     return places(response, port)
 
 
-async def ranges_that_touch(port: int) -> object:
+async def odd_acknowledgements(port: int) -> object:
     """Acknowledged ranges that have an offset in common, or more, of records that the member has
-    and of such that are finished."""
-    sharing = await Sharing.begin(port, "touching")
+    and of such that are finished. And partitions of which nothing is acknowledged, that are there
+    and that are not."""
+    sharing = await Sharing.begin(port, "odd")
     member = sharing.member
     await sharing.produce(RECORDS)
     while len(member.held[0]) < RECORDS:
         await member.fetch(RECORDS, RECORDS, 0, WAIT_MS)
-    said = []
+    said: list[object] = []
     for ranges in (
         [(0, 1), (1, 2)],
         [(0, 2), (1, 2)],
@@ -134,5 +137,11 @@ async def ranges_that_touch(port: int) -> object:
     ):
         response = await member.acknowledge({0: [(*one, [ACCEPT]) for one in ranges]})
         said.append((ranges, places(response, port)))
+    accept: list[Batch] = [(2, 2, [ACCEPT])]
+    for some in ([], accept):
+        response = await member.acknowledge({0: some, 1: [], NO_PARTITION: []})
+        said.append((some, places(response, port)))
+    response = await member.acknowledge_by_fetch({0: accept, 1: [], NO_PARTITION: []})
+    said.append(ack_codes(response))
     member.disconnect()
     return said

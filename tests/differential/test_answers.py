@@ -441,7 +441,7 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     brokers_that_are_not_there,
     where_the_broker_stands,
     share_answers.leaders_that_have_moved,
-    share_answers.ranges_that_touch,
+    share_answers.odd_acknowledgements,
 )
 
 

@@ -40,7 +40,7 @@ class AckRound:
 
     ``outcome`` has an entry for each partition with acknowledgements: None, or the error. A
     partition without acknowledgements gets an entry in two cases: when other partitions had some,
-    and when its topic is refused (Kafka class KafkaApis).
+    and when its topic is refused or does not have it (Kafka class KafkaApis).
     """
 
     def __init__(
@@ -96,6 +96,9 @@ class AckRound:
             raise errors.UnknownTopicId
         self._access.require_topic(Operation.READ, name)
         if not batches:
+            topic = self._parts.topics.find(name)
+            if topic is None or not 0 <= key.partition < topic.partition_count:
+                raise errors.UnknownTopicOrPartition
             self._empty.append(key)
             return
         acks: list[AckBatch] = list(map(AS_ACK_BATCH, batches))
