@@ -18,11 +18,13 @@ from sharegroup.wire.compression import LZ4, compress
 from sharegroup.wire.messages import alter_configs as replacing
 from sharegroup.wire.messages import produce as producing
 from sharegroup.wire.messages.describe_transactions import DescribeTransactionsRequest
+from sharegroup.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.apache_kafka.broker import KafkaBroker
 from tests.broker.transaction_wire import Peer, TransactionalProducer, close_all
 from tests.differential.differences import Seen, compare, declared
 from tests.differential.player import error_name
 from tests.differential.test_answers import OPTIONS, begun, new_topic, settled
+from tests.differential.wire_member import COORDINATOR_LOADING, WireMember
 from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer
 
@@ -150,10 +152,27 @@ async def defaults_that_are_replaced(port: int) -> list[str]:
     return lines
 
 
+async def delivery_state_that_nobody_has_made(port: int) -> list[str]:
+    """A member of a group that no heartbeat has begun reads a topic that is there."""
+    await new_topic(port, "unread")
+    peer = await Peer.connect(port)
+    asked = MetadataRequest([MetadataRequestTopic(name="unread")])
+    [topic] = (await peer.ask(apis.METADATA, 12, asked)).topics
+    member = WireMember(port, "nobody", "member", topic.topic_id, partitions=1)
+    code = 0
+    while code == 0 or code in COORDINATOR_LOADING:
+        response = await member.fetch(1, 1, 0, 0)
+        found = [part.error_code for topic in response.responses for part in topic.partitions]
+        code = max(found, key=abs, default=0)
+    member.disconnect()
+    return [f"share_fetch(no state) -> {error_name(code)}"]
+
+
 SCENARIOS: Final[dict[Scenario, str]] = {
     fencing: "fence(Ongoing",
     records_with_one_offset: "produce(",
     defaults_that_are_replaced: "replace(every",
+    delivery_state_that_nobody_has_made: "share_fetch(",
 }
 """With how the lines begin that may differ, and must: nobody would miss a row of the table."""
 
