@@ -231,14 +231,15 @@ def test_offsets_that_cannot_be_altered() -> None:
             NonEmptyGroup.code,
             "The group is not empty.",
         )
-        assert (await world.alter({("foo", 0): 0}, group="")).error_code == InvalidGroupId.code
+        assert not answer.responses, "nobody has looked at them"
+        answer = await world.alter({("foo", 0): 0}, group="")
+        assert (answer.error_code, len(answer.responses)) == (InvalidGroupId.code, 0)
         await world.heartbeat("m", -1)
         (topic,) = (await world.alter({("foo", 0): -2})).responses
         assert topic.partitions[0].error_code == InvalidRequest.code
         world.disk.full_for = "__share_group_state"
         answer = await world.alter({("foo", 0): 0})
-        assert answer.error_code == KafkaStorageError.code
-        assert answer.responses[0].partitions[0].error_code == KafkaStorageError.code
+        assert (answer.error_code, len(answer.responses)) == (KafkaStorageError.code, 0)
         world.disk.full_for = ""
         assert (await world.alter({("foo", 0): 0})).error_code == 0
 

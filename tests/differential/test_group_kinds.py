@@ -220,7 +220,7 @@ ASKED: Final = (
 
 
 OF_ITS_KIND: Final[dict[str, tuple[object, ...]]] = {
-    "share": (alters_share_offsets, deletes_share_offsets),
+    "share": (deletes_share_offsets,),
     "consumer": (),
     "classic": (classic_joins,),  # it would wait for the group's member
     "offsets": (),
@@ -256,10 +256,10 @@ async def said(port: int, kind: str, *, empty: bool) -> dict[str, list[tuple[int
             await getattr(group, kind)(JOIN)
             if empty:
                 await getattr(group, kind)(LEAVE)
-            found = dict.fromkeys(told(await asked(group)))  # we say some for each partition, too
+            found = told(await asked(group))
             if (kind, asked.__name__) in CODES_ONLY:
-                found = dict.fromkeys((code, "") for code, _ in found)
-            answers[asked.__name__] = list(found)
+                found = [(code, "") for code, _ in found]
+            answers[asked.__name__] = found
         return answers
     finally:
         await close_all()

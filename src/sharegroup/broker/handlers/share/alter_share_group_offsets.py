@@ -30,14 +30,11 @@ from sharegroup.wire.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsResponsePartition,
     AlterShareGroupOffsetsResponseTopic,
 )
-from sharegroup.wire.refusal import refuser
 
 logger = logging.getLogger("sharegroup.broker")
 
 GROUP: Final = 0
 """The key type of groups in FindCoordinator."""
-
-_refusal = refuser(AlterShareGroupOffsetsResponse)
 
 
 async def alter_share_group_offsets(
@@ -102,16 +99,6 @@ async def _held_by(
         return await held_at(parts.other_nodes, node_id, group_id)
     parts.groups.groups.describe(group_id)  # an error if it does not exist
     return parts.groups.groups.state_partitions(group_id)
-
-
-def failure(
-    request: AlterShareGroupOffsetsRequest, error: errors.KafkaError
-) -> AlterShareGroupOffsetsResponse:
-    """The request says ``error``, and so do its partitions if the client may read the group."""
-    if isinstance(error, errors.GroupAuthorizationFailed):
-        return AlterShareGroupOffsetsResponse(error_code=error.code, error_message=error.message)
-    response: AlterShareGroupOffsetsResponse = _refusal(request, error)
-    return response
 
 
 def _topic(
