@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from sharegroup.broker.coordination.persister import FleetState
 from sharegroup.broker.server import Broker
 from sharegroup.client import Admin
+from sharegroup.client.network.connection import Connection
 from sharegroup.model import errors
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.share.record_state import RecordState
+from sharegroup.share_state.answers import StateSummary
 from sharegroup.wire import apis
 from sharegroup.wire.messages import delete_share_group_state as delete
 from sharegroup.wire.messages import initialize_share_group_state as initialize
@@ -22,6 +26,7 @@ from sharegroup.wire.messages import read_share_group_state as read
 from sharegroup.wire.messages import read_share_group_state_summary as summary
 from sharegroup.wire.messages import write_share_group_state as write
 from sharegroup.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from sharegroup.wire.schema import Message
 from tests.broker.by_hand import GROUP, TIMEOUT_MS, Member, connect, topic_with_records
 from tests.broker.peer import Peer, quads
 from tests.broker.running import run
@@ -46,7 +51,7 @@ def test_the_life_cycle_of_state(tmp_path: Path) -> None:
         peer = await peer_of(port, broker)
         assert await peer.summary() == (0, 0, 0, -1, -1), "unknown is no error"
         assert await peer.initialize(epoch=3, start=-1) == 0
-        assert await peer.summary() == (0, 3, -1, -1, -1)
+        assert await peer.summary() == (0, 3, 0, -1, -1)
         state = await peer.read(leader=2)
         assert (state.error_code, state.state_epoch, state.start_offset) == (0, 3, -1)
         assert await peer.summary() == (0, 3, 2, -1, -1), "who has read is the leader"
@@ -57,11 +62,43 @@ def test_the_life_cycle_of_state(tmp_path: Path) -> None:
         assert quads(state.state_batches) == [(10, 11, 0, 1), (12, 13, 2, 1), (14, 19, 0, 1)]
         assert await peer.summary() == (0, 3, 2, 10, 2)
         assert await peer.initialize(epoch=4, start=50) == 0
-        assert await peer.summary() == (0, 4, -1, 50, 0)
+        assert await peer.summary() == (0, 4, 0, 50, 0)
         assert quads((await peer.read(leader=3)).state_batches) == []
         assert await peer.delete() == 0
         assert await peer.delete() == 0, "deleting is idempotent"
         assert await peer.summary() == (0, 0, 0, -1, -1)
+
+    run(tmp_path, scenario)
+
+
+class Elsewhere:
+    """This broker as another node of a fleet, which has all state."""
+
+    node_count = 2
+    owned: Collection[int] = ()
+    may_deliver = True
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def owner_of(self, _key: SharePartitionKey) -> int:
+        return 2
+
+    async def ask(self, node_id: int, api: apis.Api, _version: int, request: Message) -> Any:
+        assert node_id == self.owner_of(SharePartitionKey("", UUID(int=0), 0))
+        return await self._connection.send(api, request, timeout_ms=TIMEOUT_MS)
+
+
+def test_another_node_knows_whether_a_leader_has_read_the_state(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        peer = await peer_of(port, broker)
+        state = FleetState(broker.parts.state, 1, Elsewhere(await connect(port)))
+        key = SharePartitionKey(peer.group, peer.topic_id, 0)
+        assert await state.read_summaries([key]) == {}
+        assert await peer.initialize(epoch=3, start=7) == 0
+        assert await state.read_summaries([key]) == {key: StateSummary(3, -1, 7, 0)}
+        assert (await peer.read(leader=0)).error_code == 0
+        assert await state.read_summaries([key]) == {key: StateSummary(3, 0, 7, 0)}
 
     run(tmp_path, scenario)
 
@@ -237,7 +274,7 @@ def test_a_full_disk_is_reported_and_changes_nothing(tmp_path: Path) -> None:
         assert await peer.delete() == refused
         assert (await peer.read(leader=3)).error_code == refused
         disk.append_errno = 0
-        assert await peer.summary() == (0, 0, -1, 5, 0)
+        assert await peer.summary() == (0, 0, 0, 5, 0)
         assert await peer.summary(partition=1) == (0, 0, 0, -1, -1)
         state = await peer.read(leader=3)
         assert (state.error_code, state.start_offset, list(state.state_batches)) == (0, 5, [])

@@ -13,6 +13,7 @@ from sharegroup.wire import apis
 from sharegroup.wire.batch import encode_batch
 from sharegroup.wire.messages import alter_share_group_offsets as altering
 from sharegroup.wire.messages import read_share_group_state as reading
+from sharegroup.wire.messages import read_share_group_state_summary as summing
 from sharegroup.wire.messages.find_coordinator import FindCoordinatorRequest
 from sharegroup.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from sharegroup.wire.messages.produce import (
@@ -107,15 +108,26 @@ def codes(response: Any) -> set[int]:
 async def leaders_that_have_moved(port: int) -> object:
     """A broker that leads the share partitions later has read their state."""
     sharing = await Sharing.begin(port, "moved")
+    said = [await summaries(sharing)]
     every = [reading.PartitionData(index, LATER_LEADER) for index in range(PARTITIONS)]
     data = reading.ReadStateData(sharing.topic_id, every)
     request = reading.ReadShareGroupStateRequest("moved", [data])
     await sharing.peer.ask(apis.READ_SHARE_GROUP_STATE, 0, request)
+    said.append(await summaries(sharing))
     response = await sharing.member.fetch(1, 1, 0, WAIT_MS)
     while codes(response) != {NotLeaderOrFollower.code}:
         response = await sharing.member.fetch(1, 1, 0, WAIT_MS)
     sharing.member.disconnect()
-    return places(response, port)
+    return [*said, places(response, port)]
+
+
+async def summaries(sharing: Sharing) -> object:
+    """What is told to a broker of the state of partition 0."""
+    asked = summing.ReadStateSummaryData(sharing.topic_id, [summing.PartitionData(0, 0)])
+    request = summing.ReadShareGroupStateSummaryRequest(sharing.name, [asked])
+    answer = await sharing.peer.ask(apis.READ_SHARE_GROUP_STATE_SUMMARY, 1, request)
+    [found] = answer.results[0].partitions
+    return found.error_code, found.leader_epoch, found.start_offset, found.delivery_complete_count
 
 
 async def odd_acknowledgements(port: int) -> object:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Final
 
 from sharegroup.client.admin.descriptions import PartitionRecords
 from sharegroup.client.clock import wall_ms
 from sharegroup.model import errors
 from sharegroup.model.ids import SharePartitionKey, TopicPartition
 from sharegroup.move.progress import Progress, progress_of, translated
-from sharegroup.move.share_state_requests import epochs_of, write_progress
+from sharegroup.move.share_state_requests import NO_LEADER, epochs_of, write_progress
 from sharegroup.move.side import MoveRefused, Places, Side, settled
 from sharegroup.share.record_state import RecordState
 
 Progresses = Mapping[TopicPartition, Progress]
-NO_LEADER: Final = -1
 
 
 async def read_progress(source: Side, group: str, topics: Collection[str]) -> Progresses:

@@ -23,10 +23,11 @@ from sharegroup.wire.schema import Message
 ROWS_AT_ONCE: Final = 20_000
 """Rows in one request: half a megabyte."""
 UNCHANGED: Final = -1
+NO_LEADER: Final = -1
 
 
 class Epochs(NamedTuple):
-    """Of the state of a share partition; ``leader`` is -1 until it is loaded for members."""
+    """Of the state of a share partition; ``leader`` is NO_LEADER until it is loaded for members."""
 
     state: int
     leader: int
@@ -48,7 +49,7 @@ async def _epochs(
         data = summary.ReadStateSummaryData(key.topic_id, [summary.PartitionData(key.partition, 0)])
         request = summary.ReadShareGroupStateSummaryRequest(key.group_id, [data])
         one = await _ask(cluster, node, apis.READ_SHARE_GROUP_STATE_SUMMARY, request)
-        found[key] = Epochs(one.state_epoch, one.leader_epoch)
+        found[key] = Epochs(one.state_epoch, NO_LEADER if one.unread else one.leader_epoch)
     return found
 
 

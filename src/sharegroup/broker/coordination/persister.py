@@ -18,7 +18,7 @@ from sharegroup.broker.leadership import OtherNodes
 from sharegroup.model import errors
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.share_state.answers import StateSummary
-from sharegroup.share_state.state import UNINITIALIZED_OFFSET
+from sharegroup.share_state.state import NO_EPOCH, UNINITIALIZED_OFFSET
 from sharegroup.wire import apis
 from sharegroup.wire.messages import (
     delete_share_group_state,
@@ -129,7 +129,7 @@ class FleetState:
                     if each.state_epoch > 0 or each.start_offset != UNINITIALIZED_OFFSET:
                         found[key] = StateSummary(
                             each.state_epoch,
-                            each.leader_epoch,
+                            NO_EPOCH if each.unread else each.leader_epoch,
                             each.start_offset,
                             each.delivery_complete_count,
                         )

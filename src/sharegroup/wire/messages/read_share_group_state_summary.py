@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from sharegroup.wire.schema import Message, array, i16, i32, i64, message, string, uuid
+from sharegroup.wire.schema import Message, array, boolean, i16, i32, i64, message, string, uuid
 
 
 @message
@@ -47,6 +47,8 @@ class PartitionResult(Message):
     leader_epoch: int = i32()
     start_offset: int = i64()
     delivery_complete_count: int = i32("1+", default=-1)
+    unread: bool = boolean(tag=9000)
+    """Ours: no leader has read the state yet. The leader epoch is 0 then, as in Kafka."""
 
 
 @message

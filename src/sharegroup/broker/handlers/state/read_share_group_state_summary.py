@@ -7,6 +7,7 @@ from sharegroup.broker.handlers.state.share_state_requests import (
     answer,
     check_exists,
 )
+from sharegroup.broker.leadership import FIRST_EPOCH, NO_EPOCH
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import KafkaError
@@ -28,12 +29,14 @@ async def read_share_group_state_summary(
     async def read(key: SharePartitionKey, asked: PartitionData) -> PartitionResult:
         check_exists(parts, key)
         summary = await parts.state.read_summary(key)
+        unread = summary.leader_epoch == NO_EPOCH
         return PartitionResult(
             partition=key.partition,
             state_epoch=summary.state_epoch,
-            leader_epoch=summary.leader_epoch,
+            leader_epoch=FIRST_EPOCH if unread else summary.leader_epoch,
             start_offset=summary.start_offset,
             delivery_complete_count=summary.delivery_complete_count,
+            unread=unread,
         )
 
     return _response(await answer(request, context, read, _refused))
