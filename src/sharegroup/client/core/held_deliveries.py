@@ -7,6 +7,7 @@ happens to the rest at the end.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 from enum import Enum
@@ -413,19 +414,15 @@ class Holdings:
         else:
             renewals.delivery.mark(*renewals.offsets, SENT)
 
-    def undecided(self) -> list[tuple[TopicIdPartition, OffsetRange]]:
-        """All offsets held under a lock and not finally decided, buffered records included."""
+    def undecided(self, now_s: float = -math.inf) -> list[tuple[TopicIdPartition, OffsetRange]]:
+        """All offsets held under a lock and not finally decided, buffered records included. Locks
+        that were over at ``now_s`` are left out."""
         return [
             (delivery.partition, offsets)
             for delivery in (*self._hands, *self._buffer)
-            if not delivery.lease.lost
+            if not delivery.lease.lost and delivery.deadline >= now_s
             for offsets in delivery.held_ranges()
         ]
-
-    def locked_until(self, deadline_s: float) -> None:
-        """All locks were renewed until ``deadline_s``."""
-        for delivery in (*self._hands, *self._buffer):
-            delivery.deadline = deadline_s
 
     def partition_locked_until(
         self, partition: TopicIdPartition, held: Iterable[OffsetRange], deadline_s: float

@@ -1,5 +1,5 @@
 """When acquisition locks are renewed, and which (KIP-1222). The sending is done by three shells:
-``worker/locks.py``, ``share/committer.py`` and Spark's ``holding/lock_renewal.py``.
+``worker/locks.py``, ``share/lock_keeper.py`` and Spark's ``holding/lock_renewal.py``.
 """
 
 from __future__ import annotations

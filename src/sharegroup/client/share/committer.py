@@ -10,12 +10,10 @@ from typing import Any, Final, TypeVar
 from sharegroup.client.core.acknowledgements import AcknowledgedRange, AckType
 from sharegroup.client.core.fetched import Acknowledged
 from sharegroup.client.core.held_deliveries import Decided, Holdings, Renewals
-from sharegroup.client.core.lock_renewal import RenewalTimes
-from sharegroup.client.network.member_loop import now_ms
 from sharegroup.client.share.acknowledger import AckOutcomes, locks_gone
 from sharegroup.client.share.commit_callback import CommitCallback
 from sharegroup.client.share.share_member import ShareMember
-from sharegroup.model.errors import KafkaError, RequestTimedOut, UnsupportedVersion
+from sharegroup.model.errors import KafkaError, RequestTimedOut
 from sharegroup.model.ids import TopicIdPartition
 
 log = logging.getLogger("sharegroup.client")
@@ -176,28 +174,6 @@ class AcknowledgementCommitter:
         self._holdings.renewed(one, error, deadline)
         said = AcknowledgedRange(*one.offsets, bytes([AckType.RENEW]))
         self._callback.note(Acknowledged(one.delivery.partition, [said], error))
-
-    async def keep_locks(self) -> None:
-        """Renew all held locks whenever a third of the lock duration is over, for ever."""
-        now = asyncio.get_running_loop().time
-        times = RenewalTimes(now_ms())
-        while True:
-            lock_ms = times.lock_ms(self._member.lock_timeout_ms)
-            await asyncio.sleep(times.pause_ms(now_ms(), lock_ms) / 1000)
-            times.begin(now_ms())
-            ranges = self._holdings.undecided()
-            if not ranges:
-                continue
-            began = now()
-            try:
-                await self._member.renew((partition, *offsets) for partition, offsets in ranges)
-            except UnsupportedVersion as error:
-                log.warning("renew_locks does nothing: %s", error)
-                return
-            except KafkaError as error:
-                log.warning("locks could not be renewed, and are tried again: %s", error)
-                continue
-            self._holdings.locked_until(began + lock_ms / 1000)
 
     def later(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run ``work`` in the background; :meth:`finish` waits for it."""

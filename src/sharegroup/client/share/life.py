@@ -54,7 +54,7 @@ class ShareLife:
         await parts.member.start()
         self.started = True
         if parts.settings.renew_locks:
-            self._lock_keeper = asyncio.create_task(parts.committer.keep_locks())
+            self._lock_keeper = asyncio.create_task(parts.lock_keeper.run())
 
     async def _begin_group_at(self, reset: str) -> None:
         cluster, group = self._parts.cluster, self._parts.settings.group_id

@@ -18,6 +18,7 @@ from sharegroup.client.records.decode import Decoding, decode_all, decoding_of
 from sharegroup.client.share.commit_callback import CommitCallback
 from sharegroup.client.share.committer import AcknowledgementCommitter
 from sharegroup.client.share.fetcher import ShareFetcher, ShareFetchSettings
+from sharegroup.client.share.lock_keeper import LockKeeper
 from sharegroup.client.share.loop_exits import LoopExits
 from sharegroup.client.share.receiver import Receiver
 from sharegroup.client.share.settings import CheckedShareConsumerSettings
@@ -41,6 +42,7 @@ class ShareParts:
     holdings: Holdings
     committer: AcknowledgementCommitter
     receiver: Receiver
+    lock_keeper: LockKeeper
     leaving: LoopExits
     wakeup: WakeupCall
 
@@ -107,6 +109,7 @@ def share_parts(
         holdings=holdings,
         committer=committer,
         receiver=receiver,
+        lock_keeper=LockKeeper(holdings, member),
         leaving=LoopExits(holdings, committer, receiver),
         wakeup=WakeupCall(),
     )

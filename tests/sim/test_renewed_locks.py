@@ -1,0 +1,66 @@
+"""What ``renew_locks=True`` keeps, and what not, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from sharegroup.broker.server import Broker
+from sharegroup.client import ShareConsumer
+from sharegroup.sim import MemoryDisk, SimulatedLoop
+from tests.broker.share_wire import GROUP, TOPIC, new_topic, produce
+from tests.client.working import poll_until
+from tests.sim.test_broker_in_virtual_time import simulate, start
+
+LOCK_S, A_POLL = 4, 5
+
+
+async def batches(disk: MemoryDisk, count: int) -> tuple[Broker, int]:
+    """A broker whose locks are short, and ``count`` batches of as many records as a poll gives."""
+    lock = f"group.share.record.lock.duration.ms={LOCK_S * 1000}"
+    broker, port = await start(disk, lock, "log.retention.ms=-1")  # the records are of 1970
+    topic_id = await new_topic(broker, port, partitions=1)
+    await produce(port, topic_id, 0, *[A_POLL] * count)
+    return broker, port
+
+
+def consumer_of(port: int, **settings: Any) -> ShareConsumer:
+    return ShareConsumer(
+        TOPIC,
+        group_id=GROUP,
+        bootstrap_servers=f"127.0.0.1:{port}",
+        auto_offset_reset="earliest",
+        **{"max_poll_records": A_POLL, "renew_locks": True, **settings},
+    )
+
+
+def held_up(seconds: float) -> None:
+    """A body that blocks the event loop."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SimulatedLoop)
+    loop.held_up(seconds)
+
+
+@pytest.mark.parametrize("renewals", ["come too late", "are not allowed"])
+def test_a_record_whose_renewal_is_refused_is_not_given_to_the_application(renewals: str) -> None:
+    """It is another member's."""
+    late = renewals == "come too late"
+
+    async def scenario(disk: MemoryDisk) -> None:
+        broker, port = await batches(disk, 8)
+        allowed = {"share.renew.acknowledge.enable": str(late).lower()}
+        broker.parts.configs.set_group(GROUP, allowed, validate_only=False)
+        async with consumer_of(port) as slow, consumer_of(port, max_poll_records=500) as other:
+            while not slow._parts.holdings.has_buffered:
+                assert await slow.poll()
+            if late:
+                held_up(LOCK_S + 1)
+            taken = {record.offset for record in await poll_until(other, 1)}
+            assert 8 * A_POLL - 1 in taken
+            await asyncio.sleep(LOCK_S / 2)  # a round of renewals
+            assert not taken & {record.offset for record in await slow.poll(300)}
+        await broker.close()
+
+    simulate(scenario)
