@@ -27,6 +27,7 @@ from sharegroup.client.share.metrics import ShareConsumerMetrics
 from sharegroup.client.share.node_session import WITHOUT_RECORDS_FEATURE, NodeSession
 from sharegroup.client.share.node_sessions import NodeSessions, within
 from sharegroup.client.share.node_turns import NodeTurns
+from sharegroup.client.share.rounds import Rounds
 from sharegroup.model import errors
 from sharegroup.model.ids import TopicIdPartition
 
@@ -34,11 +35,6 @@ log = logging.getLogger("sharegroup.client")
 
 MAX_BYTES_DEFAULT: Final = 52_428_800
 """fetch.max.bytes of Kafka's clients."""
-_FETCH_GRACE_S: Final = 0.5
-"""How much longer than asked a fetch may take before :meth:`ShareMember.fetch` leaves it to the
-next call.
-"""
-_CLOSE_WAIT_S: Final = 1.0
 OffsetsByPartition = Iterable[tuple[TopicIdPartition, int, int]]
 
 
@@ -103,7 +99,7 @@ class ShareMember:
         self._checking: asyncio.Task[None] | None = None
         self._turns = NodeTurns()
         self._pauses = PausesByKey[int](cluster.pauses)
-        self._rounds: dict[int, asyncio.Task[list[FetchedPartition]]] = {}
+        self._rounds = Rounds()
 
     # --- what is known ----------------------------------------------------------------------------
 
@@ -196,7 +192,7 @@ class ShareMember:
         if release:
             await self.leave(timeout_ms=timeout_ms)
         else:
-            await self._end_rounds()
+            await self._rounds.end()
         await ended(self.cut())
 
     def cut(self) -> list[asyncio.Task[Any]]:
@@ -204,9 +200,7 @@ class ShareMember:
         tasks, which are about to end.
         """
         self._forget_check()
-        rounds = list(self._rounds.values())
-        self._rounds.clear()
-        tasks = [*rounds, *self._acknowledger.sending, *self._heartbeats.cut()]
+        tasks = [*self._rounds.cut(), *self._acknowledger.sending, *self._heartbeats.cut()]
         for task in tasks:
             task.cancel()
         return tasks
@@ -215,7 +209,7 @@ class ShareMember:
         """Send queued acknowledgements, end the sessions (the broker releases all acquired
         records), and leave the group. :meth:`subscribe` joins again.
         """
-        await self._end_rounds()
+        await self._rounds.end()
         limit_ms = min(timeout_ms, self._cluster.request_timeout_ms)
         try:
             async with asyncio.timeout(limit_ms / 1000):
@@ -226,14 +220,6 @@ class ShareMember:
                 "%s could not tell %s that it leaves: timeout", self.member_id, self.group_id
             )
         self._topics = ()
-
-    async def _end_rounds(self) -> None:
-        if not self._rounds:
-            return
-        await asyncio.wait(self._rounds.values(), timeout=_CLOSE_WAIT_S)
-        rounds = list(self._rounds.values())
-        self._rounds.clear()  # who waits for them is not cancelled with them
-        await ended(rounds)
 
     async def _end_sessions(self) -> None:
         open_sessions = [session for session in self._sessions if session.open]
@@ -305,11 +291,7 @@ class ShareMember:
     async def last_fetched(self, wait_s: float | None = None) -> list[FetchedPartition]:
         """The results of the fetches under way that end within ``wait_s``; None: of all of them.
         Starts no new fetch."""
-        if self._rounds:
-            await asyncio.wait(self._rounds.values(), timeout=wait_s)
-        done = [node_id for node_id, task in self._rounds.items() if task.done()]
-        rounds = [self._rounds.pop(node_id) for node_id in done]
-        return [one for task in rounds if task.exception() is None for one in task.result()]
+        return await self._rounds.last(wait_s)
 
     async def _start_rounds(self, limits: FetchLimits, remaining: float) -> None:
         wanted = await self._sessions.by_node(self.assignment, wait_s=remaining)
@@ -322,26 +304,13 @@ class ShareMember:
         for node_id in wanted.keys() | self._acknowledger.nodes():
             if node_id not in self._rounds:
                 partitions = wanted.get(node_id, [])
-                self._rounds[node_id] = asyncio.create_task(
-                    self._round(node_id, partitions, limits), name=f"share-fetch-{node_id}"
-                )
+                self._rounds.begin(node_id, self._round(node_id, partitions, limits))
 
     async def _harvest(self, remaining: float) -> list[FetchedPartition]:
         if not self._rounds:
             await within(remaining, self._heartbeats.changed)
             return []
-        await asyncio.wait(
-            self._rounds.values(),
-            timeout=remaining + _FETCH_GRACE_S,
-            return_when=asyncio.FIRST_COMPLETED,
-        )
-        fetched: list[FetchedPartition] = []
-        for node_id, task in list(self._rounds.items()):
-            if not task.done() or (fetched and task.exception() is not None):
-                continue  # the next call takes its result
-            del self._rounds[node_id]
-            fetched += task.result()
-        return fetched
+        return await self._rounds.first(remaining)
 
     async def _round(
         self, node_id: int, wanted: Sequence[TopicIdPartition], limits: FetchLimits
