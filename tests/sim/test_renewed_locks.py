@@ -64,3 +64,21 @@ def test_a_record_whose_renewal_is_refused_is_not_given_to_the_application(renew
         await broker.close()
 
     simulate(scenario)
+
+
+def test_an_application_that_hangs_keeps_its_records_for_max_poll_interval_ms() -> None:
+    async def scenario(disk: MemoryDisk) -> None:
+        broker, port = await batches(disk, 1)
+        async with (
+            consumer_of(port, max_poll_interval_ms=20_000) as hangs,
+            consumer_of(port) as other,
+        ):
+            now_s = asyncio.get_running_loop().time
+            await poll_until(hangs, A_POLL)
+            began_s = now_s()
+            assert {one.delivery_count for one in await poll_until(other, A_POLL)} == {2}
+            assert 20 < now_s() - began_s <= 20 + LOCK_S + 1
+            assert await hangs.poll(300) == [], "it polls again, and has nothing"
+        await broker.close()
+
+    simulate(scenario)

@@ -113,6 +113,11 @@ class ShareMembership:
         if self.state is MemberState.STALE:
             self._join(now_ms)
 
+    def overdue(self, now_ms: int) -> bool:
+        """Whether the application has not polled for ``poll_interval_max_ms``."""
+        limit = self._poll_interval_max_ms
+        return limit is not None and now_ms >= self._polled_ms + limit
+
     def leave(self, now_ms: int) -> None:
         """Give everything up; a last heartbeat is due at once, if the group knows us."""
         self.state = MemberState.LEAVING if self._known else MemberState.UNSUBSCRIBED
@@ -144,12 +149,7 @@ class ShareMembership:
         deadline = self.next_deadline_ms()
         if deadline is None or now_ms < deadline:
             return None
-        limit = self._poll_interval_max_ms
-        if (
-            self.state is MemberState.STABLE
-            and limit is not None
-            and now_ms >= self._polled_ms + limit
-        ):
+        if self.state is MemberState.STABLE and self.overdue(now_ms):
             self.state = MemberState.STALE
             self.assignment = frozenset()
         return self._request()

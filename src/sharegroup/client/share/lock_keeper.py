@@ -29,12 +29,16 @@ class LockKeeper:
         self._member = member
 
     async def run(self) -> None:
-        """Renew all held locks whenever a third of the lock duration is over, for ever."""
+        """Renew all held locks whenever a third of the lock duration is over, for ever; but none
+        while the application polls too late: it may hang, and others are to get its records.
+        """
         times = RenewalTimes(now_ms())
         while True:
             lock_ms = times.lock_ms(self._member.lock_timeout_ms)
             await asyncio.sleep(times.pause_ms(now_ms(), lock_ms) / 1000)
             times.begin(now_ms())
+            if self._member.overdue:
+                continue
             try:
                 await self._renew_all()
             except UnsupportedVersion as error:

@@ -114,6 +114,11 @@ class ShareMember:
         return self._membership.state
 
     @property
+    def overdue(self) -> bool:
+        """The application has not polled for ``poll_interval_max_ms``."""
+        return self._membership.overdue(now_ms())
+
+    @property
     def topics(self) -> tuple[str, ...]:
         """The subscription."""
         return self._topics
