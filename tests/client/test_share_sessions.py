@@ -27,7 +27,7 @@ from sharegroup.model.errors import (
 from sharegroup.model.ids import TopicPartition
 from sharegroup.wire import apis
 from tests.client.scripted_group import TOPIC, ScriptedGroup
-from tests.client.working import poll_until, run
+from tests.client.working import poll_until, run, until
 
 P0 = TopicPartition(TOPIC, 0)
 
@@ -220,6 +220,38 @@ def test_a_fast_application_gets_more_than_one_poll_prefetched() -> None:
             assert asked[0] == 10
             assert max(asked) <= 160
             assert {request.batch_size for _, request in group.fetches} == {10}
+
+    run(scenario)
+
+
+def test_what_a_slower_node_sends_is_held_before_the_next_poll() -> None:
+    """Where the records of another node have come in between: its locks must be renewed."""
+
+    async def scenario() -> None:
+        answering = asyncio.Event()
+        async with (
+            ScriptedGroup([1, 2], records=5, at_once=5) as group,
+            consumer_of(group, max_poll_records=10) as consumer,
+        ):
+
+            async def fetch(request: Any, version: int) -> Any:
+                await answering.wait()
+                return group._fetch(2, request)
+
+            group.nodes[2].handle(apis.SHARE_FETCH, fetch, (1, 2))
+            await poll_until(consumer, 5)
+            parts = consumer._parts
+            parts.receiver.take_arrived()
+            assert not parts.holdings.has_buffered
+            answering.set()
+
+            def held() -> bool:
+                parts.receiver.take_arrived()
+                return parts.holdings.has_buffered
+
+            await until(held)
+            assert len(await consumer.poll()) == 5
+            assert [node for node, _ in group.fetches].count(2) == 1
 
     run(scenario)
 

@@ -55,6 +55,7 @@ def test_a_record_whose_renewal_is_refused_is_not_given_to_the_application(renew
         async with consumer_of(port) as slow, consumer_of(port, max_poll_records=500) as other:
             while not slow._parts.holdings.has_buffered:
                 assert await slow.poll()
+            await asyncio.sleep(LOCK_S / 4)  # what is fetched ahead comes
             if late:
                 held_up(LOCK_S + 1)
             taken = {record.offset for record in await poll_until(other, 1)}
@@ -79,6 +80,49 @@ def test_an_application_that_hangs_keeps_its_records_for_max_poll_interval_ms() 
             assert {one.delivery_count for one in await poll_until(other, A_POLL)} == {2}
             assert 20 < now_s() - began_s <= 20 + LOCK_S + 1
             assert await hangs.poll(300) == [], "it polls again, and has nothing"
+        await broker.close()
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("body_s", [LOCK_S * 1.5, LOCK_S * 10])
+def test_what_was_fetched_ahead_is_kept_as_well(body_s: float) -> None:
+    """However long the application works on what it has."""
+
+    async def scenario(disk: MemoryDisk) -> None:
+        broker, port = await batches(disk, 12)
+        deliveries: list[tuple[int, int]] = []
+        async with consumer_of(port) as slow:
+            while len(deliveries) < 12 * A_POLL:
+                records = await slow.poll()
+                deliveries += [(record.offset, record.delivery_count) for record in records]
+                await asyncio.sleep(body_s)
+        assert deliveries == [(offset, 1) for offset in range(12 * A_POLL)]
+        await broker.close()
+
+    simulate(scenario)
+
+
+def test_a_later_delivery_of_a_record_does_not_keep_the_one_before_it() -> None:
+    """The consumer itself gets the records whose locks it has lost: from a fetch that was under
+    way."""
+
+    async def scenario(disk: MemoryDisk) -> None:
+        broker, port = await batches(disk, 8)
+        async with consumer_of(port) as slow:
+            while not slow._parts.holdings.has_buffered:
+                last = (await slow.poll())[-1].offset
+            held_up(LOCK_S + 1)
+            await asyncio.sleep(LOCK_S)  # rounds of renewals
+            count = 8 * A_POLL
+            given: dict[int, list[int]] = {}
+            while count - 1 not in given:
+                for record in await slow.poll():
+                    given.setdefault(record.offset, []).append(record.delivery_count)
+            given |= {record.offset: [3] for record in await slow.poll(300)}
+        assert {offset: given[offset] for offset in range(last + 1, count)} == {
+            offset: [2] for offset in range(last + 1, count)
+        }
         await broker.close()
 
     simulate(scenario)

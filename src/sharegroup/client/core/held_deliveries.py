@@ -425,13 +425,20 @@ class Holdings:
         ]
 
     def partition_locked_until(
-        self, partition: TopicIdPartition, held: Iterable[OffsetRange], deadline_s: float
+        self,
+        partition: TopicIdPartition,
+        held: Iterable[OffsetRange],
+        deadline_s: float,
+        now_s: float = -math.inf,
     ) -> None:
-        """The locks of these offsets of one partition were renewed until ``deadline_s``."""
+        """The locks of these offsets of one partition were renewed until ``deadline_s``. Locks that
+        were over at ``now_s`` stay so: what was renewed is a later delivery of the same offsets."""
         firsts = [offsets.first for offsets in held]
         for delivery in (*self._hands, *self._buffer):
-            if delivery.partition == partition and any(
-                delivery.first <= first <= delivery.last for first in firsts
+            if (
+                delivery.partition == partition
+                and delivery.deadline >= now_s
+                and any(delivery.first <= first <= delivery.last for first in firsts)
             ):
                 delivery.deadline = deadline_s
 

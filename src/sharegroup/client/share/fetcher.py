@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -63,6 +64,7 @@ class ShareFetcher:
         self.settings = settings
         self._arrived: list[FetchedPartition] = []
         self._ahead: asyncio.Task[list[FetchedPartition]] | None = None
+        self._takers = 0
         self._plenty = False
         self._last_count = 0
         self._last_at = 0.0
@@ -79,19 +81,23 @@ class ShareFetcher:
         Raises:
             KafkaError: the group has removed this member.
         """
-        if not self._arrived:
-            # Kept in self: if this call is cancelled below, the next one returns these.
-            self._arrived = await self._next(wait_s)
-            worth = self._worth()  # before the count that it needs is replaced
-            self._note_plenty(self._arrived)
-            if self._plenty and not self.settings.strict:
-                fetch = self._fetch(0, worth)
-                self._ahead = asyncio.create_task(fetch, name="share-fetch-ahead")
-                self._ahead.add_done_callback(_seen)
-                for _ in range(_TURNS_UNTIL_SENT):
-                    await asyncio.sleep(0)
-        arrived, self._arrived = self._arrived, []
-        return self._decode(arrived)
+        with self._taking():
+            if not self._arrived:
+                # Kept in self: if this call is cancelled below, the next one returns these.
+                self._arrived = await self._next(wait_s)
+                worth = self._worth()  # before the count that it needs is replaced
+                self._note_plenty(self._arrived)
+                if self._plenty and not self.settings.strict:
+                    await self._fetch_ahead(worth)
+            arrived, self._arrived = self._arrived, []
+            return self._decode(arrived)
+
+    async def _fetch_ahead(self, count: int) -> None:
+        fetch = self._fetch(0, count)
+        self._ahead = asyncio.create_task(fetch, name="share-fetch-ahead")
+        self._ahead.add_done_callback(_seen)
+        for _ in range(_TURNS_UNTIL_SENT):
+            await asyncio.sleep(0)
 
     async def _next(self, wait_s: float) -> list[FetchedPartition]:
         if self._ahead is None:
@@ -104,7 +110,8 @@ class ShareFetcher:
 
     async def last(self, wait_s: float) -> Sequence[HeldDelivery]:
         """The results of fetches under way, within ``wait_s``. Starts no new fetch."""
-        return [*await self.stop(), *self._decode(await self._member.last_fetched(wait_s))]
+        with self._taking():
+            return [*await self.stop(), *self._decode(await self._member.last_fetched(wait_s))]
 
     async def stop(self) -> Sequence[HeldDelivery]:
         """Wait for the prefetch (it does not wait at the broker). Returns the deliveries that
@@ -113,10 +120,34 @@ class ShareFetcher:
         arrived, self._arrived = self._arrived, []
         if self._ahead is not None:
             ahead, self._ahead = self._ahead, None
-            await asyncio.wait([ahead])
+            with self._taking():
+                await asyncio.wait([ahead])
             if not ahead.cancelled() and ahead.exception() is None:
                 arrived += ahead.result()
         return self._decode(arrived)
+
+    def arrived(self) -> Sequence[HeldDelivery]:
+        """What has come and nobody has asked for yet; nothing while somebody waits for it."""
+        ahead = self._ahead
+        if self._takers or (ahead is not None and not ahead.done()):
+            return []
+        fetched = self._member.arrived()
+        if ahead is not None and not ahead.cancelled() and ahead.exception() is None:
+            self._ahead = None
+            fetched = ahead.result() + fetched
+        if fetched:
+            self._note_plenty(fetched)
+        arrived, self._arrived = self._arrived + fetched, []
+        return self._decode(arrived)
+
+    @contextmanager
+    def _taking(self) -> Iterator[None]:
+        """What comes meanwhile is the caller's."""
+        self._takers += 1
+        try:
+            yield
+        finally:
+            self._takers -= 1
 
     def cut(self) -> list[asyncio.Task[Any]]:
         """Cancel the prefetch. Returns the cancelled tasks, which are about to end."""

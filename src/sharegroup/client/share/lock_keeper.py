@@ -8,6 +8,7 @@ import logging
 from sharegroup.client.core.held_deliveries import Holdings
 from sharegroup.client.core.lock_renewal import RenewalRound, RenewalTimes
 from sharegroup.client.network.member_loop import now_ms
+from sharegroup.client.share.receiver import Receiver
 from sharegroup.client.share.share_member import ShareMember
 from sharegroup.model.errors import KafkaError, UnsupportedVersion
 from sharegroup.model.ids import TopicIdPartition
@@ -24,13 +25,15 @@ class LockKeeper:
     are not dropped at once, because the broker of a group without renewals refuses all of them.
     """
 
-    def __init__(self, holdings: Holdings, member: ShareMember) -> None:
+    def __init__(self, holdings: Holdings, member: ShareMember, receiver: Receiver) -> None:
         self._holdings = holdings
         self._member = member
+        self._receiver = receiver
 
     async def run(self) -> None:
-        """Renew all held locks whenever a third of the lock duration is over, for ever; but none
-        while the application polls too late: it may hang, and others are to get its records.
+        """Renew all held locks whenever a third of the lock duration is over, for ever; also those
+        of records that nobody has asked for yet. None are renewed while the application polls too
+        late: it may hang, and others are to get its records.
         """
         times = RenewalTimes(now_ms())
         while True:
@@ -39,6 +42,7 @@ class LockKeeper:
             times.begin(now_ms())
             if self._member.overdue:
                 continue
+            self._receiver.take_arrived()
             try:
                 await self._renew_all()
             except UnsupportedVersion as error:
@@ -49,8 +53,9 @@ class LockKeeper:
 
     async def _renew_all(self) -> None:
         now = asyncio.get_running_loop().time
+        now_s = now()
         held: dict[TopicIdPartition, list[OffsetRange]] = {}
-        for partition, offsets in self._holdings.undecided(now()):
+        for partition, offsets in self._holdings.undecided(now_s):
             held.setdefault(partition, []).append(offsets)
         renewal = RenewalRound(held, whole=True)  # of 500 lost records, each costs two requests
         while asked := renewal.next_request():
@@ -60,4 +65,4 @@ class LockKeeper:
             )
             deadline = began + (self._member.lock_timeout_ms or 0) / 1000
             for partition, ranges in renewal.answered(asked, outcomes).renewed.items():
-                self._holdings.partition_locked_until(partition, ranges, deadline)
+                self._holdings.partition_locked_until(partition, ranges, deadline, now_s)

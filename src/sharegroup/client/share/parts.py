@@ -109,7 +109,7 @@ def share_parts(
         holdings=holdings,
         committer=committer,
         receiver=receiver,
-        lock_keeper=LockKeeper(holdings, member),
+        lock_keeper=LockKeeper(holdings, member, receiver),
         leaving=LoopExits(holdings, committer, receiver),
         wakeup=WakeupCall(),
     )

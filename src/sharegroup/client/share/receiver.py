@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from sharegroup.client.core.held_deliveries import Holdings, Iteration
+from sharegroup.client.core.record import HeldDelivery
 from sharegroup.client.network.metadata import PartitionNames
 from sharegroup.client.share.commit_callback import CommitCallback
 from sharegroup.client.share.committer import AcknowledgementCommitter
@@ -70,8 +71,7 @@ class Receiver:
             remaining = max(0.0, deadline - now())
             deliveries = await self._fetcher.fetch(remaining)
             riding = self._fetcher.fetching_ahead
-            self._names.known |= {one.partition: one.topic_partition for one in deliveries}
-            self._committer.queue(self._holdings.buffer(deliveries))
+            self._hold(deliveries)
             taken = self._take(take)
             if not taken:
                 self._raise_refusal()
@@ -80,6 +80,17 @@ class Receiver:
         if not riding:
             self._committer.flush(soon=self._holdings.has_buffered)
         return taken
+
+    def take_arrived(self) -> None:
+        """Hold what has come and nobody has asked for yet, so that its locks are renewed."""
+        deliveries = self._fetcher.arrived()
+        if deliveries:
+            self._hold(deliveries)
+            self._committer.flush(soon=True)
+
+    def _hold(self, deliveries: Sequence[HeldDelivery]) -> None:
+        self._names.known |= {one.partition: one.topic_partition for one in deliveries}
+        self._committer.queue(self._holdings.buffer(deliveries))
 
     async def give_back(self) -> None:
         """Release the records not given to the application, unless it asks for more meanwhile."""

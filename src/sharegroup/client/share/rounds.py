@@ -59,6 +59,14 @@ class Rounds:
             await asyncio.wait(self._tasks.values(), timeout=wait_s)
         return self._take(node_id for node_id, task in self._tasks.items() if task.done())
 
+    def arrived(self) -> list[FetchedPartition]:
+        """What has come and was not taken yet. A fetch that failed is left to the next call."""
+        return self._take(
+            node_id
+            for node_id, task in self._tasks.items()
+            if task.done() and task.exception() is None
+        )
+
     def _take(self, node_ids: Iterable[int]) -> list[FetchedPartition]:
         taken = [self._tasks.pop(node_id) for node_id in list(node_ids)]
         return [one for task in taken if task.exception() is None for one in task.result()]

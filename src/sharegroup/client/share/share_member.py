@@ -298,6 +298,10 @@ class ShareMember:
         Starts no new fetch."""
         return await self._rounds.last(wait_s)
 
+    def arrived(self) -> list[FetchedPartition]:
+        """What has come since the last :meth:`fetch`, which the next one would return."""
+        return self._rounds.arrived()
+
     async def _start_rounds(self, limits: FetchLimits, remaining: float) -> None:
         wanted = await self._sessions.by_node(self.assignment, wait_s=remaining)
         if limits.strict and wanted:
