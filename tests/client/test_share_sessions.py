@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sharegroup.client import IllegalState, ShareConsumer
+from sharegroup.client import AckType, IllegalState, ShareConsumer
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.share.share_member import ShareMember
 from sharegroup.model.errors import (
@@ -26,6 +26,7 @@ from sharegroup.model.errors import (
 )
 from sharegroup.model.ids import TopicPartition
 from sharegroup.wire import apis
+from sharegroup.wire.messages.acknowledgement_notes import Pause
 from tests.client.scripted_group import TOPIC, ScriptedGroup
 from tests.client.working import poll_until, run, until
 
@@ -125,6 +126,51 @@ def test_a_session_that_a_restart_has_ended_is_opened_again_at_once() -> None:
             assert [one.first for got in await member.fetch() for one in got.acquired] == [5]
             assert [request.share_session_epoch for _, request in group.fetches] == [0, 1, 0]
             await member.close()
+
+    run(scenario)
+
+
+def test_the_last_answer_for_a_record_says_all_about_it() -> None:
+    """An earlier one's reason and rest go with it, whichever way the last one is given."""
+
+    async def scenario() -> None:
+        async with (
+            ScriptedGroup([1], records=5, at_once=5) as group,
+            consumer_of(group, acknowledgement_mode="explicit") as consumer,
+        ):
+            records = await poll_until(consumer, 5)
+            consumer.release(*records, delay_ms=3_600_000)
+            consumer.reject(*records[:4], reason="no good")
+            consumer.release(records[0])
+            consumer.acknowledge(records[1], AckType.RELEASE)
+            consumer.acknowledge_offset(TOPIC, 0, 2, AckType.RELEASE)
+            consumer.hand_over(records[3]).give_back()
+            consumer.release(records[4], delay_ms=1_000)
+            assert await consumer.commit() == {P0: None}
+            [(_, request)] = group.acknowledged
+            [said] = request.topics[0].partitions
+            assert not said.reasons
+            assert [*said.pauses] == [Pause(4, 4, 1_000)]
+
+    run(scenario)
+
+
+def test_what_was_said_of_a_record_goes_with_its_lock() -> None:
+    """The record may come again, and then be accepted."""
+
+    async def scenario() -> None:
+        async with (
+            ScriptedGroup([1], records=5, at_once=5) as group,
+            consumer_of(group, acknowledgement_mode="explicit") as consumer,
+        ):
+            first, second, *_ = await poll_until(consumer, 5)
+            consumer.accept(first)
+            group.session_errors = [ShareSessionNotFound.code]
+            assert failure(await consumer.commit()) is NotLeaderOrFollower
+            consumer.release(second, reason="not now", delay_ms=1_000)
+            assert failure(await consumer.commit()) is NotLeaderOrFollower
+            assert not consumer._parts.member.pauses
+            assert not consumer._parts.member.reasons
 
     run(scenario)
 

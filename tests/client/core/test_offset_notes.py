@@ -18,6 +18,7 @@ offsets = st.sets(st.integers(0, 25), max_size=12)
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("note"), offsets, st.sampled_from("ab")),
+        st.tuples(st.just("note"), offsets, st.none()),
         st.tuples(st.just("ranges"), offsets, st.sampled_from("ab")),
         st.tuples(st.just("forget"), offsets),
     ),
@@ -47,6 +48,7 @@ def test_notes_about_records_and_about_ranges(script: list[tuple], asked: set[in
             for offset in some:
                 notes.note(P, offset, text[0])
             single.update(dict.fromkeys(some, text[0]))
+            single = {offset: said for offset, said in single.items() if said is not None}
         elif name == "ranges":
             spans = [(*one, text[0]) for one in normal((n, n) for n in some)]
             notes.note_ranges(P, spans)
@@ -59,6 +61,7 @@ def test_notes_about_records_and_about_ranges(script: list[tuple], asked: set[in
     every = {**ranges, **single}
     expected = {n: every[n] for n in asked if n in every}
     assert by_offset(notes.of(P, acknowledged(asked))) == expected
+    assert bool(notes) == bool(every)
 
 
 def test_another_partition_has_notes_of_its_own() -> None:

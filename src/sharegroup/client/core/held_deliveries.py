@@ -217,8 +217,9 @@ class Holdings:
             if delivery.keys is not None:
                 self._obey_order(delivery, record.offset)
 
-    def decide_offset(self, where: TopicPartition, offset: int, kind: AckType) -> None:
-        """As :meth:`decide`, by partition and offset, for a record that could not be read.
+    def decide_offset(self, where: TopicPartition, offset: int, kind: AckType) -> TopicIdPartition:
+        """As :meth:`decide`, by partition and offset, for a record that could not be read. Returns
+        the partition.
 
         Raises:
             IllegalState: as :meth:`decide`.
@@ -229,7 +230,7 @@ class Holdings:
                 delivery.decide(offset, kind)
                 if delivery.keys is not None:
                     self._obey_order(delivery, offset)
-                return
+                return delivery.partition
         raise IllegalState(f"offset {offset} of {where} is not waiting for an acknowledgement")
 
     def in_hands(self) -> dict[TopicPartition, list[HeldDelivery]]:

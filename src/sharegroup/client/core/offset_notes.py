@@ -28,8 +28,15 @@ class OffsetNotes(Generic[T]):
         self._notes: dict[TopicIdPartition, dict[int, T]] = {}
         self._ranges: dict[TopicIdPartition, list[tuple[int, int, T]]] = {}
 
-    def note(self, partition: TopicIdPartition, offset: int, note: T) -> None:
-        """What is said of a record; it takes the place of an earlier note."""
+    def __bool__(self) -> bool:
+        return bool(self._ranges) or any(list(self._notes.values()))
+
+    def note(self, partition: TopicIdPartition, offset: int, note: T | None) -> None:
+        """What is said of a record; it takes the place of an earlier note. None: nothing is."""
+        if note is None:
+            if notes := self._notes.get(partition):
+                notes.pop(offset, None)
+            return
         notes = self._notes.setdefault(partition, {})
         notes.pop(offset, None)
         notes[offset] = note

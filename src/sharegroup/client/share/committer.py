@@ -51,6 +51,8 @@ class AcknowledgementCommitter:
         for one in decided:
             if one.lease.lost or self._member.has_moved(one.partition, one.lease.node_id):
                 outcomes[one.partition] = locks_gone()
+                self._member.reasons.forget(one.partition, one.ranges)
+                self._member.pauses.forget(one.partition, one.ranges)
                 self._callback.note(Acknowledged(one.partition, one.ranges, locks_gone()))
             else:
                 self._member.acknowledge_ranges(one.partition, one.ranges, one.lease)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from sharegroup.client.core.acknowledgements import AckType
@@ -11,7 +11,7 @@ from sharegroup.client.core.record import Record, delivery_of
 from sharegroup.client.records.arrow_modules import arrow
 from sharegroup.client.share.life import ShareLife
 from sharegroup.client.share.parts import ShareParts
-from sharegroup.model.ids import TopicPartition
+from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.limits import PAUSE_MS_MAX
 
 if TYPE_CHECKING:
@@ -49,27 +49,17 @@ class ConsumerDecisions:
         single = [one for one in records if isinstance(one, Record)]
         tables = [one for one in records if not isinstance(one, Record)]
         self._holdings.decide(single, kind)
-        answered = [
-            (delivery_of(one).partition, one.offset)
-            for one in (single if reason is not None or delay_ms is not None else ())
-        ]
+        self._note(((delivery_of(one).partition, one.offset) for one in single), reason, delay_ms)
         for table in tables:
-            for partition, offsets in arrow(ARROW_BATCHES).answer_rows(self._holdings, table, kind):
-                if reason is not None or delay_ms is not None:
-                    answered += [(partition, offset) for offset in offsets.tolist()]
-        for partition, offset in answered:
-            if reason is not None:
-                self._reasons.note(partition, offset, reason)
-            if delay_ms is not None:
-                self._pauses.note(partition, offset, delay_ms)
+            self._answer_rows(table, kind, reason, delay_ms)
 
     def acknowledge(self, record: Record[Any, Any] | ArrowRows, kind: AckType | Answers) -> None:
         """The answer for a record, or the answers for Arrow rows."""
         self._life.check_usable()
         if isinstance(record, Record):
-            self._holdings.decide((record,), AckType(kind))
+            self.decide((record,), AckType(kind))
         else:
-            arrow(ARROW_BATCHES).answer_rows(self._holdings, record, kind)
+            self._answer_rows(record, kind)
 
     def hand_over(
         self, records: Sequence[Record[Any, Any]], kind: AckType, reason: str | None
@@ -80,9 +70,34 @@ class ConsumerDecisions:
             raise ValueError("in a transaction, records are accepted or rejected")
         self._holdings.check_explicit()
         handed = hand_over(self._holdings, records)
+        self._note((one.delivery.partition, one.offset) for one in handed)
         return HandedOver(self._member.group_id, self._member.member_id, handed, kind, reason)
 
     def decide_offset(self, where: TopicPartition, offset: int, kind: AckType) -> None:
         """The answer for the record with this offset."""
         self._life.check_usable()
-        self._holdings.decide_offset(where, offset, kind)
+        partition = self._holdings.decide_offset(where, offset, kind)
+        self._note([(partition, offset)])
+
+    def _answer_rows(
+        self,
+        table: ArrowRows,
+        answers: Answers,
+        reason: str | None = None,
+        delay_ms: int | None = None,
+    ) -> None:
+        for partition, offsets in arrow(ARROW_BATCHES).answer_rows(self._holdings, table, answers):
+            self._note(((partition, one) for one in offsets.tolist()), reason, delay_ms)
+
+    def _note(
+        self,
+        answered: Iterable[tuple[TopicIdPartition, int]],
+        reason: str | None = None,
+        delay_ms: int | None = None,
+    ) -> None:
+        """What is said beside the answers for these records. What was said beside earlier answers
+        for them goes with those."""
+        if reason is not None or self._reasons or delay_ms is not None or self._pauses:
+            for partition, offset in answered:
+                self._reasons.note(partition, offset, reason)
+                self._pauses.note(partition, offset, delay_ms)
