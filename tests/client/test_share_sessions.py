@@ -175,6 +175,30 @@ def test_what_was_said_of_a_record_goes_with_its_lock() -> None:
     run(scenario)
 
 
+def test_fetches_do_not_all_ask_for_a_leader_that_nobody_knows() -> None:
+    async def scenario() -> None:
+        pause_ms = 3_600_000
+        async with (
+            ScriptedGroup([1, 2], records=25, at_once=5) as group,
+            Cluster(
+                group.bootstrap, retry_backoff_ms=pause_ms, retry_backoff_max_ms=pause_ms
+            ) as cluster,
+        ):
+            member = ShareMember(cluster, "g", subscribed_topics=[TOPIC])
+            await member.start()
+            group.leaders[1] = -1
+            await cluster.refresh()
+            asked = []
+            for _ in range(5):
+                assert await member.fetch()
+                requests = [name for node in group.nodes.values() for name, _ in node.requests]
+                asked.append(requests.count("Metadata"))
+            assert asked == [asked[0]] * 5
+            await member.close()
+
+    run(scenario)
+
+
 def test_a_new_leader_has_none_of_our_locks() -> None:
     async def scenario() -> None:
         async with (

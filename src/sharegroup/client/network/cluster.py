@@ -102,7 +102,7 @@ class Cluster:
         self.random = jitter or random.Random()
         self.metadata = MetadataImage()
         self._bootstrap_timeout_ms = bootstrap_timeout_ms
-        self._retry = RetryPolicy(retry_backoff_ms, retry_backoff_max_ms)
+        self.retry = RetryPolicy(retry_backoff_ms, retry_backoff_max_ms)
         self._reconnect = RetryPolicy(reconnect_backoff_ms, reconnect_backoff_max_ms)
         self._allow_auto_create_topics = allow_auto_create_topics
         self._metadata_max_age_s = metadata_max_age_ms / 1000
@@ -291,7 +291,7 @@ class Cluster:
 
     def pauses(self) -> Pauses:
         """Pauses between attempts at one request."""
-        return Pauses(self._retry, self.random.random)
+        return Pauses(self.retry, self.random.random)
 
     # --- metadata ---------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 
 from sharegroup.client.core.offset_notes import OffsetNotes
 from sharegroup.client.network.cluster import Cluster
@@ -42,6 +42,9 @@ class NodeSessions:
         self._reasons = reasons
         self._pauses = pauses
         self._sessions: dict[int, NodeSession] = {}
+        self._unled: set[TopicIdPartition] = set()
+        """What was without a known leader at the last fetch."""
+        self._ask_at = 0.0
 
     def __iter__(self) -> Iterator[NodeSession]:
         return iter(list(self._sessions.values()))
@@ -88,12 +91,32 @@ class NodeSessions:
         return gone or self.is_open(self.leader(partition))
 
     async def by_node(
-        self, partitions: Iterable[TopicIdPartition], *, wait_s: float | None = None
+        self, partitions: Iterable[TopicIdPartition]
     ) -> dict[int, list[TopicIdPartition]]:
         """Partitions by leader. If a leader is unknown, the cluster is asked once."""
         partitions = list(partitions)
         if any(self.leader(partition) is None for partition in partitions):
+            await self.refresh()
+        return self._by_leader(partitions)
+
+    async def to_fetch(
+        self, partitions: Collection[TopicIdPartition], wait_s: float
+    ) -> dict[int, list[TopicIdPartition]]:
+        """As :meth:`by_node`. While the same leaders stay unknown, and others are known, the
+        cluster is asked once in a ``retry_backoff_ms``: fetches follow each other quickly."""
+        unled = {partition for partition in partitions if self.leader(partition) is None}
+        now = asyncio.get_running_loop().time
+        if unled != self._unled:
+            self._unled = unled
+            self._ask_at = now()
+        if unled and (len(unled) == len(partitions) or now() >= self._ask_at):
             await within(wait_s, self.refresh)
+            self._ask_at = now() + self._cluster.retry.first_ms / 1000
+        return self._by_leader(partitions)
+
+    def _by_leader(
+        self, partitions: Iterable[TopicIdPartition]
+    ) -> dict[int, list[TopicIdPartition]]:
         nodes: dict[int, list[TopicIdPartition]] = {}
         for partition in partitions:
             node_id = self.leader(partition)

@@ -303,7 +303,7 @@ class ShareMember:
         return self._rounds.arrived()
 
     async def _start_rounds(self, limits: FetchLimits, remaining: float) -> None:
-        wanted = await self._sessions.by_node(self.assignment, wait_s=remaining)
+        wanted = await self._sessions.to_fetch(self.assignment, remaining)
         if limits.strict and wanted:
             if self._rounds:
                 wanted = {}
