@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from sharegroup.client import Admin, ShareConsumer
+from sharegroup.client import Admin, ShareConsumer, Wakeup
+from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.share.share_member import ShareMember
 from sharegroup.sim import MemoryDisk
+from tests.broker.share_wire import GROUP, TOPIC, new_topic, produce
 from tests.client.worker_jobs import nothing
-from tests.client.working import until
+from tests.client.working import poll_until, until
 from tests.sim.test_broker_in_virtual_time import simulate, start
 
 
@@ -83,6 +85,71 @@ def test_what_waits_ends_when_the_consumer_is_closed(read: Any, exists: bool) ->
                 await waits(consumer, reading, exists)
             assert await reading == []
             await broker.close()
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("polls", [True, False], ids=["beside a poll", "after a wakeup"])
+def test_a_fetch_that_waits_takes_no_records_after_an_unsubscribe(polls: bool) -> None:
+    """Nobody would answer for them until their locks end."""
+
+    async def scenario(disk: MemoryDisk) -> None:
+        broker, port = await start(disk, "log.retention.ms=-1")  # the record is of 1970
+        topic_id = await new_topic(broker, port, partitions=1)
+        bootstrap = f"127.0.0.1:{port}"
+        async with ShareConsumer(
+            TOPIC, group_id=GROUP, bootstrap_servers=bootstrap, fetch_max_wait_ms=600_000
+        ) as consumer:
+            polling = asyncio.create_task(consumer.poll(3_600_000))
+            await waits(consumer, polling, True)
+            if not polls:
+                consumer.wakeup()
+                await asyncio.wait([polling])
+                assert isinstance(polling.exception(), Wakeup)
+            await consumer.unsubscribe()
+            await produce(port, topic_id, 0, 1)
+            async with (
+                asyncio.timeout(10),
+                ShareConsumer(TOPIC, group_id=GROUP, bootstrap_servers=bootstrap) as other,
+            ):
+                [record] = await poll_until(other, 1)
+                assert (record.offset, record.delivery_count) == (0, 1)
+                await other.poll(10)  # accepts it
+            consumer.subscribe(TOPIC)
+            await produce(port, topic_id, 0, 1)
+            again = await (polling if polls else poll_until(consumer, 1))
+            assert [one.offset for one in again] == [1], "it goes on with another connection"
+        await broker.close()
+
+    simulate(scenario)
+
+
+def test_an_unsubscribe_takes_no_locks_of_a_consumer_that_shares_the_connections() -> None:
+    """A session ends with its connection."""
+
+    async def scenario(disk: MemoryDisk) -> None:
+        broker, port = await start(disk, "log.retention.ms=-1")  # the record is of 1970
+        topic_id = await new_topic(broker, port, partitions=1)
+        await produce(port, topic_id, 0, 1)
+        async with (
+            Cluster(f"127.0.0.1:{port}") as cluster,
+            ShareConsumer(
+                TOPIC, group_id=GROUP, cluster=cluster, auto_offset_reset="earliest"
+            ) as holder,
+            ShareConsumer(
+                TOPIC, group_id=GROUP, cluster=cluster, fetch_max_wait_ms=10_000
+            ) as waiter,
+        ):
+            await poll_until(holder, 1)
+            polling = asyncio.create_task(waiter.poll(3_600_000))
+            await waits(waiter, polling, True)
+            await waiter.unsubscribe()
+            await produce(port, topic_id, 0, 1)
+            assert [*(await holder.commit()).values()] == [None]
+            [record] = await poll_until(holder, 1)
+            assert record.delivery_count == 1
+            polling.cancel()
+        await broker.close()
 
     simulate(scenario)
 

@@ -285,6 +285,12 @@ class Cluster:
         self._coordinators[kind, key] = found.node_id
         return found.node_id
 
+    def disconnect(self, node_id: int) -> None:
+        """Close the connection to a node. The next request to it opens another one."""
+        node = self.metadata.nodes.get(node_id)
+        if node is not None:
+            self._link(node.address).disconnect()
+
     def forget_coordinator(self, key: str, kind: int = GROUP) -> None:
         """Drop the cached coordinator."""
         self._coordinators.pop((kind, key), None)

@@ -68,11 +68,15 @@ class NodeLink:
             self._opening.add_done_callback(self._opened)
         return await result_of(self._opening)
 
+    def disconnect(self) -> None:
+        """Close the connection, if one is open."""
+        if self._connection is not None:
+            self._connection.close()
+
     def close(self) -> list[asyncio.Task[Any]]:
         """Close the connection, or stop opening one. Returns the cancelled tasks, which
         are about to end."""
-        if self._connection is not None:
-            self._connection.close()
+        self.disconnect()
         if self._opening is None:
             return []
         self._opening.cancel()

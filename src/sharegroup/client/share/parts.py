@@ -82,6 +82,7 @@ def share_parts(
         subscribed_topics=topics,
         poll_interval_max_ms=settings.max_poll_interval_ms,
         on_acknowledged=callback.note,
+        shares_connections=not owns_cluster,
     )
     fetcher = ShareFetcher(
         member,

@@ -13,7 +13,7 @@ _GRACE_S: Final = 0.5
 """How much longer than asked a fetch may take before :meth:`Rounds.first` leaves it to the next
 call.
 """
-_CLOSE_WAIT_S: Final = 1.0
+CLOSE_WAIT_S: Final = 1.0
 
 Fetching = Coroutine[Any, Any, list[FetchedPartition]]
 
@@ -71,11 +71,15 @@ class Rounds:
         taken = [self._tasks.pop(node_id) for node_id in list(node_ids)]
         return [one for task in taken if task.exception() is None for one in task.result()]
 
-    async def end(self) -> None:
-        """Wait for the fetches for a moment, then cancel them. What they brought is dropped."""
-        if self._tasks:
-            await asyncio.wait(self._tasks.values(), timeout=_CLOSE_WAIT_S)
-            await ended(self.cut())  # who waits for them is not cancelled with them
+    async def end(self, wait_s: float = CLOSE_WAIT_S) -> list[int]:
+        """Wait for the fetches for a moment, then cancel them. What they brought is dropped.
+        Returns the nodes whose fetches were cancelled: they may wait there still."""
+        if not self._tasks:
+            return []
+        await asyncio.wait(self._tasks.values(), timeout=wait_s)
+        waiting = [node_id for node_id, task in self._tasks.items() if not task.done()]
+        await ended(self.cut())  # who waits for them is not cancelled with them
+        return waiting
 
     def cut(self) -> list[asyncio.Task[list[FetchedPartition]]]:
         """Forget all fetches. Returns their tasks, which the caller cancels."""

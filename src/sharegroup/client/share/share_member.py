@@ -52,6 +52,8 @@ class ShareMember:
         poll_interval_max_ms: leave the group when :meth:`fetch` is not called for this long; None:
             never.
         on_acknowledged: called with the outcome of every acknowledgement, however it was sent.
+        shares_connections: other members use the ``cluster``. Their sessions end with its
+            connections, so :meth:`leave` closes none, and waits for a fetch that waits at a broker.
     """
 
     def __init__(
@@ -64,7 +66,9 @@ class ShareMember:
         subscribed_topics: Iterable[str] = (),
         poll_interval_max_ms: int | None = None,
         on_acknowledged: Callable[[Acknowledged], None] | None = None,
+        shares_connections: bool = False,
     ) -> None:
+        self._shares_connections = shares_connections
         self.group_id = group_id
         self.member_id = member_id or new_member_id(cluster)
         self._cluster = cluster
@@ -214,8 +218,14 @@ class ShareMember:
         """Send queued acknowledgements, end the sessions (the broker releases all acquired
         records), and leave the group. :meth:`subscribe` joins again.
         """
-        await self._rounds.end()
         limit_ms = min(timeout_ms, self._cluster.request_timeout_ms)
+        self._topics = ()  # a fetch that waits begins no other round
+        # A fetch that goes on at a broker would acquire records for nobody.
+        if self._shares_connections:
+            await self._rounds.end(limit_ms / 2 / 1000)  # the other half is for the rest
+        else:
+            for node_id in await self._rounds.end():
+                self._cluster.disconnect(node_id)
         try:
             async with asyncio.timeout(limit_ms / 1000):
                 await self._end_sessions()
@@ -224,7 +234,6 @@ class ShareMember:
             log.warning(
                 "%s could not tell %s that it leaves: timeout", self.member_id, self.group_id
             )
-        self._topics = ()
 
     async def _end_sessions(self) -> None:
         open_sessions = [session for session in self._sessions if session.open]
@@ -303,7 +312,8 @@ class ShareMember:
         return self._rounds.arrived()
 
     async def _start_rounds(self, limits: FetchLimits, remaining: float) -> None:
-        wanted = await self._sessions.to_fetch(self.assignment, remaining)
+        assigned = self.assignment if self._topics else frozenset()
+        wanted = await self._sessions.to_fetch(assigned, remaining)
         if limits.strict and wanted:
             if self._rounds:
                 wanted = {}
