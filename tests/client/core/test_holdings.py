@@ -296,6 +296,17 @@ def test_a_record_that_is_being_renewed_is_released_on_close() -> None:
     assert ranges(holdings.release_all()) == [AcknowledgedRange(0, 1, b"\2")]
 
 
+def test_a_later_delivery_of_a_record_does_not_keep_the_one_before_it() -> None:
+    """This consumer may itself get a record whose lock it has lost."""
+    before, later = delivery(0, 1), delivery(0, 1)
+    later.deadline = LATE_S
+    holdings = implicit(before, later)
+    held = [offsets for _, offsets in holdings.undecided(LATE_S - 1)]
+    assert held == [OffsetRange(0, 1)]
+    holdings.partition_locked_until(WHERE, held, 2 * LATE_S, LATE_S - 1)
+    assert (before.deadline, later.deadline) == (30.0, 2 * LATE_S)
+
+
 def unreadable(first: int, last: int, kind: AckType) -> HeldDelivery:
     one = HeldDelivery(WHERE, NAME, OffsetRange(first, last), 1, Lease(), 30.0)
     one.mark(first, last, kind)

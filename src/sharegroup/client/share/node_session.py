@@ -17,6 +17,7 @@ from sharegroup.client.core.fetched import Acknowledged, FetchedPartition, Lease
 from sharegroup.client.core.offset_notes import OffsetNotes
 from sharegroup.client.core.share_session import Acknowledgements, FetchLimits, ShareSession
 from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.share.loop_pulse import LoopPulse
 from sharegroup.client.share.metrics import ShareConsumerMetrics
 from sharegroup.model import errors
 from sharegroup.model.ids import TopicIdPartition
@@ -147,14 +148,18 @@ class NodeSession:
                 "the share session was lost before the acknowledgement was sent"
             )
         request = self._session.fetch_request(wanted, acknowledgements, limits)
-        response: ShareFetchResponse = await self._send(SHARE_FETCH, request, limits.max_wait_ms)
+        pulse = LoopPulse()
+        try:
+            response = await self._send(SHARE_FETCH, request, limits.max_wait_ms)
+        finally:
+            before_s = pulse.end()
         self._note_lock_timeout(response.acquisition_lock_timeout_ms)
-        return self._read(response, acknowledgements)
+        return self._read(response, acknowledgements, before_s)
 
     def _read(
-        self, response: ShareFetchResponse, acknowledgements: Acknowledgements
+        self, response: ShareFetchResponse, acknowledgements: Acknowledgements, before_s: float
     ) -> tuple[list[FetchedPartition], list[Acknowledged]]:
-        deadline = asyncio.get_running_loop().time() + (self.lock_timeout_ms or 0) / 1000
+        deadline = before_s + (self.lock_timeout_ms or 0) / 1000
         fetched = []
         answers: dict[TopicIdPartition, PartitionData] = {}
         for topic in response.responses:
