@@ -11,7 +11,16 @@ from typing import Any
 import pytest
 
 from sharegroup import sync
-from sharegroup.client import Admin, Consumer, ConsumerRecord, Producer, Record, ShareConsumer
+from sharegroup.client import (
+    AckType,
+    Admin,
+    Consumer,
+    ConsumerRecord,
+    Producer,
+    Record,
+    ShareConsumer,
+)
+from sharegroup.client.core.handed_over import HandedOver
 from sharegroup.client.errors import IllegalState
 from sharegroup.model.errors import InvalidRecordState, ProducerFenced, TransactionAbortable
 from sharegroup.model.ids import TopicPartition
@@ -290,6 +299,61 @@ def test_wrong_use_is_refused_before_anything_is_sent() -> None:
             assert await states(bootstrap) == []
             with pytest.raises(IllegalState):
                 transaction.acknowledge(consumer, second)
+
+    run_with(scenario)
+
+
+def test_a_reason_of_the_wrong_kind_is_refused_before_anything_is_handed_over() -> None:
+    error: Any = ValueError("bad job")
+
+    async def scenario(bootstrap: str) -> None:
+        async with working(bootstrap, 1) as (producer, consumer, [record]):
+            async with producer.transaction() as transaction:
+                await producer.send(RESULTS, b"done")
+                with pytest.raises(TypeError, match=r"write reason=str\(error\)"):
+                    transaction.reject(consumer, record, reason=error)
+                transaction.reject(consumer, record, reason=str(error))
+            assert await states(bootstrap) == []
+
+    run_with(scenario)
+
+
+class Careless:
+    """A user's own consumer, which says of its records what no request can carry."""
+
+    def __init__(self, inner: ShareConsumer) -> None:
+        self._inner = inner
+
+    def hand_over(
+        self,
+        *records: Record[Any, Any],
+        kind: AckType = AckType.ACCEPT,
+        reason: str | None = None,
+    ) -> HandedOver:
+        handed = self._inner.hand_over(*records, kind=kind)
+        handed.reason = b"no text"  # type: ignore[assignment]
+        return handed
+
+
+def test_a_commit_that_fails_in_an_unknown_way_aborts() -> None:
+    """Otherwise the transaction stays open, and the producer cannot begin another."""
+
+    async def scenario(bootstrap: str) -> None:
+        async with working(bootstrap, 1) as (producer, consumer, [record]):
+
+            async def work() -> None:
+                async with producer.transaction() as transaction:
+                    await producer.send(RESULTS, b"never seen")
+                    transaction.reject(Careless(consumer), record)
+
+            with pytest.raises(AttributeError):
+                await work()
+            async with producer.transaction():
+                await producer.send(RESULTS, b"seen")
+            assert await results(bootstrap, 1) == [b"seen"]
+            await consumer.commit()
+            [again] = await taken(consumer, 1)
+            assert (again.offset, again.delivery_count) == (0, 2)
 
     run_with(scenario)
 

@@ -123,6 +123,35 @@ def test_accept_release_and_reject(broker: RunningServer) -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize(
+    ("note", "words"),
+    [
+        ({"reason": ValueError("bad job")}, r"write reason=str\(error\)"),
+        ({"reason": b"bad job"}, "write reason=a str"),
+        ({"delay_ms": 3.5}, "write an int, the milliseconds"),
+        ({"delay_ms": True}, "write an int, the milliseconds"),
+    ],
+)
+def test_a_note_of_the_wrong_kind_is_refused_before_anything_is_acknowledged(
+    broker: RunningServer, note: dict[str, Any], words: str
+) -> None:
+    """It was found when it was sent: all acknowledgements of the request were lost with it."""
+
+    async def scenario() -> None:
+        topic, group = await topic_with(broker.bootstrap, 2)
+        async with consumer_of(broker, topic, group, acknowledgement_mode="explicit") as consumer:
+            first, second = await poll_until(consumer, 2)
+            with pytest.raises(TypeError, match=words):
+                consumer.release(first, **note)
+            consumer.accept(second)
+            assert set((await consumer.commit()).values()) == {None}
+            with pytest.raises(IllegalState, match="All records must be acknowledged"):
+                await consumer.poll()
+            consumer.accept(first)
+
+    run(scenario)
+
+
 def test_explicit_mode_requires_all_records_to_be_acknowledged(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await topic_with(broker.bootstrap, 5)

@@ -356,7 +356,8 @@ class ShareConsumer(Generic[K, V]):
 
         Args:
             reason: why, for the dead letter: the header ``__dlq.errors.message``. Up to 8,192
-                characters are kept. A broker without dead letters, and Apache Kafka, ignore it.
+                characters are kept. A broker without dead letters, and Apache Kafka, ignore it. An
+                exception is a TypeError before anything is acknowledged: write ``str(error)``.
         """
         self._decisions.decide(records, AckType.REJECT, reason)
 

@@ -121,7 +121,7 @@ class Transaction:
             await self._all_through()
             await self.hold()
             await self._coordinator.end(commit=True)
-        except SharegroupError:
+        except Exception:
             try:
                 if self._coordinator.machine.under_way:
                     await self.abort()

@@ -44,6 +44,7 @@ class ConsumerDecisions:
             ValueError: ``delay_ms`` is below 0, or over PAUSE_MS_MAX.
         """
         self._life.check_usable()
+        _check_notes(reason, delay_ms)
         if delay_ms is not None and not 0 <= delay_ms <= PAUSE_MS_MAX:
             raise ValueError(f"delay_ms is {delay_ms}: 0 to {PAUSE_MS_MAX} is possible")
         single = [one for one in records if isinstance(one, Record)]
@@ -66,6 +67,7 @@ class ConsumerDecisions:
     ) -> HandedOver:
         """As ``ShareConsumer.hand_over``."""
         self._life.check_usable()
+        _check_notes(reason)
         if kind not in (AckType.ACCEPT, AckType.REJECT):
             raise ValueError("in a transaction, records are accepted or rejected")
         self._holdings.check_explicit()
@@ -101,3 +103,13 @@ class ConsumerDecisions:
             for partition, offset in answered:
                 self._reasons.note(partition, offset, reason)
                 self._pauses.note(partition, offset, delay_ms)
+
+
+def _check_notes(reason: object, delay_ms: object = None) -> None:
+    """Raises TypeError: one is of the wrong kind. Found only when it is sent, it would take all
+    acknowledgements of its request with it."""
+    if not isinstance(reason, str | None):
+        right = "str(error)" if isinstance(reason, BaseException) else "a str"
+        raise TypeError(f"reason is {reason!r}, no text: write reason={right}")
+    if not isinstance(delay_ms, int | None) or isinstance(delay_ms, bool):
+        raise TypeError(f"delay_ms is {delay_ms!r}: write an int, the milliseconds")
