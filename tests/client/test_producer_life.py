@@ -21,7 +21,12 @@ import pytest
 from sharegroup import sync
 from sharegroup.client import BufferExhausted, Delivery, IllegalState, Producer
 from sharegroup.client.producer.outgoing import outgoing_record
-from sharegroup.model.errors import MessageTooLarge, RequestTimedOut, UnknownTopicOrPartition
+from sharegroup.model.errors import (
+    MessageTooLarge,
+    RequestTimedOut,
+    SharegroupError,
+    UnknownTopicOrPartition,
+)
 from sharegroup.model.record_headers import DELIVER_AT, EXPIRES_AT
 from tests.client.producing_server import TOPIC, ProducingServer
 from tests.client.working import eventually, run
@@ -46,6 +51,31 @@ def messages(caplog: pytest.LogCaptureFixture, level: int = logging.WARNING) -> 
 
 
 # --- send -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "cause"),
+    [
+        ({"request_timeout_ms": 10**400}, OverflowError),  # while the topic is looked up
+        ({"request_timeout_ms": 2**40}, None),  # in the request
+        ({"clock_ms": lambda: 1e12}, TypeError),  # while the record enters its batch
+    ],
+)
+def test_an_error_that_nobody_expects_is_the_records_outcome(
+    settings: dict[str, Any], cause: type[Exception] | None
+) -> None:
+    """It ended the task that would have sent the record, which then had no outcome for ever."""
+
+    async def scenario() -> None:
+        async with producing(**settings) as (_, producer):
+            for _ in range(2):
+                with pytest.raises(SharegroupError) as failed:
+                    await producer.send(TOPIC, b"job")
+                if cause is not None:
+                    assert isinstance(failed.value.__cause__, cause)
+                    assert cause.__name__ in str(failed.value)
+
+    run(scenario)
 
 
 def test_awaiting_send_waits_for_the_broker_to_confirm() -> None:

@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 from dataclasses import MISSING, fields
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -76,6 +77,42 @@ def test_a_wrong_name_is_refused(module: Any, name: str, wrong: str, near: str) 
         kind(**needed, **{wrong: 1})
     with pytest.raises(TypeError, match=r"unexpected keyword argument 'zzz'$"):
         kind(**needed, zzz=1)
+
+
+NUMBER = "write an int, such as 1000"
+
+
+@pytest.mark.parametrize("module", [client, sync])
+@pytest.mark.parametrize(
+    ("name", "setting", "value", "words"),
+    [
+        ("Producer", "request_timeout_ms", "30000", NUMBER),
+        ("Producer", "batch_size", "16384", NUMBER),
+        ("Producer", "batch_size", 16384.0, NUMBER),
+        ("Producer", "linger_ms", timedelta(seconds=1), NUMBER),
+        ("Producer", "delivery_timeout_ms", True, NUMBER),
+        ("Producer", "transactional_id", 5, "write a str or None"),
+        ("Producer", "enable_idempotence", "false", "write True or False"),
+        ("Producer", "compression", ["gzip"], "write a str"),
+        ("ShareConsumer", "max_poll_records", "100", NUMBER),
+        ("ShareConsumer", "max_poll_records", 10.0, NUMBER),
+        ("ShareConsumer", "client_rack", 5, "write a str or None"),
+        ("ShareConsumer", "group_id", None, "write a str"),
+        ("Consumer", "max_poll_records", "100", NUMBER),
+        ("Consumer", "session_timeout_ms", None, NUMBER),
+        ("Consumer", "client_id", None, "write a str"),
+        ("Admin", "request_timeout_ms", "30000", NUMBER),
+        ("Admin", "client_id", b"admin", "write a str"),
+    ],
+)
+def test_a_setting_of_the_wrong_kind_is_named(
+    module: Any, name: str, setting: str, value: Any, words: str
+) -> None:
+    """It was found only where it was used: a producer waited for ever."""
+    needed = {"group_id": "workers"} if name == "ShareConsumer" else {}
+    with pytest.raises(ConfigError) as refused:
+        getattr(module, name)(**{**needed, setting: value})
+    assert str(refused.value) == f"{setting} is {value!r}: {words}"
 
 
 def test_the_group_of_a_share_consumer_must_be_named() -> None:

@@ -222,8 +222,10 @@ class Outbox:
             if batch.append(timestamp_ms, key, value, headers):
                 return batch, False
             self._closed.append(batch)
-        batch = self._open = self._new_batch(now_s, now_s + self._delivery_timeout_s)
+            self._open = None
+        batch = self._new_batch(now_s, now_s + self._delivery_timeout_s)
         batch.append(timestamp_ms, key, value, headers)
+        self._open = batch
         return batch, True
 
     def _new_batch(self, made_s: float, deadline_s: float) -> OutgoingBatch:

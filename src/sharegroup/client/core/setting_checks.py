@@ -3,9 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import fields
 from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final
 
 from sharegroup.model.errors import ConfigError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_KINDS: Final[dict[str, tuple[type | tuple[type, ...], str]]] = {
+    "int": (int, "an int, such as 1000"),
+    "bool": (bool, "True or False"),
+    "str": (str, "a str"),
+    "str | None": ((str, type(None)), "a str or None"),
+}
+"""What a setting with this annotation may be. Others have checks of their own."""
+
+
+def check_kinds(settings: DataclassInstance) -> None:
+    """Raises ConfigError: a number, a text or a switch among the settings is of another kind. Found
+    only where it is used, the error would not name it."""
+    for one in fields(settings):
+        check_kind(one.name, getattr(settings, one.name), str(one.type))
+
+
+def check_kind(name: str, value: object, annotation: str) -> None:
+    """Raises ConfigError: the value is not what its annotation says."""
+    kinds, words = _KINDS.get(annotation, (object, ""))
+    if not isinstance(value, kinds) or (kinds is int and isinstance(value, bool)):
+        raise ConfigError(f"{name} is {value!r}: write {words}")
 
 
 def check_positive(name: str, value: int) -> int:

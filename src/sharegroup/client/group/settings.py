@@ -11,7 +11,12 @@ from sharegroup.client.clock import wall_ms
 from sharegroup.client.core.assignors import ASSIGNORS, Assignor, RebalanceProtocol
 from sharegroup.client.core.positions import EARLIEST, LATEST
 from sharegroup.client.core.record import K, V
-from sharegroup.client.core.setting_checks import check_at_least_0, check_names, check_positive
+from sharegroup.client.core.setting_checks import (
+    check_at_least_0,
+    check_kinds,
+    check_names,
+    check_positive,
+)
 from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.groups.offset_reset import OffsetResetKind, parse_offset_reset
 from sharegroup.model.errors import ConfigError
@@ -145,6 +150,7 @@ class CheckedConsumerSettings:
     jitter: random.Random | None = None
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         if self.group_id == "":
             raise ConfigError("group_id is missing: name the consumer group")
         check_positive("max_poll_records", self.max_poll_records)

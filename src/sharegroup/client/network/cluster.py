@@ -19,6 +19,7 @@ from sharegroup.client.conditions import Conditions
 from sharegroup.client.core.access_errors import error_on
 from sharegroup.client.core.known_answer import KnownAnswer
 from sharegroup.client.core.retry import Pauses, RetryPolicy
+from sharegroup.client.core.setting_checks import check_kind
 from sharegroup.client.network.addresses import Address, parse_addresses
 from sharegroup.client.network.bootstrapping import reach_any
 from sharegroup.client.network.connection import Connection
@@ -92,6 +93,8 @@ class Cluster:
         security: SecuritySettings = None,
         jitter: random.Random | None = None,
     ) -> None:
+        check_kind("client_id", client_id, "str")
+        check_kind("request_timeout_ms", request_timeout_ms, "int")
         self.security = as_security(security)
         self._access = (
             ConnectionAccess(self.security) if self.security.protocol != PLAINTEXT else None

@@ -19,7 +19,7 @@ from sharegroup.client.network.retrying import retrying
 from sharegroup.client.producer.delivery import Delivery, FailedBatches
 from sharegroup.client.producer.outgoing import OutgoingRecord
 from sharegroup.client.producer.partitioner import StickyPartitioner, partition_of_key
-from sharegroup.client.producer.sender import ProduceSender
+from sharegroup.client.producer.sender import ProduceSender, as_failure
 from sharegroup.client.producer.settings import CODECS, CheckedProducerSettings
 from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
@@ -162,9 +162,13 @@ class ProduceBuffer:
             text = f"{name} has {count} partition{'s' * (count != 1)}, and no {partition}"
             self._refuse(record, delivery, errors.InvalidPartitions(text))
             return
-        batch, new = outbox.append(
-            now_s, delivery.timestamp, record.key, record.value, record.headers
-        )
+        try:
+            batch, new = outbox.append(
+                now_s, delivery.timestamp, record.key, record.value, record.headers
+            )
+        except Exception as error:  # noqa: BLE001  # the application's clock may say anything
+            self._refuse(record, delivery, as_failure(error))
+            return
         batch.size += record.size
         delivery.enter(batch, batch.count - 1)
         if new:
@@ -280,9 +284,9 @@ class ProduceBuffer:
         try:
             await self.connect()
             topic.outboxes = [self._new_outbox(name, n) for n in await self._partitions_of(name)]
-        except errors.SharegroupError as error:
+        except Exception as error:  # noqa: BLE001  # no record may be left without an outcome
             del self._topics[name]  # the next record asks again
-            self._refuse_waiting(topic, error)
+            self._refuse_waiting(topic, as_failure(error))
             return
         waiting, topic.waiting = topic.waiting or (), None
         now_s = asyncio.get_running_loop().time()

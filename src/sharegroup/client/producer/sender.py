@@ -237,7 +237,10 @@ class ProduceSender:
         self._requests.add(task)
         task.add_done_callback(self._requests.discard)
 
-    async def _request(self, node_id: int, batches: list[tuple[Outbox, OutgoingBatch]]) -> None:
+    async def _ask(
+        self, node_id: int, batches: list[tuple[Outbox, OutgoingBatch]]
+    ) -> Mapping[tuple[str, int], PartitionProduceResponse]:
+        """Send the batches. Returns the answers, by topic and partition."""
         topics: dict[str, list[PartitionProduceData]] = {}
         for outbox, batch in batches:
             data = PartitionProduceData(
@@ -251,22 +254,23 @@ class ProduceSender:
             timeout_ms=self._cluster.request_timeout_ms,
             topic_data=[TopicProduceData(name, partition_data=p) for name, p in topics.items()],
         )
+        response: ProduceResponse = await self._cluster.send(
+            node_id,
+            PRODUCE,
+            request,
+            version_max=None if transactions is None else transactions.produce_version_max,
+        )
+        return {(t.name, p.index): p for t in response.responses for p in t.partition_responses}
+
+    async def _request(self, node_id: int, batches: list[tuple[Outbox, OutgoingBatch]]) -> None:
         answers: Mapping[tuple[str, int], PartitionProduceResponse] = {}
-        error: errors.KafkaError = errors.RequestTimedOut(
+        error: errors.SharegroupError = errors.RequestTimedOut(
             "the broker did not answer for this partition"
         )
         try:
-            response: ProduceResponse = await self._cluster.send(
-                node_id,
-                PRODUCE,
-                request,
-                version_max=None if transactions is None else transactions.produce_version_max,
-            )
-            answers = {
-                (t.name, p.index): p for t in response.responses for p in t.partition_responses
-            }
-        except errors.KafkaError as failure:
-            error = failure
+            answers = await self._ask(node_id, batches)
+        except Exception as failure:  # noqa: BLE001  # no record may be left without an outcome
+            error = as_failure(failure)
         finally:
             self._under_way[node_id] -= 1
             self._woken.set()
@@ -285,7 +289,7 @@ class ProduceSender:
                 times = answer.log_append_time_ms
                 self.complete(batch, None, answer.base_offset, times, repeated)
 
-    def _failed(self, outbox: Outbox, batch: OutgoingBatch, error: errors.KafkaError) -> None:
+    def _failed(self, outbox: Outbox, batch: OutgoingBatch, error: errors.SharegroupError) -> None:
         if isinstance(
             error, errors.DuplicateSequenceNumber
         ):  # in the log; the broker forgot its offset
@@ -400,6 +404,16 @@ class ProduceSender:
             if outbox.needs_identity:
                 for batch in outbox.expire(math.inf):
                     self.complete(batch, error)
+
+
+def as_failure(error: Exception) -> errors.SharegroupError:
+    """The outcome of a record that cannot be sent because of this error, which may be one that
+    nobody expected."""
+    if isinstance(error, errors.SharegroupError):
+        return error
+    failure = errors.SharegroupError(f"the record cannot be sent: {type(error).__name__}: {error}")
+    failure.__cause__ = error
+    return failure
 
 
 def _too_large(batch: OutgoingBatch, error: errors.KafkaError) -> errors.KafkaError:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypedDict
 
 from sharegroup.client.clock import wall_ms
-from sharegroup.client.core.setting_checks import check_names
+from sharegroup.client.core.setting_checks import check_kinds, check_names
 from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.model.errors import ConfigError
 
@@ -86,6 +86,7 @@ class CheckedProducerSettings:
     jitter: random.Random | None = None
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         if self.compression not in CODECS:
             known = ", ".join(CODECS)
             raise ConfigError(f"compression is {self.compression!r}: write one of {known}")

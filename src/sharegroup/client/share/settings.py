@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, TypedDict
 
 from sharegroup.client.core.held_deliveries import AcknowledgementMode
 from sharegroup.client.core.record import K, V
-from sharegroup.client.core.setting_checks import check_names, check_positive
+from sharegroup.client.core.setting_checks import check_kinds, check_names, check_positive
 from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.client.share.commit_callback import AckCallback
 from sharegroup.model.errors import ConfigError
@@ -113,6 +113,7 @@ class CheckedShareConsumerSettings:
     jitter: random.Random | None = None
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         if not self.group_id:
             raise ConfigError("group_id is empty: name the share group")
         if encodable(self.group_id) != self.group_id:
