@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from sharegroup.cli.handler_import import import_handler, is_coroutine_function
+from sharegroup.cli.handler_import import import_handler
 from sharegroup.cli.outcome import UsageError
 from sharegroup.cli.work import parse_retry
 from sharegroup.client import Backoff
+from sharegroup.client.worker.handler_kinds import is_coroutine_function
 from sharegroup.model.errors import ConfigError
 from tests.cli.command import Commands
 

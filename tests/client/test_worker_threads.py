@@ -196,7 +196,7 @@ def test_a_coroutine_function_is_refused(kafka: LocalBroker) -> None:
     async def handler(record: Record) -> None: ...
 
     refused: Any = member(kafka, topic, group)
-    with pytest.raises(ConfigError, match="must be a plain function"):
+    with refused, pytest.raises(ConfigError, match="must be a plain function"):
         refused.run(handler)
     with member(kafka, topic, group) as heir:
         assert len(heir.poll(timeout_ms=120_000)) == 1

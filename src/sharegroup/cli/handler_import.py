@@ -46,12 +46,6 @@ def import_handler(name: str, kind: str = "handler", of: str = "record") -> Call
     return handler
 
 
-def is_coroutine_function(handler: Callable[[Any], Any]) -> bool:
-    """Whether it is to be awaited: ``async def``, or an object whose ``__call__`` is that."""
-    call = getattr(handler, "__call__", None)  # noqa: B004  # it may be a coroutine function
-    return any(map(inspect.iscoroutinefunction, (handler, call)))
-
-
 def _import(name: str) -> ModuleType:
     here = os.getcwd()
     if here not in sys.path:

@@ -14,12 +14,12 @@ from typing import Any, Final, cast
 
 from sharegroup.cli.broker_check import admin_of, reach
 from sharegroup.cli.connecting import BrokerAddress
-from sharegroup.cli.handler_import import is_coroutine_function
 from sharegroup.cli.outcome import ExitCode, complain
 from sharegroup.cli.stopping import SIGNALS, Stopping
 from sharegroup.client.errors import RecordDeserializationError
 from sharegroup.client.share.calls import ShareCalls, share_calls
 from sharegroup.client.share.settings import ShareConsumerSettings
+from sharegroup.client.worker.handler_kinds import is_coroutine_function
 from sharegroup.client.worker.settings import WorkerSettings
 from sharegroup.client.worker.worker import Worker
 from sharegroup.sync.worker_threads import HandlerThreads

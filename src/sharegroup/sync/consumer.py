@@ -23,7 +23,7 @@ from sharegroup.client.group.polling import Polling
 from sharegroup.client.group.rebalancing import RebalanceCallback
 from sharegroup.client.group.settings import CheckedConsumerSettings, ConsumerSettings
 from sharegroup.client.metrics import Metrics
-from sharegroup.client.worker.handling import PlainHandler
+from sharegroup.client.worker.handler_kinds import PlainHandler
 from sharegroup.client.worker.key_pool import KeyPool as AsyncKeyPool
 from sharegroup.client.worker.key_pool import PoolSettings
 from sharegroup.client.worker.retry import Backoff

@@ -13,7 +13,7 @@ from typing import Any
 
 from sharegroup.client.core.record import ReadRecord
 from sharegroup.client.worker.failures import text_of
-from sharegroup.client.worker.handling import PlainHandler
+from sharegroup.client.worker.handler_kinds import NOT_PLAIN, PlainHandler, check_plain
 
 Handler = Callable[[Any], object]
 
@@ -38,9 +38,13 @@ class HandlerThreads:
     Args:
         handler: called with each record.
         loop: the clients' loop.
+
+    Raises:
+        PlainHandler: the handler is of the wrong kind, as far as that is seen before it is called.
     """
 
     def __init__(self, handler: Handler, count: int, loop: asyncio.AbstractEventLoop) -> None:
+        check_plain(handler)
         self.on_freed: Callable[[], None] = lambda: None
         """Called on the event loop when a handler that nobody awaits any more has ended."""
         self._handler = handler
@@ -98,10 +102,7 @@ class HandlerThreads:
             if inspect.isawaitable(answer):
                 if inspect.iscoroutine(answer):
                     answer.close()
-                raise PlainHandler(
-                    "the handler of sharegroup.sync's run must be a plain function; "
-                    "sharegroup.ShareConsumer runs coroutine functions"
-                )
+                raise PlainHandler(NOT_PLAIN)
         except Exception as error:  # noqa: BLE001  # the application's code may raise anything
             if isinstance(error, StopIteration):  # a future refuses it
                 return RuntimeError("the handler raised StopIteration")

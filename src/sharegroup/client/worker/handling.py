@@ -6,16 +6,10 @@ import asyncio
 import inspect
 
 from sharegroup.client.records.decode import Decoding, deserialized
+from sharegroup.client.worker.handler_kinds import NOT_AWAITED, PlainHandler
 from sharegroup.client.worker.metrics import WorkerMetrics
 from sharegroup.client.worker.settings import Handler
 from sharegroup.client.worker.work import Work
-from sharegroup.model.errors import ConfigError
-
-
-class PlainHandler(ConfigError):
-    """The handler is of the wrong kind: a plain function for asyncio, or a coroutine function for
-    threads.
-    """
 
 
 class Handling:
@@ -48,10 +42,7 @@ class Handling:
             async with asyncio.timeout(self._limit_s) as limit:
                 awaited = self._handler(deserialized(work.record, self._decoding))
                 if not inspect.isawaitable(awaited):
-                    raise PlainHandler(
-                        "the handler of ShareConsumer.run must be a coroutine function (async "
-                        "def); sharegroup.sync runs plain functions, in threads"
-                    )
+                    raise PlainHandler(NOT_AWAITED)
                 await awaited
         except PlainHandler:
             raise

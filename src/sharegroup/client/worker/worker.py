@@ -17,6 +17,7 @@ from sharegroup.client.share.calls import ShareCalls
 from sharegroup.client.share.metrics import Metrics
 from sharegroup.client.worker.answers import WorkerAnswers
 from sharegroup.client.worker.dead_letters import DeadLetters
+from sharegroup.client.worker.handler_kinds import check_awaited
 from sharegroup.client.worker.locks import WorkerLocks
 from sharegroup.client.worker.metrics import WorkerMetrics
 from sharegroup.client.worker.retry import Backoff, Deliveries, deliveries_of
@@ -51,6 +52,7 @@ class Worker:
         overdue: how many slots are taken by handlers that nobody awaits any more.
 
     Raises:
+        PlainHandler: what the handler returns cannot be awaited.
         IllegalState: the consumer is closed, or has polled before.
     """
 
@@ -63,6 +65,7 @@ class Worker:
         interruptible: bool = True,
         overdue: Callable[[], int] = lambda: 0,
     ) -> None:
+        check_awaited(handler)
         calls.polling.leave_to_worker()
         self._parts = parts = calls.parts
         self._life = calls.life
@@ -217,6 +220,8 @@ class Worker:
         for task in (taking, keeping):
             if not task.cancelled():
                 task.result()
+        if slots.failure is not None:  # it came while the worker was ending
+            raise slots.failure
 
     # --- fetching ---------------------------------------------------------------------------------
 
