@@ -63,8 +63,7 @@ class Cluster:
         client_id: the name that brokers see and log.
         request_timeout_ms: how long one request may take.
         bootstrap_timeout_ms: how long :meth:`start` tries to reach any bootstrap server.
-        retry_backoff_ms, retry_backoff_max_ms: the first and the longest pause between attempts at
-            a request.
+        retry_backoff_ms, retry_backoff_max_ms: the first and the longest pause between attempts.
         reconnect_backoff_ms, reconnect_backoff_max_ms: the first and the longest pause between
             attempts to connect.
         metadata_max_age_ms: topic metadata is refreshed after this time, to find new partitions.
@@ -96,9 +95,8 @@ class Cluster:
         check_kind("client_id", client_id, "str")
         check_kind("request_timeout_ms", request_timeout_ms, "int")
         self.security = as_security(security)
-        self._access = (
-            ConnectionAccess(self.security) if self.security.protocol != PLAINTEXT else None
-        )
+        secured = self.security.protocol != PLAINTEXT
+        self._access = ConnectionAccess(self.security) if secured else None
         self.bootstrap = parse_addresses(bootstrap_servers)
         self.client_id = client_id
         self.request_timeout_ms = request_timeout_ms
