@@ -110,6 +110,14 @@ def test_the_unit_starts_a_broker_with_these_settings(tmp_path: Path) -> None:
         assert "ready on broker.example.org:9092, " in server.output()
 
 
+def test_no_other_user_can_read_the_data_folder() -> None:
+    """Records are in it, and SCRAM credentials."""
+    unit = block("ini").splitlines()
+    assert {"StateDirectory=sharegroup", "StateDirectoryMode=0700", "UMask=0077"} <= {*unit}
+    assert " install -d -m 700 " in block("dockerfile")
+    assert f"mkdir -m 700 {DATA}" in console("--extract")
+
+
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     parsed = configparser.ConfigParser(strict=True, interpolation=None)
     parsed.read_string(block("ini"))

@@ -62,6 +62,17 @@ def test_every_listener_is_opened(tmp_path: Path) -> None:
         assert answers_api_versions(second)
 
 
+@pytest.mark.parametrize("mode", [0o700, 0o750, 0o755])
+def test_a_data_folder_that_others_can_read_is_told_of(tmp_path: Path, mode: int) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data").chmod(mode)  # whatever the umask is
+    with SharegroupServer(tmp_path) as server:
+        lines = server.output().splitlines()
+    warned = [line for line in lines if "can be read by other users" in line]
+    assert len(warned) == (mode != 0o700)
+    assert all(line.endswith(f"chmod 700 {tmp_path}/data") for line in warned)
+
+
 def test_a_metrics_address_in_use_is_reported(tmp_path: Path) -> None:
     with SharegroupServer(tmp_path / "first") as server:
         status, said = refused(tmp_path, "--metrics", server.bootstrap)

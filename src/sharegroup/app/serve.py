@@ -20,6 +20,7 @@ from sharegroup.app.descriptors import QuietAccepting, raise_descriptor_limit
 from sharegroup.app.environment import local_environment
 from sharegroup.app.idle_memory import give_back_idle_memory
 from sharegroup.app.listener_warnings import listener_warnings
+from sharegroup.app.open_folder import warn_of_open_folder
 from sharegroup.app.open_listeners import check_alterations, check_exposure
 from sharegroup.broker.configs.broker import BrokerConfig, load
 from sharegroup.broker.configs.listeners import Listener
@@ -196,6 +197,7 @@ async def _serve(plan: Plan, endpoint: MetricsEndpoint | None) -> None:
     broker = await _open(plan)
     if broker is None:
         return
+    warn_of_open_folder(plan.folder)
     calm_garbage_collector()
     sys.setswitchinterval(THREAD_SWITCH_S)
     try:
