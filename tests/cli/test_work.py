@@ -112,6 +112,13 @@ def test_a_plain_function_runs_in_threads(commands: Commands, topic: str) -> Non
     assert lag(commands, topic) == 0
 
 
+def test_a_topic_that_does_not_exist_is_idle(commands: Commands, name: str) -> None:
+    idle = ("work", "jobs:on_loop", "-t", name, "-g", name, "--until-idle", IDLE_SECONDS)
+    done = commands.ok(*idle)
+    assert f"WARNING there is no topic '{name}': waiting until there is" in done.stderr
+    assert "handled 0, failed 0" in done.stderr
+
+
 @pytest.mark.parametrize("handler", ["slow", "slow_thread"])
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["term", "int"]

@@ -143,9 +143,9 @@ def _stopped_by_signals(worker: Worker) -> Iterator[list[ExitCode]]:
 
 
 async def _stop_when_idle(worker: Worker, calls: ShareCalls, idle_s: float | None) -> None:
-    """Stop the worker when it has held nothing for ``idle_s``, from its first assignment on, and
-    none of its failed records rests: these come again when they are due, here or elsewhere. None:
-    never."""
+    """Stop the worker when it has held nothing for ``idle_s``, and none of its failed records
+    rests: these come again when they are due, here or elsewhere. The time begins with the first
+    assignment; there is none while none of the topics exists. None: never."""
     if idle_s is None:
         return
     now = asyncio.get_running_loop().time
@@ -154,6 +154,9 @@ async def _stop_when_idle(worker: Worker, calls: ShareCalls, idle_s: float | Non
         await asyncio.sleep(min(_LOOK_S, idle_s))
         figures = {name: value for (_, name), value in worker.read_metrics().items()}
         ended = sum(figures[name] for name in ("handled-total", "failed-total", "lost-locks-total"))
-        if any(figures[name] for name in _TO_DO) or ended != handled or not calls.life.assignment:
+        waits = not calls.life.assignment and not calls.parts.cluster.lacks(
+            calls.parts.member.topics
+        )
+        if any(figures[name] for name in _TO_DO) or ended != handled or waits:
             last_s, handled = now(), ended
     worker.stop()

@@ -22,6 +22,10 @@ class Conditions:
             self._hold.add(key)
             log.warning(text, *arguments)
 
+    def holds(self, key: Hashable) -> bool:
+        """Whether the condition has begun, and not ended."""
+        return key in self._hold
+
     def ends(self, key: Hashable, text: str, *arguments: object) -> None:
         """Log that the condition ends, if it held."""
         if key in self._hold:

@@ -348,6 +348,10 @@ class Cluster:
                 name = f"topic {topic.name!r}"
                 raise error_on(topic.error_code, f"the {name} is refused", "DESCRIBE", name)
 
+    def lacks(self, names: Iterable[str]) -> bool:
+        """Whether the brokers have said that none of these topics, which are watched, exists."""
+        return all(self.conditions.holds(("topic", name)) for name in names)
+
     async def partition_counts(self, names: Iterable[str]) -> dict[str, int]:
         """Topic → number of partitions, of the topics that exist.
 
