@@ -131,6 +131,7 @@ def test_what_handlers_raise(
     consumer.run(handler, retry=Backoff(first_s=0))
     assert kafka.group(group)[topic, 0].start_offset == 1
     assert said in caplog.text
+    assert "raise wrong()" in caplog.text, "the handler's own line"
 
 
 def test_a_handler_that_takes_too_long_keeps_its_slot(kafka: LocalBroker) -> None:

@@ -105,10 +105,10 @@ class HandlerThreads:
                 raise PlainHandler(NOT_PLAIN)
         except Exception as error:  # noqa: BLE001  # the application's code may raise anything
             if isinstance(error, StopIteration):  # a future refuses it
-                return RuntimeError("the handler raised StopIteration")
+                return _instead(error, "StopIteration")
             return error
         except BaseException as error:  # noqa: BLE001  # sys.exit() in a thread ends no program
-            return RuntimeError(f"the handler raised {text_of(error, repr)}")
+            return _instead(error, text_of(error, repr))
         return None
 
     def _ended(self, done: asyncio.Future[None], error: BaseException | None) -> None:
@@ -120,6 +120,13 @@ class HandlerThreads:
             done.set_result(None)
         else:
             done.set_exception(error)
+
+
+def _instead(error: BaseException, text: str) -> RuntimeError:
+    """The failure of a handler that raised this; its traceback shows the handler's lines."""
+    failure = RuntimeError(f"the handler raised {text}")
+    failure.__cause__ = error
+    return failure
 
 
 @contextmanager
