@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sharegroup.client import AckType, Admin, IllegalState, Record, ShareConsumer
+from sharegroup.client import AckType, Admin, IllegalState, Record, Records, ShareConsumer
 from sharegroup.model.errors import ConfigError, KafkaError
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.offsets import OffsetRange
@@ -148,6 +148,22 @@ def test_a_note_of_the_wrong_kind_is_refused_before_anything_is_acknowledged(
             with pytest.raises(IllegalState, match="All records must be acknowledged"):
                 await consumer.poll()
             consumer.accept(first)
+
+    run(scenario)
+
+
+def test_a_list_of_records_is_refused(broker: RunningServer) -> None:
+    async def scenario() -> None:
+        topic, group = await topic_with(broker.bootstrap, 2)
+        async with consumer_of(broker, topic, group, acknowledgement_mode="explicit") as consumer:
+            records: Any = await poll_until(consumer, 2)
+            for wrong in (records, tuple(records), [], Records(records)):
+                for call in (consumer.accept, consumer.acknowledge, consumer.hand_over):
+                    with pytest.raises(
+                        TypeError, match=r"one after the other: accept\(\*records\)"
+                    ):
+                        call(wrong)
+            consumer.accept(*records)
 
     run(scenario)
 

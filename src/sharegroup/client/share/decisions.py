@@ -44,6 +44,7 @@ class ConsumerDecisions:
             ValueError: ``delay_ms`` is below 0, or over PAUSE_MS_MAX.
         """
         self._life.check_usable()
+        _check_records(records)
         _check_notes(reason, delay_ms)
         if delay_ms is not None and not 0 <= delay_ms <= PAUSE_MS_MAX:
             raise ValueError(f"delay_ms is {delay_ms}: 0 to {PAUSE_MS_MAX} is possible")
@@ -57,6 +58,7 @@ class ConsumerDecisions:
     def acknowledge(self, record: Record[Any, Any] | ArrowRows, kind: AckType | Answers) -> None:
         """The answer for a record, or the answers for Arrow rows."""
         self._life.check_usable()
+        _check_records((record,))
         if isinstance(record, Record):
             self.decide((record,), AckType(kind))
         else:
@@ -67,6 +69,7 @@ class ConsumerDecisions:
     ) -> HandedOver:
         """As ``ShareConsumer.hand_over``."""
         self._life.check_usable()
+        _check_records(records)
         _check_notes(reason)
         if kind not in (AckType.ACCEPT, AckType.REJECT):
             raise ValueError("in a transaction, records are accepted or rejected")
@@ -103,6 +106,16 @@ class ConsumerDecisions:
             for partition, offset in answered:
                 self._reasons.note(partition, offset, reason)
                 self._pauses.note(partition, offset, delay_ms)
+
+
+def _check_records(given: Iterable[object]) -> None:
+    """Raises TypeError: one is a list of records, such as a poll returns."""
+    for one in given:
+        if isinstance(one, list | tuple):
+            raise TypeError(
+                f"a {type(one).__name__} is no record: pass them one after the other: "
+                "accept(*records)"
+            )
 
 
 def _check_notes(reason: object, delay_ms: object = None) -> None:
