@@ -9,6 +9,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -196,7 +197,15 @@ def test_errors_say_what_to_do(tmp_path: Path) -> None:
         kafka.group(GROUP)
     with pytest.raises(ConfigError, match=r"num\.partitions"):
         broker(configs={"num.partitions": "many"})
+    names: Any = ["jobs"]
+    with pytest.raises(TypeError, match=r"such as \{'jobs': 1\}"):
+        broker(topics=names)
     with broker(data=tmp_path, topics={"jobs": 1}) as kafka:
+        one: Any
+        for one in ("job", b"job"):  # it would be one record for each letter
+            with pytest.raises(TypeError, match=r"write a list, \[b?'job'\]"):
+                kafka.produce("jobs", one)
+        assert kafka.values("jobs") == []
         with pytest.raises(TopicAlreadyExists):
             kafka.create_topic("jobs")
         with pytest.raises(ValueError, match="forward"):

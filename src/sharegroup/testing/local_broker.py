@@ -254,7 +254,12 @@ class LocalBroker:
         """Produce values, or (key, value) pairs, in one batch per partition; durable on return.
 
         Text is encoded as UTF-8. Without ``partition``, keys choose it as in every Kafka client.
+
+        Raises:
+            TypeError: ``values`` is one value.
         """
+        if isinstance(values, str | bytes | bytearray):
+            raise TypeError(f"values is one value, {values!r}: write a list, [{values!r}]")
         items = [value if isinstance(value, tuple) else (None, value) for value in values]
 
         async def send() -> None:
@@ -331,7 +336,10 @@ def broker(
 
     Raises:
         ConfigError: a setting is invalid.
+        TypeError: ``topics`` says no numbers of partitions.
     """
+    if not isinstance(topics, Mapping | None):
+        raise TypeError(f"topics is {topics!r}: write name and partitions, such as {{'jobs': 1}}")
     return LocalBroker(configs=configs or {}, data=data, topics=topics or {}, port=port)
 
 
