@@ -64,12 +64,10 @@ class Cluster:
         request_timeout_ms: how long one request may take.
         bootstrap_timeout_ms: how long :meth:`start` tries to reach any bootstrap server.
         retry_backoff_ms, retry_backoff_max_ms: the first and the longest pause between attempts.
-        reconnect_backoff_ms, reconnect_backoff_max_ms: the first and the longest pause between
-            attempts to connect.
+        reconnect_backoff_ms, reconnect_backoff_max_ms: the same between attempts to connect.
         metadata_max_age_ms: topic metadata is refreshed after this time, to find new partitions.
         allow_auto_create_topics: asking about a topic may create it, if the broker allows that.
-        security: the settings of TLS and SASL, or the properties of Java's clients or librdkafka
-            for them; None: PLAINTEXT.
+        security: settings of TLS and SASL, or properties of Java or librdkafka; None: PLAINTEXT.
         jitter: the source of all randomness here; a simulator gives a seeded one.
 
     Raises:
@@ -95,8 +93,8 @@ class Cluster:
         check_kind("client_id", client_id, "str")
         check_kind("request_timeout_ms", request_timeout_ms, "int")
         self.security = as_security(security)
-        secured = self.security.protocol != PLAINTEXT
-        self._access = ConnectionAccess(self.security) if secured else None
+        plain = self.security.protocol == PLAINTEXT
+        self._access = None if plain else ConnectionAccess(self.security)
         self.bootstrap = parse_addresses(bootstrap_servers)
         self.client_id = client_id
         self.request_timeout_ms = request_timeout_ms
@@ -288,9 +286,8 @@ class Cluster:
 
     def disconnect(self, node_id: int) -> None:
         """Close the connection to a node. The next request to it opens another one."""
-        node = self.metadata.nodes.get(node_id)
-        if node is not None:
-            self._link(node.address).disconnect()
+        if node_id in self.metadata.nodes:
+            self._link(self.metadata.nodes[node_id].address).disconnect()
 
     def forget_coordinator(self, key: str, kind: int = GROUP) -> None:
         """Drop the cached coordinator."""
@@ -332,10 +329,8 @@ class Cluster:
         Raises:
             InvalidTopic, TopicAuthorizationFailed: a topic is not usable.
         """
-        request = MetadataRequest(
-            topics=[MetadataRequestTopic(name=name) for name in names],
-            allow_auto_topic_creation=False,
-        )
+        asked = [MetadataRequestTopic(name=name) for name in names]
+        request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
         try:
             response: MetadataResponse = await self.send_to_any(METADATA, request)
         except errors.RetriableError as error:
