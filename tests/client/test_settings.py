@@ -9,9 +9,11 @@ from dataclasses import MISSING, fields
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sharegroup import client, sync
+from sharegroup.client.core.setting_checks import check_kind
 from sharegroup.client.group.settings import CheckedConsumerSettings, ConsumerSettings
 from sharegroup.client.producer.settings import CheckedProducerSettings, ProducerSettings
 from sharegroup.client.share.settings import CheckedShareConsumerSettings, ShareConsumerSettings
@@ -113,6 +115,12 @@ def test_a_setting_of_the_wrong_kind_is_named(
     with pytest.raises(ConfigError) as refused:
         getattr(module, name)(**{**needed, setting: value})
     assert str(refused.value) == f"{setting} is {value!r}: {words}"
+
+
+def test_what_counts_as_a_number() -> None:
+    """NumPy's integers do, and numbers as switches."""
+    check_kind("max_poll_records", np.int64(5), "int")
+    check_kind("renew_locks", 1, "bool")
 
 
 def test_the_group_of_a_share_consumer_must_be_named() -> None:

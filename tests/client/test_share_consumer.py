@@ -158,10 +158,13 @@ def test_a_list_of_records_is_refused(broker: RunningServer) -> None:
         async with consumer_of(broker, topic, group, acknowledgement_mode="explicit") as consumer:
             records: Any = await poll_until(consumer, 2)
             for wrong in (records, tuple(records), [], Records(records)):
-                for call in (consumer.accept, consumer.acknowledge, consumer.hand_over):
-                    with pytest.raises(
-                        TypeError, match=r"one after the other: accept\(\*records\)"
-                    ):
+                for call in (
+                    consumer.accept,
+                    consumer.reject,
+                    consumer.acknowledge,
+                    consumer.hand_over,
+                ):
+                    with pytest.raises(TypeError, match=r"pass its records, by \*records"):
                         call(wrong)
             consumer.accept(*records)
 

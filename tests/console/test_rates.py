@@ -76,6 +76,11 @@ def test_what_is_surely_finished_counts() -> None:
     assert rates.finished() == [8.0, 0.0, 6.0]
 
 
+def test_lags_are_those_that_were_told() -> None:
+    """Also where it is not sure how many were finished."""
+    assert looks((100, 100, 0), (300, 280, 20), (300, 300, 0)).lags() == [0, 0]
+
+
 def test_the_narrowest_look_says_how_many_were_finished_at_most() -> None:
     assert looks((100, 40, 20), (300, 41, 3), (500, 45, 20)).finished() == [0.0, 5.0]
 

@@ -129,7 +129,7 @@ async def _fetch_is_under_way(reader: ShareStreamReader) -> None:
     held = ledger.locked().items()
     await member.release((partition, *one) for partition, ranges in held for one in ranges)
     await member._start_rounds(FetchLimits(max_records=100, max_bytes=1 << 20, max_wait_ms=0), 0)
-    await asyncio.wait(member._rounds.values())
+    await asyncio.wait(member._rounds._tasks.values())
 
 
 def test_a_limit_is_kept_exactly(reader: Reader, broker: SharegroupServer, topic: str) -> None:

@@ -41,19 +41,20 @@ class Counts(NamedTuple):
 
 class Rates:
     """The rates of one queue, in records a second. There may be very many queues, so each keeps
-    four arrays of numbers.
+    five arrays of numbers.
 
     Attributes:
         counted: the partitions that were counted last.
     """
 
-    __slots__ = ("_at_s", "_finished", "_most", "_redelivered", "_written", "counted")
+    __slots__ = ("_at_s", "_finished", "_lags", "_most", "_redelivered", "_written", "counted")
 
     def __init__(self) -> None:
         self._at_s = array("d")
         self._written = array("d")
         self._finished = array("d")
         self._redelivered = array("d")
+        self._lags = array("d")
         self._most = 0.0
         """The last of ``_finished`` may have been as much."""
         self.counted: frozenset[TopicPartition] = frozenset()
@@ -61,7 +62,7 @@ class Rates:
     def add(self, counts: Counts) -> None:
         """Note what is seen now. Counts that went back, as those of a topic made anew, and those
         of other partitions begin a new history."""
-        columns = (self._at_s, self._written, self._finished, self._redelivered)
+        columns = (self._at_s, self._written, self._finished, self._redelivered, self._lags)
         if self._at_s:
             if counts.at_s < self._at_s[-1] + STEP_S:
                 return
@@ -69,7 +70,9 @@ class Rates:
                 for column in columns:
                     del column[:]
         self.counted = counts.counted
-        known = (counts.at_s, counts.written, self._surely_finished(counts), counts.redelivered)
+        finished = self._surely_finished(counts)
+        lag = counts.written - counts.finished - counts.loose  # as the broker has told it
+        known = (counts.at_s, counts.written, finished, counts.redelivered, lag)
         for column, value in zip(columns, known, strict=True):
             column.append(value)
             del column[: -POINTS_MAX - 1]
@@ -105,8 +108,7 @@ class Rates:
 
     def lags(self) -> list[int]:
         """Records that were not finished, at the end of each step."""
-        counts = zip(self._written[1:], self._finished[1:], strict=True)
-        return [int(written - finished) for written, finished in counts]
+        return [int(lag) for lag in self._lags[1:]]
 
     def ages_s(self) -> list[float]:
         """How long ago each step ended, seen from the latest one."""

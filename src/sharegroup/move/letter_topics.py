@@ -11,7 +11,7 @@ from sharegroup.client.core.done_letters import DONE_TOPIC
 from sharegroup.model.ids import TopicPartition
 from sharegroup.move.committed_log import CommittedLog
 from sharegroup.move.letters import named_by
-from sharegroup.move.partition_copy import bounds_of
+from sharegroup.move.partition_copy import LEFT_OUT, bounds_of
 from sharegroup.move.side import MoveRefused, Side, Sides
 from sharegroup.move.side_by_side import side_by_side
 from sharegroup.move.topics import MovedTopic, moved_topics
@@ -45,7 +45,7 @@ async def stages_of(sides: Sides, topics: Sequence[MovedTopic]) -> Stages:
         found = await side_by_side(partial(_names_in, sides.source, one) for one in letters)
         names |= {one.name: some & here for one, some in zip(letters, found, strict=True)}
         others = {name for some in found for name in some & here} - known.keys()
-        new = await moved_topics(sides, sorted(others)) if others else []
+        new = await moved_topics(sides, sorted(others), LEFT_OUT) if others else []
         for one in new:
             if not one.exists:
                 raise MoveRefused(

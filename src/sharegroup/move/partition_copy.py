@@ -4,7 +4,7 @@ compared, record by record."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from sharegroup.model.ids import TopicPartition
 from sharegroup.move.appending import Appending
@@ -17,6 +17,12 @@ from sharegroup.records.pure_codec import Fields
 
 Told = Callable[[int], None]
 """Called with the number of records that were looked at, or copied, since the last call."""
+BEGUN: Final = (
+    "it is no copy of the source that could be gone on with. Delete the topic there, or leave it "
+    "out"
+)
+LEFT_OUT: Final = "leave the topics of these dead letters out"
+"""Topics that are only compared may be in use."""
 
 
 class Bounds(NamedTuple):
@@ -110,24 +116,23 @@ class PartitionCopy:
                     f"{self.where} at {self._sides.target.servers} has not all records of the "
                     f"source: name it as well (--topic {self.where.topic})"
                 )
-            self._check(ours, found[: len(ours)])
+            self._check(ours, found[: len(ours)], LEFT_OUT)
             found = found[len(ours) :]
 
-    def _check(self, ours: list[Fields], found: list[Fields]) -> None:
+    def _check(self, ours: list[Fields], found: list[Fields], advice: str = BEGUN) -> None:
         for mine, copied in zip(ours, found, strict=False):
             if copied[0] != self.places.end or copied[1:] != mine[1:]:
-                raise self._other(copied[0])
+                raise self._other(copied[0], advice)
             self.places.add(mine[0], 1)
             self._next = mine[0] + 1
         if len(ours) < len(found):
             raise self._other(found[len(ours)][0])
         self.there += len(found)
 
-    def _other(self, offset: int) -> MoveRefused:
+    def _other(self, offset: int, advice: str = BEGUN) -> MoveRefused:
         return MoveRefused(
             f"{self.where} at {self._sides.target.servers} has other records from offset {offset} "
-            "on: it is no copy of the source that could be gone on with. Delete the topic there, "
-            "or leave it out"
+            f"on: {advice}"
         )
 
     async def look(self) -> None:

@@ -50,8 +50,13 @@ class MovedTopic:
     left_out: list[str] = field(default_factory=list)
 
 
-async def moved_topics(sides: Sides, wanted: Sequence[str]) -> list[MovedTopic]:
+async def moved_topics(
+    sides: Sides, wanted: Sequence[str], advice: str = "delete it there, or leave it out"
+) -> list[MovedTopic]:
     """The topics to move; none named: all that are not internal.
+
+    Args:
+        advice: what to do about a topic that is at the target with another number of partitions.
 
     Raises:
         MoveRefused: one is not there, or is at the target with another number of partitions.
@@ -68,7 +73,7 @@ async def moved_topics(sides: Sides, wanted: Sequence[str]) -> list[MovedTopic]:
         if name in there and there[name].partition_count != number:
             raise MoveRefused(
                 f"topic {name} has {number} partitions, and {there[name].partition_count} at "
-                f"{sides.target.servers}: delete it there, or leave it out"
+                f"{sides.target.servers}: {advice}"
             )
         settings = await _settings(sides.source, name)
         letters = settings.get(LETTERS) == "true"

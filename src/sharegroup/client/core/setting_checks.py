@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import fields
 from difflib import get_close_matches
+from numbers import Integral
 from typing import TYPE_CHECKING, Final
 
 from sharegroup.model.errors import ConfigError
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 _KINDS: Final[dict[str, tuple[type | tuple[type, ...], str]]] = {
-    "int": (int, "an int, such as 1000"),
-    "bool": (bool, "True or False"),
+    "int": (Integral, "an int, such as 1000"),
+    "bool": (Integral, "True or False"),
     "str": (str, "a str"),
     "str | None": ((str, type(None)), "a str or None"),
 }
@@ -31,7 +32,7 @@ def check_kinds(settings: DataclassInstance) -> None:
 def check_kind(name: str, value: object, annotation: str) -> None:
     """Raises ConfigError: the value is not what its annotation says."""
     kinds, words = _KINDS.get(annotation, (object, ""))
-    if not isinstance(value, kinds) or (kinds is int and isinstance(value, bool)):
+    if not isinstance(value, kinds) or (annotation == "int" and isinstance(value, bool)):
         raise ConfigError(f"{name} is {value!r}: write {words}")
 
 

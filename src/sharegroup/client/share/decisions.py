@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Final
 
 from sharegroup.client.core.acknowledgements import AckType
@@ -112,10 +113,7 @@ def _check_records(given: Iterable[object]) -> None:
     """Raises TypeError: one is a list of records, such as a poll returns."""
     for one in given:
         if isinstance(one, list | tuple):
-            raise TypeError(
-                f"a {type(one).__name__} is no record: pass them one after the other: "
-                "accept(*records)"
-            )
+            raise TypeError(f"a {type(one).__name__} is no record: pass its records, by *records")
 
 
 def _check_notes(reason: object, delay_ms: object = None) -> None:
@@ -124,5 +122,5 @@ def _check_notes(reason: object, delay_ms: object = None) -> None:
     if not isinstance(reason, str | None):
         right = "str(error)" if isinstance(reason, BaseException) else "a str"
         raise TypeError(f"reason is {reason!r}, no text: write reason={right}")
-    if not isinstance(delay_ms, int | None) or isinstance(delay_ms, bool):
+    if not isinstance(delay_ms, Integral | None) or isinstance(delay_ms, bool):
         raise TypeError(f"delay_ms is {delay_ms!r}: write an int, the milliseconds")

@@ -219,6 +219,7 @@ class ShareMember:
         records), and leave the group. :meth:`subscribe` joins again.
         """
         limit_ms = min(timeout_ms, self._cluster.request_timeout_ms)
+        ends_at = asyncio.get_running_loop().time() + limit_ms / 1000
         self._topics = ()  # a fetch that waits begins no other round
         # A fetch that goes on at a broker would acquire records for nobody.
         if self._shares_connections:
@@ -227,7 +228,7 @@ class ShareMember:
             for node_id in await self._rounds.end():
                 self._cluster.disconnect(node_id)
         try:
-            async with asyncio.timeout(limit_ms / 1000):
+            async with asyncio.timeout_at(ends_at):
                 await self._end_sessions()
                 await self._leave(limit_ms)
         except TimeoutError:
@@ -312,8 +313,9 @@ class ShareMember:
         return self._rounds.arrived()
 
     async def _start_rounds(self, limits: FetchLimits, remaining: float) -> None:
-        assigned = self.assignment if self._topics else frozenset()
-        wanted = await self._sessions.to_fetch(assigned, remaining)
+        wanted = await self._sessions.to_fetch(self.assignment, remaining)
+        if not self._topics:  # the member leaves
+            wanted = {}
         if limits.strict and wanted:
             if self._rounds:
                 wanted = {}

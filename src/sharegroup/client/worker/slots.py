@@ -224,7 +224,7 @@ class Slots:
         work.task = None
         if not task.cancelled() and (error := task.exception()) is not None:
             self.failure = self.failure or error
-            self._held_back = True
+            self._held_back = not self._draining  # else what is left would wait for its end
         self.fill()
 
     # --- handlers ---------------------------------------------------------------------------------

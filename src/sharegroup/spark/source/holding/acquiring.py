@@ -159,8 +159,10 @@ class Acquirer:
             await self._acknowledging.repeat()
         if self._claimer is not None:
             await self._claimer.claim(self._run.targets)
-        acquired = sum(size(part.acquired) for part in fetched)
-        is_all = known and acquired < self._few_records()
+        counts = [size(part.acquired) for part in fetched]
+        acquired = sum(counts)
+        bounded = max(counts, default=0) >= self._half_share()
+        is_all = known and acquired < self.few and not bounded
         return Came(new=self.ready - before, acquired=acquired, is_all=is_all)
 
     async def catch_up(self) -> None:
@@ -178,11 +180,11 @@ class Acquirer:
         claimed records have no locks that run out."""
         return self._claimer is not None and (limit is not None or self._run.targets is not None)
 
-    def _few_records(self) -> int:
-        """A request that brings fewer records was not bounded by its bytes either. Brokers divide
-        the bytes by the partitions, and leave out a record batch that does not fit."""
+    def _half_share(self) -> int:
+        """A request that brings so many records of one partition may have been bounded by its
+        bytes. Brokers divide these by the partitions, and leave out a batch that does not fit."""
         in_bytes = self._sizes.records_in(self._most_bytes(True))
-        return min(self.few, in_bytes // (2 * max(1, len(self._member.assignment))))
+        return in_bytes // (2 * max(1, len(self._member.assignment)))
 
     def _most_bytes(self, known: bool) -> int:
         """The most bytes to ask for; ``known``: whether the size of records is."""
