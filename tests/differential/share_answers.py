@@ -32,14 +32,6 @@ WAIT_MS: Final = 500
 LATER_LEADER: Final = 7
 RECORDS: Final = 5
 NO_PARTITION: Final = 8
-TOUCHING: Final = (
-    ((0, 1), (1, 2)),
-    ((0, 2), (1, 2)),
-    ((0, 1),),
-    ((0, 1), (1, 2)),
-    ((2, 3), (3, 4)),
-)
-"""The third one takes effect."""
 
 
 class Sharing:
