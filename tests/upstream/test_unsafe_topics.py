@@ -18,7 +18,8 @@ OURS = "__sharegroup_fleet_"
 SETTINGS = f"{OURS}settings"
 SHARED = SETTINGS, f"{OURS}security"
 REQUESTS = f"{OURS}requests"
-KEPT = "cleanup.policy", "retention.ms", "retention.bytes"
+UNCLEAN = "unclean.leader.election.enable"
+KEPT = "cleanup.policy", "retention.ms", "retention.bytes", UNCLEAN
 
 
 @pytest.mark.kafka
@@ -28,8 +29,8 @@ def test_topics_that_can_lose_records_are_named(cluster: RunningServer, tmp_path
             await theirs.create_topics("alone")
             with suppress(TopicAlreadyExists):
                 await theirs.create_topics(SETTINGS)
-            await theirs.alter_configs("topic", SETTINGS, {"cleanup.policy": "delete"})
-            settings = {"unclean.leader.election.enable": "true"}
+            settings = {UNCLEAN: "true"}
+            await theirs.alter_configs("topic", SETTINGS, {"cleanup.policy": "delete", **settings})
             await theirs.create_topics("unclean", configs=settings)
 
     async def state_topics() -> dict[str, tuple[str | None, ...]]:
@@ -43,7 +44,7 @@ def test_topics_that_can_lose_records_are_named(cluster: RunningServer, tmp_path
     with SharegroupServer(tmp_path / "node", arguments=["--upstream", cluster.bootstrap]) as node:
         [line] = [one for one in node.output().splitlines() if "on one broker alone" in one]
         assert "alone" in line.partition("lost with it: ")[2].split(", ")
-        [line] = [one for one in node.output().splitlines() if "unclean.leader" in one]
+        [line] = [one for one in node.output().splitlines() if f"{UNCLEAN}=true" in one]
         assert " 1 of " in line
         assert line.endswith("given to other records: unclean")
         # What the brokers keep there is kept, also where somebody made the topic by himself.
@@ -51,6 +52,7 @@ def test_topics_that_can_lose_records_are_named(cluster: RunningServer, tmp_path
         assert f"{SETTINGS} had" in line
         kept = asyncio.run(state_topics())
         assert len(kept) >= 5
+        assert {own[-1] for own in kept.values()} == {"false"}
         assert {kept.pop(name)[0] for name in SHARED} == {"compact"}
         kept.pop(REQUESTS)
-        assert set(kept.values()) == {("delete", "-1", "-1")}
+        assert {own[:-1] for own in kept.values()} == {("delete", "-1", "-1")}

@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final, NoReturn, TypeAlias
 
 from sharegroup.broker.coordination.log import (
@@ -34,6 +35,8 @@ KNOWN_LOOKS: Final = 100
 KNOWN_S: Final = 0.1
 """So often, and with such a pause, a topic that was just made is looked for."""
 _AS_WRITTEN: Final = {"max.message.bytes": "16777216", "compression.type": "producer"}
+CLEAN: Final = {"unclean.leader.election.enable": "false"}
+"""Of every topic of ours: an unclean election would lose what was confirmed."""
 OWNED: Final = {
     "cleanup.policy": "delete",
     "retention.ms": "-1",
@@ -128,13 +131,18 @@ class ClusterTopic:
     async def _create(self) -> None:
         replicas = min(REPLICAS, len(self._cluster.metadata.nodes))
         in_sync = {"min.insync.replicas": str(max(1, replicas - 1))}
+        create = partial(
+            Admin(cluster=self._cluster).create_topics,
+            self.name,
+            partitions=self.partition_count,
+            replication_factor=replicas,
+        )
         with suppress(errors.TopicAlreadyExists):  # another node has just made it
-            await Admin(cluster=self._cluster).create_topics(
-                self.name,
-                partitions=self.partition_count,
-                replication_factor=replicas,
-                configs={**self._configs, **in_sync},
-            )
+            try:
+                await create(configs={**self._configs, **in_sync, **CLEAN})
+            except (errors.InvalidConfig, errors.PolicyViolation):
+                # Who runs a cluster for others may let nobody decide on elections.
+                await create(configs={**self._configs, **in_sync})
 
     async def _correct(self) -> None:
         """A topic that was made with the cluster's defaults would forget our state after a week."""
@@ -142,8 +150,8 @@ class ClusterTopic:
         found = await admin.describe_configs("topic", self.name)
         wrong = {
             name: value
-            for name, value in self._configs.items()
-            if name not in found or found[name].value != value
+            for name, value in {**self._configs, **CLEAN}.items()
+            if name in found and found[name].value != value
         }
         if wrong:
             await admin.alter_configs("topic", self.name, wrong)
