@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -275,7 +276,8 @@ async def _from_leaders(
 
     await asyncio.gather(*(ask(leader, own) for leader, own in asking.items()))
     if any(getattr(one, "error_code", 0) in _MOVED for one in answers.values()):
-        await passing.cluster.refresh()
+        with suppress(errors.KafkaError):  # what the others have answered counts nevertheless
+            await passing.cluster.refresh()
     return answers
 
 
