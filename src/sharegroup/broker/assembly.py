@@ -85,8 +85,7 @@ def assemble(
     fleet: Fleet | None,
 ) -> tuple[BrokerParts, GroupRuntimes]:
     """The parts of a broker over its recovered store; nothing is loaded yet. ``spawn`` runs a
-    coroutine in the background and reports its failure.
-    """
+    coroutine in the background and reports its failure."""
     clock, waiters, meters, unpacking = environment.clock, FetchWaiters(), Meters(), Unpacking()
     configs = LiveConfigs(config, store)
     topics = _topics(configs, store, waiters, environment, descriptors)
@@ -96,6 +95,7 @@ def assemble(
     groups = group_coordinators(configs, topics, persister, environment, spawn, make_topic)
     leadership = _leadership(configs, fleet)
     share_partitions = _share_partitions(configs, leadership, state, waiters, meters, clock, spawn)
+    topics.on_deleted.append(share_partitions.drop_topic)
     letters = DeadLetterWriter(clock, topics, configs, state, unpacking, counters, spawn)
     letters.buried, share_partitions.died = share_partitions.buried, letters.write_letters
     acks = TransactionalAcks(state, share_partitions, counters, meters, clock)
@@ -132,7 +132,7 @@ def assemble(
         dead_letters=letters,
         queue_retention=QueueRetention(topics, configs, state, clock),
         range_reading=_range_reading(configs),
-        cooperative_reading=CooperativeReading(groups.offsets, groups.consumer.groups, clock),
+        cooperative_reading=_cooperative_reading(topics, groups, clock),
         fetch_sessions=_fetch_sessions(config, environment),
         served_apis=served_apis() if passing is None else passing.announced(served_apis()),
         passing=passing,
@@ -214,6 +214,14 @@ def _quotas(configs: LiveConfigs, security: SecurityStore, clock: Clock) -> Quot
 
 def _range_reading(configs: LiveConfigs) -> RangeReading:
     return RangeReading(HashIndex(lambda: configs.broker.integer("max.bytes.key.range.cache")))
+
+
+def _cooperative_reading(
+    topics: Topics, groups: GroupCoordinators, clock: Clock
+) -> CooperativeReading:
+    reading = CooperativeReading(groups.offsets, groups.consumer.groups, clock)
+    topics.on_deleted.append(reading.drop_topic)
+    return reading
 
 
 def _fetch_sessions(config: BrokerConfig, environment: Environment) -> FetchSessions:

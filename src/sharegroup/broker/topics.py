@@ -53,6 +53,8 @@ class Topics:
         self._partitions_default = partitions_default
         self._check_more = check_more
         self._names: dict[UUID, str] = {}
+        self.on_deleted: list[Callable[[UUID], None]] = []
+        """Called with the id of a topic that is deleted, before fetches that wait for it look."""
         self.refused: dict[UUID, str] = {}
         """Topics of which share groups get no records, by id; and why, in a sentence."""
         self._infos: dict[str, KnownTopic] = {}
@@ -295,12 +297,15 @@ class Topics:
             refused = self.refused.pop(old.topic_id, None)
         if name in self._store.topics:
             self._take_in(name)
-        if old is not None and (
-            old.topic_id not in self._names or refused != self.refused.get(old.topic_id)
-        ):
+        self._image = TopicsImage(dict(self._infos))
+        if old is None:
+            return
+        is_deleted = old.topic_id not in self._names
+        for forget in self.on_deleted if is_deleted else ():
+            forget(old.topic_id)
+        if is_deleted or refused != self.refused.get(old.topic_id):
             for partition in range(old.partition_count):
                 self._waiters.wake(TopicIdPartition(old.topic_id, partition))
-        self._image = TopicsImage(dict(self._infos))
 
     def _take_in(self, name: str) -> None:
         if name in HIDDEN_TOPICS:

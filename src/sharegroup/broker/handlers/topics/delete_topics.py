@@ -114,8 +114,6 @@ async def _delete(
 async def _forget(parts: BrokerParts, topic: Topic) -> None:
     """Delete every group's state of a deleted topic. A failure is only logged: groups forget
     missing topics when they are loaded again."""
-    parts.share_partitions.drop_topic(topic.topic_id)
-    parts.cooperative_reading.drop_topic(topic.topic_id)
     for forget in (  # each has a log of its own, which may be out of service
         partial(parts.groups.topic_deleted, topic.topic_id),
         partial(parts.offsets.topic_deleted, topic.name, topic.topic_id),
