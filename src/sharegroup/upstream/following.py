@@ -155,7 +155,6 @@ class Following:
             raise
         if failed:
             await self._find_leaders()
-            await asyncio.sleep(PAUSE_S)
         await self._wait_for_room(logs)
 
     async def _ask_for(
@@ -166,7 +165,7 @@ class Following:
         asked: Mapping[TopicPartition, Asked],
         wait_ms: int,
     ) -> bool:
-        """Returns whether a partition could not be read."""
+        """Returns whether another broker may lead one of the partitions."""
         wanted = {
             where: Wanted(one.offset, CHUNK_BYTES if one.room else 1)
             for where, one in asked.items()
@@ -189,6 +188,11 @@ class Following:
             for topic in response.responses
             for answer in topic.partitions
         }
+        if (
+            response.throttle_time_ms and not told
+        ):  # the broker tells nothing to who is over a quota
+            await asyncio.sleep(response.throttle_time_ms / 1000)
+            return False
         for where in asked.keys() - told.keys():
             asked[where].log.is_known()
         failed = False
@@ -198,7 +202,7 @@ class Following:
                 session.missed(where)
                 continue
             if answer.error_code not in (0, errors.OffsetOutOfRange.code):
-                failed = True
+                failed |= self._let_rest(log, errors.error_from_code(answer.error_code))
                 continue
             if answer.error_code:
                 # The end that is known here may be gone, and the leader may not know more yet.
@@ -207,23 +211,27 @@ class Following:
                 await _take_in(asked[where], answer)
                 self._named.discard(log)
             except errors.KafkaError as error:  # the others are taken in nevertheless
-                failed = True
                 session.missed(where)
-                self._let_rest(log, error)
+                failed |= self._let_rest(log, error)
         return failed
 
-    def _let_rest(self, log: ClusterLog, error: errors.KafkaError) -> None:
-        """This partition's answer could not be taken in. What will pass needs no rest."""
+    def _let_rest(self, log: ClusterLog, error: errors.KafkaError) -> bool:
+        """This partition cannot be read now, or its answer cannot be taken in: the others do not
+        wait for it. Returns whether another broker may lead it."""
         if error.retriable and not isinstance(error, errors.CorruptMessage):
             logger.debug("%s cannot be followed now: %s", log.topic_partition, error)
-            return
+            self._rest(log, PAUSE_S)
+            return True
         self._rest(log, REST_S)
         if log not in self._named:
             self._named.add(log)
             logger.warning("%s cannot be followed: %s", log.topic_partition, error)
+        return False
 
     def _rest(self, log: ClusterLog, rest_s: float) -> None:
-        self._resting[log] = asyncio.get_running_loop().time() + rest_s
+        loop = asyncio.get_running_loop()
+        self._resting[log] = loop.time() + rest_s
+        loop.call_later(rest_s, self._changed.set)
 
     async def _wait_for_room(self, logs: Sequence[ClusterLog]) -> None:
         """To hear of the end, nobody need ask more often than once in PAUSE_S."""
@@ -245,11 +253,10 @@ async def _take_in(one: Asked, answer: PartitionData) -> None:
     log, offset, room = one
     if answer.error_code:
         await log.offsets()  # records are deleted that were never seen here, or are lost
-    elif log.high_watermark == offset:
-        if room:
-            await _keep(log, offset, answer)
-        else:
-            await log.grew(answer)
+    elif room and log.high_watermark == offset:
+        await _keep(log, offset, answer)
+    else:  # no room, or somebody has read on meanwhile
+        await log.grew(answer)
     log.is_known()
 
 

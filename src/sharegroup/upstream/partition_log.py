@@ -177,9 +177,10 @@ class ClusterLog:
         Raises:
             KafkaError: the cluster cannot be asked where the first open transaction begins.
         """
+        stable = -1
         if answer.high_watermark > self._offsets.high_watermark:
             stable = await self._asked(lambda: self._reading.offset(LATEST, COMMITTED))
-            self._learn(answer.log_start_offset, stable, answer.high_watermark)
+        self._learn(answer.log_start_offset, stable, answer.high_watermark)
 
     async def came(self, offset: int, answer: PartitionData) -> None:
         """The cluster has answered a request to read from ``offset`` on.
@@ -241,6 +242,8 @@ class ClusterLog:
         self._begin_to_follow()
 
     def _begin_to_follow(self) -> None:
+        if self.failure is not None:  # or who waits would be woken by its end, again and again
+            return
         self._wanted_s = _now_s()
         self.is_followed = True
         self._follow(self)

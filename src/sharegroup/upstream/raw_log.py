@@ -3,6 +3,7 @@ they are, offsets, deletion."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 from sharegroup.client.network.cluster import Cluster
@@ -93,6 +94,8 @@ class RawLog:
 
         Raises:
             OffsetOutOfRange: ``offset`` lies before the log or behind it.
+            OffsetNotAvailable: the cluster throttles this client; the time for which it does is
+                over.
             KafkaError: the partition cannot be read now.
         """
         partition = FetchPartition(
@@ -110,6 +113,9 @@ class RawLog:
         )
         response = await self._send(apis.FETCH, request, self._cluster.request_timeout_ms + wait_ms)
         await self._check(response.error_code)
+        if not response.responses:  # what Apache Kafka answers to who is over its quota
+            await asyncio.sleep(response.throttle_time_ms / 1000)
+            raise errors.OffsetNotAvailable(f"the cluster throttles who reads {self.where}")
         answer: PartitionData = response.responses[0].partitions[0]
         await self._check(answer.error_code)
         data = bytes(answer.records or b"")

@@ -154,16 +154,24 @@ class SharedLog:
         self._waiting[first + len(one.records) - 1] = one
 
     async def _follow(self) -> None:
+        is_broken = False
         while True:
             try:
                 await self._look()
                 self._looked.set()
                 self._looked.clear()
+                is_broken = False
             except errors.KafkaError as error:
                 logger.debug("%s cannot be read: %s", self.where, error)
                 await asyncio.sleep(PAUSE_S)
             except IllegalState:  # this broker stops
                 return
+            except Exception:
+                # Who follows must never end: this broker would hear no more of what others write.
+                if not is_broken:
+                    logger.exception("%s cannot be read; it is tried again", self.where)
+                is_broken = True
+                await asyncio.sleep(PAUSE_S)
 
     async def _look(self) -> None:
         try:
