@@ -3,6 +3,7 @@ virtual time."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
@@ -19,8 +20,10 @@ from sharegroup.wire.messages.consumer_group_heartbeat import (
     TopicPartitions,
 )
 from sharegroup.wire.messages.ranges import PartitionRanges, Range, parts_of, ranges_of
+from tests.broker.classic_wire import CLASSIC, ClassicMember
 from tests.broker.consumer_wire import EAGER, GROUP, describe
 from tests.broker.group_wire import World, simulate
+from tests.broker.migration_wire import OldConsumer
 
 Owned = dict[tuple[UUID, int], Intervals]
 
@@ -29,9 +32,17 @@ class Sharer:
     """A member that does what it is told: it gives up at once what it must give back."""
 
     def __init__(
-        self, world: World, name: str, *, takes: bool = True, assignor: str | None = None
+        self,
+        world: World,
+        name: str,
+        *,
+        takes: bool = True,
+        assignor: str | None = None,
+        static_in: str | None = None,
     ) -> None:
         self.world, self.name, self.takes, self.assignor = world, name, takes, assignor
+        self.group = static_in or GROUP
+        self.instance_id = name if static_in else None
         self.epoch = 0
         self.owned: Owned = {}
 
@@ -46,9 +57,10 @@ class Sharer:
             for topic in topics
         ]
         request = ConsumerGroupHeartbeatRequest(
-            GROUP,
+            self.group,
             self.name,
             self.epoch,
+            self.instance_id,
             rebalance_timeout_ms=60_000,
             subscribed_topic_names=["foo"],
             server_assignor=self.assignor,
@@ -70,6 +82,7 @@ class Sharer:
 async def settle(members: Sequence[Sharer]) -> None:
     """Heartbeats of all until nothing changes. No hash is with two members on the way."""
     for _ in range(8):
+        await asyncio.sleep(1)  # the longest wait for an assignment in these tests
         for member in members:
             await member.beat()
             check_apart(members)
@@ -170,11 +183,31 @@ def test_a_member_that_comes_back_without_ranges_has_no_part() -> None:
         await world.create_topic("foo", 1)
         one, other = Sharer(world, "a"), Sharer(world, "b")
         await settle([one, other])
+        assert WHOLE not in (*one.owned.values(), *other.owned.values())
         other.takes, other.epoch, other.owned = False, 0, {}
         await other.beat()
         assert all(part == WHOLE for part in other.owned.values())
         await settle([one, other])
         assert {*one.owned.values(), *other.owned.values()} == {WHOLE}
+
+    simulate(scenario, "group.consumer.assignment.interval.ms=1000")
+
+
+def test_a_static_member_that_comes_back_by_the_classic_protocol_has_no_part() -> None:
+    async def scenario(world: World) -> None:
+        foo = await world.create_topic("foo", 1)
+        one, other = (Sharer(world, name, static_in=CLASSIC) for name in "ab")
+        await settle([one, other])
+        assert WHOLE not in (*one.owned.values(), *other.owned.values())
+        back = OldConsumer(ClassicMember(await world.connect(), other.instance_id))
+        await back.rejoin()
+        assert back.owned == {}, "the first has its part still"
+        for _ in range(8):
+            await asyncio.sleep(1)
+            await one.beat()
+            await back.beat()
+            assert not (one.owned and back.owned)
+        assert one.owned == {(foo, 0): WHOLE} or back.owned == {"foo": [0]}
 
     simulate(scenario, "group.consumer.assignment.interval.ms=1000")
 

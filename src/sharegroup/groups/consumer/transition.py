@@ -105,6 +105,8 @@ class ConsumerTransition(GroupChange[ConsumerGroup, ConsumerRecord]):
             subscribed_regex=None,
             rebalance_timeout_ms=request.rebalance_timeout_ms,
             classic=classic_metadata(request.session_timeout_ms, request.protocols),
+            takes_ranges=False,
+            cooperative=False,
         )
         return self._described(known, before, after)
 
