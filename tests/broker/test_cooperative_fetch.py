@@ -152,6 +152,11 @@ async def group(world: World, topic_id: UUID, names: Sequence[str] = "ab") -> li
     return members
 
 
+def reads(member: Taker) -> bool:
+    """Whether the member has been told that it owns partition 0."""
+    return any(0 in topic.partitions for topic in member.owned)
+
+
 SMALL = 150
 """Bytes that one batch fits into, and two do not."""
 
@@ -235,6 +240,29 @@ def test_a_member_that_leaves_gives_back_what_it_has() -> None:
         for _ in range(3):
             await b.beat()
         assert await b.take() == ((0, 29),)
+
+    simulate(scenario, EAGER)
+
+
+def test_a_member_that_has_lost_the_partition_gives_back_what_it_has() -> None:
+    """It stays in the group. Until it confirms, it may still commit."""
+
+    async def scenario(world: World) -> None:
+        members = await group(world, await topic(world))
+        for member in members:
+            assert (await member.fetch(bytes_max=SMALL)).given
+        await world.grow_topic(TOPIC, 2)
+        while all(map(reads, members)):
+            for member in members:
+                await member.beat()
+        loser, keeper = sorted(members, key=reads)
+        first = BATCH * members.index(loser)
+        assert given(await keeper.fetch(2)) == ((20, 29),)
+        await loser.commit((first, first + 4))
+        for member in (loser, keeper, loser):
+            assert (await member.beat()).error_code == 0
+        assert given(await keeper.fetch(3)) == ((first + 5, first + 9),)
+        assert (await loser.fetch(2)).error_code == StaleMemberEpoch.code
 
     simulate(scenario, EAGER)
 

@@ -6,7 +6,8 @@ back. A turn that is asked for again, because its answer was lost, gets the same
 the next turn confirms that the answer to the last turn has arrived.
 
 Nothing here is durable: the group's committed offset, and the committed ranges after it, say which
-records are done. A record is held until it is committed, its member leaves or its lock expires.
+records are done. A record is held until it is committed, its member has given the partition back or
+its lock expires.
 
 Every member is told of offsets without a record (*holes*) until a member has committed them.
 Otherwise the group's committed offset would never pass the holes.

@@ -108,7 +108,7 @@ class CooperativeReading:
             CorruptMessage, KafkaStorageError: as ``ReadableLog.read``.
         """
         key = TopicIdPartition(log.topic_id, log.topic_partition.partition)
-        member, members = self._groups.cooperative_member(
+        member, owners = self._groups.cooperative_member(
             turn.group_id, turn.member_id, turn.member_epoch, (key.topic_id, key.partition)
         )
         settings = DeliverySettings(
@@ -120,7 +120,7 @@ class CooperativeReading:
         async with one.lock:
             turns, deleted = await self._followed(one, turn, log, end_offset)
             now_ms = self._clock.monotonic_ms()
-            turns.keep(members, now_ms, settings)
+            turns.keep(owners, now_ms, settings)
             again = turns.begin(turn.member_id, turn.number, now_ms, settings)
             if again:
                 answer = await _again(turn, log, again)

@@ -163,6 +163,12 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
                 taken = union(taken, part)
         return taken
 
+    def owners_of(self, topic_id: UUID, partition: int) -> tuple[str, ...]:
+        """The members that own a partition, or a part of it, or have yet to give it back."""
+        key = (topic_id, partition)
+        owner = self.owners.get(key)
+        return tuple(self.sharers.get(key, ())) if owner is None else (owner,)
+
     def describe(self, assignor: str) -> ConsumerGroupSnapshot:
         """The group as it is now. It uses ``assignor`` if no member asks for an assignor."""
         return ConsumerGroupSnapshot(

@@ -281,7 +281,8 @@ class ConsumerGroups:
     def cooperative_member(
         self, group_id: str, member_id: str, member_epoch: int, partition: Key
     ) -> tuple[ConsumerMember, Collection[str]]:
-        """A member that fetches a partition in turns, and the ids of all members.
+        """A member that fetches a partition in turns, and the ids of all members that own the
+        partition, in part or whole.
 
         Raises:
             GroupIdNotFound: there is no such group.
@@ -296,7 +297,7 @@ class ConsumerGroups:
             raise errors.InvalidRequest(f"Member {member_id} has not joined as a cooperative one.")
         if not member.owns(*partition):
             raise errors.StaleMemberEpoch(f"Member {member_id} does not own the partition now.")
-        return member, group.members.keys()
+        return member, group.owners_of(*partition)
 
     def subscribes(self, group_id: str, topic: str) -> bool:
         """Whether a member subscribes to the topic."""
