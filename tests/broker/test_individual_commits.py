@@ -55,11 +55,11 @@ class Reader(OffsetClient):
         return _told(await self.send(apis.OFFSET_COMMIT, request))
 
     async def commit_ranges_in_transaction(
-        self, *ranges: Interval, producer: tuple[int, int] = (7, 0)
+        self, *ranges: Interval, start: int = -1, producer: tuple[int, int] = (7, 0)
     ) -> Told:
         self.world.broker.parts.offsets.check_transaction = allow
         partition = txn.TxnOffsetCommitRequestPartition(
-            0, -1, -1, "", [Range(first, last) for first, last in ranges]
+            0, start, -1, "", [Range(first, last) for first, last in ranges]
         )
         topic = txn.TxnOffsetCommitRequestTopic(TOPIC, self._id(TOPIC), [partition])
         request = txn.TxnOffsetCommitRequest("txn", self.group, *producer, -1, "", topics=[topic])

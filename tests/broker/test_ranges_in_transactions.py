@@ -87,6 +87,31 @@ def test_a_transaction_commits_ranges_one_after_the_other() -> None:
     simulate(scenario)
 
 
+def test_a_transaction_waits_in_a_group_that_has_committed_nothing() -> None:
+    """As commits of ranges outside transactions it says where the group begins."""
+
+    async def scenario(world: World) -> None:
+        await world.create_topic(TOPIC, 1)
+        a, b = Reader(world), Reader(world)
+        of_b = {"start": 40, "producer": (8, 0)}
+        waits = asyncio.create_task(b.commit_ranges_in_transaction((45, 49), **of_b))
+        await asyncio.sleep(1)
+        assert world.broker.parts.ranges.waiting == 1
+        assert await a.commit_ranges_in_transaction((40, 42), start=40) == (0, 43)
+        assert await a.commit_ranges_in_transaction((43, 44), start=40) == (0, 45)
+        await a.end(committed=False)
+        assert await waits == (UnstableOffsetCommit.code, -1), "the group has nothing of 40 to 44"
+        assert await a.commit_ranges_in_transaction((40, 44), start=40) == (0, 45)
+        await a.end(committed=True)
+        assert await b.commit_ranges_in_transaction((45, 49), **of_b) == (0, 50)
+        await b.end(committed=True, producer=(8, 0))
+        assert await b.committed() == (50, ())
+        other = Reader(world, "others")
+        assert await other.commit_ranges_in_transaction((0, 9)) == (0, 10), "from the beginning"
+
+    simulate(scenario)
+
+
 def test_transactions_whose_offsets_interleave_wait_for_each_other() -> None:
     """As docs/keys.md says: one of them has to end before it can go on."""
 

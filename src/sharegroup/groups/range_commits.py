@@ -117,19 +117,20 @@ class IndividualCommits:
         known = self._ranges.get(group_id, {}).get(TopicPartition(topic, partition))
         return known.ranges if known is not None else ()
 
-    def blocks(self, where: Where, ranges: Intervals, pending: int) -> bool:
-        """Whether an offset between the stable offset and the last of ``ranges`` is neither in
-        ``ranges`` nor committed. If so, a transaction with these ranges has to wait.
+    def blocks(self, group_id: str, one: RangeCommit, pending: int) -> bool:
+        """Whether an offset between the stable offset and the last of the ranges is neither in the
+        ranges nor committed. If so, a transaction with these ranges has to wait.
 
         Args:
+            one: it has ranges. As in :meth:`commit`, the group begins at its offset if it has no
+                committed offset in the partition.
             pending: the offset that the transaction itself commits already; or NONE.
         """
-        committed = self._offsets.get(*where)
-        if committed is None:
-            return False
-        begin, last = max(committed.offset, pending), ranges[-1][1]
+        where = (group_id, *one.commit.where)
+        stable = self._offsets.get(*where) or one.commit.committed
+        begin, last = max(stable.offset, pending, 0), one.ranges[-1][1]
         wanted = ((begin, last),) if begin <= last else ()
-        return bool(minus(minus(wanted, ranges), self.of(*where)))
+        return bool(minus(minus(wanted, one.ranges), self.of(*where)))
 
     def going_back(self, producer_id: int) -> list[tuple[str, TopicPartition]]:
         """Group and partition of the ranges that do not outlive a commit of the producer's

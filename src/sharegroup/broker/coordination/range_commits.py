@@ -142,7 +142,7 @@ class RangeCommits:
                 known = machine.offsets.get(*where)
                 earlier = machine.offsets.pending(transaction.producer.producer_id, *where)
                 pending = NONE if earlier is None else earlier.offset
-                if machine.individual.blocks(where, one.ranges, pending):
+                if machine.individual.blocks(group_id, one, pending):
                     raise errors.UnstableOffsetCommit
                 if known is not None and last < known.offset:
                     raise errors.IndividualCommitTooOld

@@ -22,8 +22,8 @@ class TxnOffsetCommitRequestPartition(Message):
     committed_leader_epoch: int = i32("2+", default=-1)
     committed_metadata: str | None = string(nullable="0+")
     offset_ranges: Sequence[Range] = array(Range, tag=9000)
-    """Ours: commit these offsets, and not all before ``committed_offset``, which is then ignored
-    (KIP-X)."""
+    """Ours: commit these offsets, and not all before ``committed_offset``, which then only says
+    where the group begins, if it has no committed offset (KIP-X)."""
 
 
 @message
