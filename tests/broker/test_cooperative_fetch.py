@@ -192,6 +192,23 @@ def test_a_retry_of_the_same_fetch_gets_the_same() -> None:
     simulate(scenario, EAGER)
 
 
+@pytest.mark.parametrize("bytes_max", [1, SMALL])
+def test_a_retry_with_less_room_gets_a_part_and_others_get_the_rest(bytes_max: int) -> None:
+    async def scenario(world: World) -> None:
+        a, b = await group(world, await topic(world))
+        assert await a.take() == ((0, 29),)
+        await write(world, 3)
+        assert given(await a.fetch(2)) == ((30, 59),)
+        for _ in range(2):
+            assert given(await a.fetch(2, bytes_max=bytes_max)) == ((30, 39),)
+        assert given(await a.fetch(2)) == ((30, 39),)
+        assert await b.take() == ((40, 59),)
+        assert await a.commit((0, 29), (30, 39)) == 40
+        assert await b.commit((40, 59)) == 60
+
+    simulate(scenario, EAGER)
+
+
 def test_a_member_that_has_lost_its_turns_begins_anew() -> None:
     async def scenario(world: World) -> None:
         a, b = await group(world, await topic(world))

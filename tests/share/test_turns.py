@@ -54,6 +54,16 @@ def test_a_turn_that_is_asked_for_again_gets_the_same_records() -> None:
     assert given(turns, "a", 2) == second
 
 
+def test_a_turn_that_is_given_again_in_part_leaves_the_rest_to_others() -> None:
+    turns = PartitionTurns(0)
+    given(turns, "a", 1, end=10)
+    second = given(turns, "a", 2, end=30)
+    assert second == ((10, 29),)
+    turns.give_less("a", ((10, 19),), 0, SETTINGS)
+    assert given(turns, "b", 1, end=30) == ((20, 29),)
+    assert given(turns, "a", 2, end=30) == ((10, 19),)
+
+
 def test_a_member_that_begins_anew_gives_back_what_it_held() -> None:
     turns = PartitionTurns(0)
     held = given(turns, "a", 1, end=20)
@@ -184,6 +194,24 @@ class TurnsBesideModel(RuleBasedStateMachine):
             self.numbers[member] = number
         elif number == FIRST_TURN:
             self.numbers.pop(member, None)
+
+    @rule(member=st.sampled_from(MEMBERS), part=st.integers(1, 5))
+    def fetch_less(self, member: str, part: int) -> None:
+        """The last turn again, with room for a part of it."""
+        self.expire()
+        if self.numbers.get(member, FIRST_TURN) == FIRST_TURN:
+            return
+        again = self.turns.begin(member, self.numbers[member], self.now_ms, SETTINGS)
+        if not again:
+            return
+        mine = sorted(offsets(again))
+        less = mine[: -(-len(mine) // part)]
+        self.turns.give_less(member, normal((at, at) for at in less), self.now_ms, SETTINGS)
+        for at in mine[len(less) :]:
+            del self.held[at]
+            assert self.turns.next_offset <= at, "nobody is given the rest"
+        found = self.turns.begin(member, self.numbers[member], self.now_ms, SETTINGS)
+        assert offsets(found) == set(less)
 
     @rule(member=st.sampled_from(MEMBERS), part=st.integers(1, 5), late=st.booleans())
     def commit(self, member: str, part: int, late: bool) -> None:

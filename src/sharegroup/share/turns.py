@@ -2,8 +2,9 @@
 share-partition machine (KIP-X, "Cooperative Fetch").
 
 A member fetches in numbered *turns*. Turn 1 begins anew: records that the member still holds go
-back. A turn that is asked for again, because its answer was lost, gets the same records. To ask for
-the next turn confirms that the answer to the last turn has arrived.
+back. A turn that is asked for again, because its answer was lost, gets the same records, or those
+of them that there is room for: then the others go back. To ask for the next turn confirms that the
+answer to the last turn has arrived.
 
 Nothing here is durable: the group's committed offset, and the committed ranges after it, say which
 records are done. A record is held until it is committed, its member has given the partition back or
@@ -33,6 +34,7 @@ FIRST_TURN: Final = 1
 TURN_RECORDS: Final = 500
 """About how many records a turn gets; log batches are not divided."""
 _ACCEPT: Final = (AckType.ACCEPT,)
+_RELEASE: Final = (AckType.RELEASE,)
 _NOBODY: Final = ""
 
 
@@ -203,6 +205,17 @@ class PartitionTurns:
         # The empty batch in front makes a hole of the offsets before the first batch.
         self._found_holes([(fetch_offset, fetch_offset - 1), *batches])
         return given
+
+    def give_less(
+        self, member_id: str, given: Intervals, now_ms: int, settings: DeliverySettings
+    ) -> None:
+        """A member gets only ``given`` of its last turn again: the rest of the turn goes back.
+        Otherwise the member would hold records that no answer to it has."""
+        number, before = self._turns[member_id]
+        self._turns[member_id] = _Turn(number, given)
+        rest = common(minus(before, given), self._held(member_id))
+        said = [(first, last, _RELEASE) for first, last in rest]
+        self._core.acknowledge(member_id, said, now_ms=now_ms, settings=settings)
 
     def pass_over(self, first: int, last: int) -> None:
         """Archive offsets ``first`` … ``last``, which hold no record for the group: a hole."""

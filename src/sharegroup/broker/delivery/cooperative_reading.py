@@ -124,6 +124,9 @@ class CooperativeReading:
             again = turns.begin(turn.member_id, turn.number, now_ms, settings)
             if again:
                 answer = await _again(turn, log, again)
+                if answer.given and answer.given != again:
+                    now_ms = self._clock.monotonic_ms()
+                    turns.give_less(turn.member_id, answer.given, now_ms, settings)
             else:
                 answer = await self._new(turn, one, turns, log, end_offset, committed=committed)
             holes = normal((*deleted, *turns.holes)) if deleted else turns.holes
@@ -271,7 +274,8 @@ async def _void_in(
 
 
 async def _again(turn: Turn, log: ReadableLog, given: Intervals) -> TurnRead:
-    """The records of a turn whose answer was lost."""
+    """The records of a turn whose answer was lost, as far as there is room; empty if there is none:
+    the member will ask again."""
     first, end = given[0][0], given[-1][1] + 1
     read = await log.read(first, max(turn.bytes_max, 1), end_offset=end)
     if not read.data or (len(read.data) > turn.bytes_max and not turn.must):
