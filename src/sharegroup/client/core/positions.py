@@ -60,8 +60,8 @@ class PartitionPlace:
         shared: other members may commit offsets after its committed offset (KIP-X).
         begins: the group has committed nothing: the offset where it begins is looked up, and
             committed.
-        lost_from: of a shared partition, the position that its log has lost; None: no position was
-            lost.
+        lost_from: of a shared partition, the position that is not in its log any more; None: no
+            position was lost.
         done: the offsets after its committed offset that any member is done with.
         topic_id: the topic that the position belongs to; None: not known.
         from_group: without a position, it begins at the group's committed offset, if there is one.
@@ -356,10 +356,10 @@ class Positions:
             return True
         if self._reset is None:
             return False
-        lost = place.position
+        lost, done = place.position, place.done
         self.seek_to(where, self._reset)
-        if place.shared and self._reset == EARLIEST and lost is not None:
-            place.lost_from = lost.offset
+        if place.shared and lost is not None:
+            place.lost_from, place.done = lost.offset, done
         return True
 
     def take_lost(self, where: TopicPartition) -> int | None:

@@ -14,7 +14,7 @@ from typing import Any
 from sharegroup.client.admin.offset_requests import commit_ranges, committed_offsets, epoch_ends
 from sharegroup.client.admin.topic_requests import leaders_found, offsets_at
 from sharegroup.client.core.committed_offsets import OffsetAndMetadata
-from sharegroup.client.core.positions import LATEST, Position, Positions, PositionStep
+from sharegroup.client.core.positions import EARLIEST, LATEST, Position, Positions, PositionStep
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.core.uncommitted_ranges import Covered
 from sharegroup.client.errors import NoOffsetForPartition
@@ -189,15 +189,20 @@ class PositionLookup:
         if begins:
             await self._commit_begins(begins)
         for where, offset in found.items():
-            lost = self._positions.take_lost(where)
-            if lost is not None and lost < offset:  # nobody can read these offsets now
-                self._covered.read(where, (), [(lost, offset - 1)])
             if where in begins:
                 self._positions.look_up_committed(where, wanted[where])
-            else:
-                self._positions.found(where, wanted[where], Position(offset))
+            elif self._positions.is_current(where, wanted[where]):
+                self._go_on(where, wanted[where], offset)
         if found:
             self._on_news()  # another leader may take its time
+
+    def _go_on(self, where: TopicPartition, version: int, offset: int) -> None:
+        lost, done = self._positions.take_lost(where), self._positions.done(where)
+        if lost is None or lost > offset:
+            done = ()  # the application begins again; or a log that was cut has other records there
+        elif lost < offset and self._positions.reset_of(where) == EARLIEST:
+            self._covered.read(where, (), [(lost, offset - 1)])  # nobody can read these offsets now
+        self._positions.found(where, version, Position(offset), done)
 
     async def _check_failures(self, failed: list[errors.KafkaError]) -> None:
         if failed:
