@@ -47,3 +47,33 @@ def test_a_record_of_an_earlier_turn_in_work_holds_back_the_later_ones() -> None
     covered.committed(WHERE, ((50, 54), (60, 61)))
     assert covered.before(WHERE, 0) == ((55, 59),)
     assert covered.before(WHERE, 4) == ((0, 3), (55, 59))
+
+
+def test_a_jump_keeps_what_lies_before_it() -> None:
+    covered = Covered()
+    covered.track([WHERE])
+    covered.read(WHERE, [(3, 5), (8, 9)], [(6, 6), (10, 10)])
+    covered.go_on(WHERE, 9)
+    assert covered.before(WHERE, 100) == ((3, 6), (8, 8))
+    covered.go_on(WHERE, 50)
+    covered.read(WHERE, [(50, 51)], ())
+    assert covered.before(WHERE, 100) == ((3, 6), (8, 8), (50, 51))
+    covered.go_on(WHERE, 0)
+    assert covered.before(WHERE, 100) == ()
+
+
+def test_the_group_begins_where_its_first_uncommitted_records_were_sought() -> None:
+    covered = Covered()
+    covered.track([WHERE])
+    assert covered.begin(WHERE) is None
+    covered.go_on(WHERE, 30)
+    covered.go_on(WHERE, 40)
+    assert covered.begin(WHERE) == 40, "nothing was read at 30"
+    covered.read(WHERE, [(42, 43)], ())
+    covered.go_on(WHERE, 60)
+    assert covered.begin(WHERE) == 40
+    covered.go_on(WHERE, 50)
+    covered.committed(WHERE, ((42, 42),))
+    assert covered.begin(WHERE) is None
+    covered.go_on(WHERE, 60)
+    assert covered.begin(WHERE) is None, "the group has begun"

@@ -226,14 +226,21 @@ class Positions:
         """Where the next record of a partition comes from; None: not known yet."""
         return self._places[where].position
 
-    def seek(self, where: TopicPartition, position: Position) -> None:
-        """Go on at this position."""
+    def seek(self, where: TopicPartition, position: Position, *, forward: bool = False) -> None:
+        """Go on at this position.
+
+        Args:
+            forward: the application has had nothing that lies behind it. So what is committed there
+                is left out as before; on a way back all records come again.
+        """
         place = self._places[where]
         place.position = position
         place.step = (
             PositionStep.FETCHING if position.leader_epoch == NO_EPOCH else PositionStep.CHECK
         )
-        place.begins, place.done = False, ()
+        place.begins = False
+        if not forward:
+            place.done = ()
         place.checked_epoch = NO_EPOCH
         place.version = self._next_version()
 

@@ -16,9 +16,10 @@ from sharegroup.model.ids import TopicPartition
 class _Read:
     """The uncommitted offsets that were read of one partition. ``records`` and ``holes`` ascend.
     ``turns`` has the records once more, in the order in which they were read: an earlier turn may
-    have the higher offsets."""
+    have the higher offsets. ``begin``: see :meth:`Covered.begin`."""
 
     def __init__(self) -> None:
+        self.begin: int | None = None
         self.records: Intervals = ()
         self.holes: Intervals = ()
         self.turns: list[Intervals] = []
@@ -46,8 +47,32 @@ class Covered:
             self._read[where] = _Read()
 
     def forget(self, wheres: Iterable[TopicPartition]) -> None:
-        """Forget what was read of these partitions, because their positions jump."""
+        """Forget what was read of these partitions: nobody is to commit it."""
         self.track([where for where in wheres if where in self._read])
+
+    def cut(self, where: TopicPartition, offset: int) -> None:
+        """Forget what was read from ``offset`` on: it was not handled, or is to be read again."""
+        own = self._read.get(where)
+        if own is not None:
+            own.records = common(own.records, _below(offset))
+            own.holes = common(own.holes, _below(offset))
+
+    def go_on(self, where: TopicPartition, offset: int) -> None:
+        """The partition is read from ``offset`` on, because the application wants it, or because
+        the log begins there. What was read before that offset is still to be committed."""
+        self.cut(where, offset)
+        own = self._read.get(where)
+        if own is None:
+            return
+        if not (own.records or own.holes):
+            own.begin = offset
+        elif own.begin is not None:  # what was read first, and what lies behind it, must count
+            own.begin = min(own.begin, offset)
+
+    def begin(self, where: TopicPartition) -> int | None:
+        """Where the group begins, if it has committed nothing: the application has sought this
+        offset. None: something is committed, or the group's first offset is looked up."""
+        return self._read[where].begin
 
     def remove(self, wheres: Iterable[TopicPartition]) -> None:
         """These partitions are not ours any more."""
@@ -76,7 +101,7 @@ class Covered:
         """The offsets that were read before the record at ``offset``. If the partition is read in
         turns: all of the earlier turns, the lower ones of the record's own turn, and all holes."""
         own = self._read[where]
-        below: Intervals = ((0, offset - 1),) if offset > 0 else ()
+        below = _below(offset)
         if not own.turns:
             return common(normal((*own.records, *own.holes)), below)
         last = len(own.turns) - 1
@@ -89,8 +114,13 @@ class Covered:
         return normal((*((at, at) for at in offsets), *self._read[where].holes))
 
     def committed(self, where: TopicPartition, ranges: Intervals) -> None:
-        """These ranges were committed."""
+        """These ranges were committed. There may be none: the group's begin was."""
         own = self._read.get(where)
         if own is not None:
+            own.begin = None
             own.records, own.holes = minus(own.records, ranges), minus(own.holes, ranges)
             own.turns = [minus(turn, ranges) for turn in own.turns]
+
+
+def _below(offset: int) -> Intervals:
+    return ((0, offset - 1),) if offset > 0 else ()

@@ -137,12 +137,12 @@ class OffsetCommitter:
         """
         async with self._lock:
             ranges = {w: self.covered.with_holes(w, own) for w, own in offsets.items()}
-
+            begins = self._begins({w: min(own) for w, own in offsets.items()})
             outcome = CommitOutcome(self._cluster, self._identities, topic_ids, set())
 
             async def attempt() -> None:
                 outcome.gone |= self._identities.gone(ranges, topic_ids)
-                unknown = await self._commit_ranges(ranges, topic_ids, outcome)
+                unknown = await self._commit_ranges(ranges, begins, topic_ids, outcome)
                 await outcome.look_for_topics(unknown)
 
             await retrying(
@@ -204,13 +204,14 @@ class OffsetCommitter:
 
         covered = self.covered
         ranges = {w: covered.before(w, offsets[w].offset) for w in offsets if w in covered}
+        begins = self._begins({w: offsets[w].offset for w in ranges})
         topic_ids = {w.topic: own for w in offsets if (own := self._identities.read(w)) is not None}
         outcome = CommitOutcome(self._cluster, self._identities, topic_ids, gone)
         plain = {where: one for where, one in offsets.items() if where not in ranges}
 
         async def attempt() -> None:
             unknown = await self._commit_plain(plain, topic_ids, outcome)
-            unknown |= await self._commit_ranges(ranges, topic_ids, outcome)
+            unknown |= await self._commit_ranges(ranges, begins, topic_ids, outcome)
             await outcome.look_for_topics(unknown)
 
         began = self._metrics.time()
@@ -240,9 +241,16 @@ class OffsetCommitter:
         self.committed.note(positions)
         self._progress.committed(positions)
 
+    def _begins(self, lowest: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Where the group begins, of those partitions where it may have committed nothing, because
+        the application has sought an offset: there, or at the ``lowest`` offset of the commit."""
+        found = {where: self.covered.begin(where) for where in lowest}
+        return {where: min(at, lowest[where]) for where, at in found.items() if at is not None}
+
     async def _commit_ranges(
         self,
         ranges: Mapping[TopicPartition, Intervals],
+        begins: Mapping[TopicPartition, int],
         topic_ids: TopicIds,
         outcome: CommitOutcome,
     ) -> dict[TopicPartition, KafkaError]:
@@ -251,11 +259,13 @@ class OffsetCommitter:
         unknown: dict[TopicPartition, KafkaError] = {}
         for where in outcome.left(ranges):
             own = ranges[where]
+            begin = {where: begins[where]} if where in begins else {}
             try:
-                for at in range(0, len(own), RANGES_PER_REQUEST):
+                # Without ranges, one request that only says where the group begins.
+                for at in range(0, len(own) or len(begin), RANGES_PER_REQUEST):
                     some = own[at : at + RANGES_PER_REQUEST]
                     await commit_ranges(
-                        self._cluster, self._identity(), {where: some}, topic_ids=topic_ids
+                        self._cluster, self._identity(), {where: some}, begin, topic_ids
                     )
                     if not self._identities.gone([where], topic_ids):
                         self.covered.committed(where, some)

@@ -62,8 +62,10 @@ class ConsumerOffsets:
         """As ``Consumer.seek``."""
         if offset < 0:
             raise ValueError(f"the offset {offset} is negative: seek_to_end() goes to the end")
-        self._jump([(topic, partition)])
-        self._positions.seek(TopicPartition(topic, partition), Position(offset))
+        at = self._reader.returned().get(TopicPartition(topic, partition))
+        forward = at is not None and at.offset <= offset
+        for where in self._jump([(topic, partition)], target=offset):
+            self._positions.seek(where, Position(offset), forward=forward)
 
     def seek_to_beginning(self, *partitions: tuple[str, int]) -> None:
         """As ``Consumer.seek_to_beginning``."""
@@ -113,7 +115,11 @@ class ConsumerOffsets:
         return sorted(self._positions.paused)
 
     def _jump(
-        self, partitions: Iterable[tuple[str, int]], *, moves: bool = True
+        self,
+        partitions: Iterable[tuple[str, int]],
+        *,
+        moves: bool = True,
+        target: int | None = None,
     ) -> list[TopicPartition]:
         self._parts.state.check_usable()
         wheres = [as_partition(where) for where in partitions]
@@ -122,7 +128,7 @@ class ConsumerOffsets:
                 raise IllegalState(f"{where} is not assigned to this consumer")
         if moves:
             self._refuse_turns(wheres, "seek")
-            self._reader.forget(wheres)
+            self._reader.jump(wheres, target)
         return wheres
 
     def _refuse_turns(self, wheres: Iterable[TopicPartition], what: str) -> None:

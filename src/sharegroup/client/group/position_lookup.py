@@ -202,6 +202,8 @@ class PositionLookup:
             done = ()  # the application begins again; or a log that was cut has other records there
         elif lost < offset and self._positions.reset_of(where) == EARLIEST:
             self._covered.read(where, (), [(lost, offset - 1)])  # nobody can read these offsets now
+        if not self._positions.turn(where):  # offsets of turns do not ascend, and nobody seeks
+            self._covered.go_on(where, offset)
         self._positions.found(where, version, Position(offset), done)
 
     async def _check_failures(self, failed: list[errors.KafkaError]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sharegroup.client.core.positions import Position, Positions
@@ -43,6 +43,9 @@ class Reader:
         self._in_work: dict[TopicPartition, Position] = {}
         self._one_in_work: AnyRecord | None = None
         self._first_taken: dict[TopicPartition, Position] = {}
+        self._refused: dict[TopicPartition, int] = {}
+        """The record of each partition that the application was told of last, because a
+        deserializer refuses it."""
 
     def take(self, count: int, *, in_turn: bool = False) -> list[AnyRecord]:
         """The next records, at most ``count``.
@@ -172,6 +175,8 @@ class Reader:
     def _take_from(self, chunk: Chunk, count: int) -> list[AnyRecord]:
         if chunk.empty and chunk.error is not None:
             self._positions.advance(chunk.where, chunk.version, chunk.end)
+            if isinstance(chunk.error, RecordDeserializationError):
+                self._refused[chunk.where] = chunk.error.offset
             raise chunk.error
         taken, behind = chunk.take(count)
         if not chunk.empty or chunk.error is not None:
@@ -239,12 +244,43 @@ class Reader:
         return found | {where: at for where, at in _firsts(records).items() if where in found}
 
     def forget(self, wheres: Iterable[TopicPartition]) -> None:
-        """Drop everything of these partitions: their positions jump, or they are given up."""
+        """Drop everything of these partitions: they are given up, or their topics are gone."""
         gone = set(wheres)
         self._covered.forget(gone)
+        self._refused = {w: at for w, at in self._refused.items() if w not in gone}
+        self._drop_work(gone)
+        self._drop_coming(gone)
+
+    def jump(self, wheres: Iterable[TopicPartition], target: int | None = None) -> None:
+        """The application seeks: what it has not been given of these partitions is dropped.
+
+        In a shared partition a commit covers what was read, not what lies before the position. So
+        what the application has been given there is kept for the next commit, unless it comes
+        again; what is in work, too, once the application asks for more. A refused record counts as
+        done when it is passed over: nobody would ever read it.
+
+        Args:
+            target: the offset to go on at; None: it is looked up.
+        """
+        going, given = set(wheres), self.returned()
+        for where in going:
+            if where in given:
+                self._covered.cut(where, given[where].offset)
+            refused = self._refused.get(where)
+            if refused is not None and (target is None or refused < target):
+                self._covered.read(where, [(refused, refused)], ())
+                del self._refused[where]
+            if target is not None:
+                self._covered.go_on(where, target)
+        self._drop_work({where for where in going if where not in self._covered})
+        self._drop_coming(going)
+
+    def _drop_work(self, gone: Collection[TopicPartition]) -> None:
         self._in_work = {w: at for w, at in self._in_work.items() if w not in gone}
         if self._one_in_work is not None and self._one_in_work.topic_partition in gone:
             self._one_in_work = None
+
+    def _drop_coming(self, gone: Collection[TopicPartition]) -> None:
         if any(record.topic_partition in gone for record in self.coming):
             self.coming = deque(one for one in self.coming if one.topic_partition not in gone)
 
