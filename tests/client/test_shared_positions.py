@@ -306,3 +306,30 @@ def test_the_beginning_and_the_end(broker: LocalBroker, reads: bool) -> None:
             assert await committed(broker, topic, group) == (8 if reads else 0)
 
     run(scenario)
+
+
+def test_a_refused_record_that_the_group_is_done_with_is_not_told_again(
+    broker: LocalBroker,
+) -> None:
+    async def scenario() -> None:
+        topic, group = shared_topic(broker), fresh("group")
+        await write(broker, topic, 20)
+        settings = {"value_deserializer": not_refused, "max_poll_records": 1}
+        async with consumer_of(broker, group, topic, **settings) as first:
+            await read(first, 1)
+            first.seek(topic, 0, 5)
+            await read(first, 2)
+            with pytest.raises(RecordDeserializationError):
+                await first.poll()
+            first.seek(topic, 0, 8)
+            await read(first, 12)
+            await first.commit()
+            [found] = (await first.committed()).values()
+            assert (found.offset, found.ranges) == (1, ((5, 19),))
+        async with consumer_of(broker, group, topic, **settings) as second:
+            assert [one.offset for one in await read(second, 4)] == [*range(1, 5)]
+            assert not await second.poll(500)
+            await second.commit()
+        assert await committed(broker, topic, group) == 20
+
+    run(scenario)

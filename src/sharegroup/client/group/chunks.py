@@ -20,7 +20,7 @@ from sharegroup.client.records.batch_reader import pieces_of, records_of
 from sharegroup.client.records.damage import note_astray
 from sharegroup.client.records.decode import Decoding, deserialized_fields, not_collecting
 from sharegroup.client.records.hidden import hidden_ranges
-from sharegroup.cooperative.intervals import Interval, Intervals, common, normal
+from sharegroup.cooperative.intervals import Interval, Intervals, common, holds, normal
 from sharegroup.model.errors import CorruptMessage, SharegroupError
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log import AbortedTransaction
@@ -127,6 +127,8 @@ def _decode(fetched: FetchedBytes, decoding: Decoding) -> Chunk:
         mine = piece.value or ()
         if piece.first < first_wanted:
             mine = [one for one in mine if one[0] >= first_wanted]
+        if fetched.done:  # before a deserializer may refuse one of them
+            mine = [one for one in mine if not holds(fetched.done, one[0])]
         refusal = _add(records, mine, RecordSpan(where, epoch, fetched.topic_id), decoding)
         if refusal is not None:
             return Chunk(fetched, records, Position(refusal.offset, end.leader_epoch), refusal)

@@ -13,7 +13,7 @@ from sharegroup.client.errors import RecordDeserializationError
 from sharegroup.client.group.chunks import Chunk, FetchedBytes, decode_chunk
 from sharegroup.client.group.fetcher import LogFetcher
 from sharegroup.client.records.decode import Decoding
-from sharegroup.cooperative.intervals import Intervals, common, holds, minus, normal
+from sharegroup.cooperative.intervals import Intervals, common, minus, normal
 from sharegroup.model.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -157,19 +157,17 @@ class Reader:
 
     def _decoded(self, fetched: FetchedBytes) -> Chunk:
         """The records, without the ones that the group is done with."""
-        chunk, where = decode_chunk(fetched, self._decoding), fetched.where
+        where = fetched.where
         if where not in self._covered:
-            return chunk
-        if fetched.given:
-            chunk.records = [one for one in chunk.records if holds(fetched.given, one.offset)]
-            mine = normal((one.offset, one.offset) for one in chunk.records)
-            self._cover_turn(fetched, chunk, mine)
-            return chunk
-        done = self._positions.done(where)
-        if done:
-            chunk.records = [one for one in chunk.records if not holds(done, one.offset)]
+            return decode_chunk(fetched, self._decoding)
+        if not fetched.given:
+            fetched = fetched._replace(done=self._positions.done(where))
+        chunk = decode_chunk(fetched, self._decoding)
         mine = normal((one.offset, one.offset) for one in chunk.records)
-        self._cover(fetched, mine, chunk.holes, chunk.end)
+        if fetched.given:
+            self._cover_turn(fetched, chunk, mine)
+        else:
+            self._cover(fetched, mine, chunk.holes, chunk.end)
         return chunk
 
     def _take_from(self, chunk: Chunk, count: int) -> list[AnyRecord]:
