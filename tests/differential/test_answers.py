@@ -28,7 +28,7 @@ from sharegroup.wire.messages.find_coordinator import FindCoordinatorRequest
 from sharegroup.wire.messages.unregister_broker import UnregisterBrokerRequest
 from tests.apache_kafka.broker import KafkaBroker
 from tests.broker.transaction_wire import Peer, TransactionalProducer, close_all
-from tests.differential import share_answers
+from tests.differential import log_answers, share_answers
 from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer
 
@@ -442,6 +442,10 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     where_the_broker_stands,
     share_answers.leaders_that_have_moved,
     share_answers.odd_acknowledgements,
+    log_answers.deleted_records_by_policy,
+    log_answers.settings_without_a_value,
+    log_answers.epochs_that_no_leader_has_had,
+    log_answers.a_repeated_batch,
 )
 
 

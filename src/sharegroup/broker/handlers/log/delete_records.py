@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from sharegroup.broker.authorization.resources import Operation
+from sharegroup.broker.configs.topic import topic_value
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
-from sharegroup.model.errors import InvalidTopic, KafkaError
+from sharegroup.model.config import format_value
+from sharegroup.model.errors import InvalidTopic, KafkaError, PolicyViolation
 from sharegroup.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -46,6 +48,14 @@ def failure(request: DeleteRecordsRequest, error: KafkaError) -> DeleteRecordsRe
     )
 
 
+def _are_deleted(parts: BrokerParts, name: str) -> bool:
+    """Whether the topic's records may be deleted by their age or offset, as its `cleanup.policy`
+    says."""
+    configs = parts.configs
+    policy = topic_value("cleanup.policy", configs.of_topic(name), configs.broker)
+    return "delete" in format_value(policy).split(",")
+
+
 async def _delete(
     parts: BrokerParts, name: str, wanted: DeleteRecordsPartition, context: RequestContext
 ) -> DeleteRecordsPartitionResult:
@@ -54,6 +64,8 @@ async def _delete(
         if parts.topics.is_internal(name):
             raise InvalidTopic(f"{name} is internal; its records are the broker's")
         log = parts.topics.log(name, wanted.partition_index)
+        if parts.passing is None and not _are_deleted(parts, name):
+            raise PolicyViolation(f"{name} is compacted only: it keeps the last record of each key")
         low_watermark = await log.delete_records(wanted.offset)
     except KafkaError as error:
         return DeleteRecordsPartitionResult(wanted.partition_index, -1, error.code)

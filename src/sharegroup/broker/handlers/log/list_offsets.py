@@ -57,7 +57,7 @@ async def _offset(
         index = partition.partition_index
         # librdkafka takes it for final that a topic is not known.
         log: ReadableLog = await parts.topics.log_of_client(name, index)
-        parts.leadership.check(log.topic_id, index)
+        parts.leadership.check(log.topic_id, index, partition.current_leader_epoch)
         part.timestamp, part.offset = await _look_up(log, partition.timestamp, committed=committed)
         if part.offset >= 0:  # without an offset there is no epoch either, as in Kafka
             part.leader_epoch = parts.leadership.log_epoch

@@ -14,7 +14,7 @@ from sharegroup.model import errors
 from sharegroup.model.ids import NULL_TOPIC_ID, TopicIdPartition
 from sharegroup.model.limits import PRODUCED_PARTITIONS_MAX
 from sharegroup.model.log import AppendableLog, PartitionLog
-from sharegroup.wire.batch import HEADER_BYTES, TRANSACTIONAL, parse_headers
+from sharegroup.wire.batch import HEADER_BYTES, LOG_APPEND_TIME, TRANSACTIONAL, parse_headers
 from sharegroup.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -180,6 +180,8 @@ async def _append(
         admission.appended(write)
     part.base_offset = appended.base_offset
     part.log_append_time_ms = appended.append_time_ms
+    if appended.duplicate:
+        part.log_append_time_ms = await _append_time_of(log, appended.base_offset)
     part.log_start_offset = log.log_start_offset
     meter = parts.meters.topic(log.topic_id)
     meter.produce_bytes += len(partition.records)
@@ -188,6 +190,17 @@ async def _append(
         meter.repeated_records += len(appended.repeated)
         meter.message_ids_forgotten += appended.ids_forgotten
     return log, appended.last_offset + 1, part
+
+
+async def _append_time_of(log: PartitionLog, offset: int) -> int:
+    """When the batch at ``offset`` was appended, in milliseconds since 1970, if the log notes it;
+    else -1."""
+    with suppress(errors.KafkaError):  # it may be deleted or damaged meanwhile
+        data = (await log.read(offset, 1)).data
+        for header in parse_headers(data)[:1]:
+            if header.attributes & LOG_APPEND_TIME:
+                return header.max_timestamp
+    return -1
 
 
 def _log_of(

@@ -53,11 +53,24 @@ def _refused(name: str, error: errors.KafkaError) -> CreatableTopicResult:
     )
 
 
+def _configs(topic: CreatableTopic) -> dict[str, str]:
+    configs: dict[str, str] = {}
+    nulls = []
+    for one in topic.configs:
+        if one.value is None:
+            nulls.append(one.name)
+        else:
+            configs[one.name] = one.value
+    if nulls:
+        raise errors.InvalidConfig(f"Null value not supported for topic configs: {','.join(nulls)}")
+    check_topic_configs(configs)
+    return configs
+
+
 async def _create(
     parts: BrokerParts, topic: CreatableTopic, context: RequestContext, validate_only: bool
 ) -> CreatableTopicResult:
-    configs = {c.name: c.value for c in topic.configs if c.value is not None}
-    check_topic_configs(configs)
+    configs = _configs(topic)
     count = _partitions(parts, topic)
     if context.mutations is not None:
         asked = await parts.topics.create(topic.name, count, configs, validate_only=True)
