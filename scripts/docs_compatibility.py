@@ -81,6 +81,8 @@ OTHERWISE = """
   ([queues](queues.md#what-does-apache-kafka-44-do-differently)).
 * IncrementalAlterConfigs with a name that no setting of the broker has: refused here, with the
   name that was meant. Apache Kafka stores whatever it is given.
+* ListTransactions with a duration leaves out ids whose transaction has not begun. Apache Kafka
+  names them, whatever the duration.
 
 Every difference that random scripts may meet is in
 [conformance](conformance.md#differences-that-are-meant), those of settings are in
