@@ -15,8 +15,7 @@
 * **A sync that failed** before the shutdown: the data that it left in the system's cache was
   written again (see ``rewrite``). No segment is trusted.
 
-Producers: load the newest readable ``.snapshot`` before the scanned segments, then replay the
-headers after it. The replay also rebuilds the transaction indexes of scanned segments.
+Then what is known of the producers is recovered (see ``producer_recovery``).
 """
 
 from __future__ import annotations
@@ -24,23 +23,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import pairwise
 
 from sharegroup.model.environment import Disk
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.log_settings import LogSettings
 from sharegroup.model.offsets import OFFSET_MAX
-from sharegroup.storage import gaps, producer_snapshot, rewrite, swapping, traces
+from sharegroup.storage import gaps, producer_recovery, rewrite, swapping, traces
 from sharegroup.storage.damage import Damage, merged
-from sharegroup.storage.indexes.transaction_index import TransactionIndex
 from sharegroup.storage.log_contents import LogContents
-from sharegroup.storage.producers import note
-from sharegroup.storage.segment import TRANSACTION_INDEX, Segment, log_bases
+from sharegroup.storage.segment import Segment, log_bases
 from sharegroup.storage.segment_walk import SegmentWalk
-from sharegroup.transactions.producers import ProducerTable
 from sharegroup.wire.batch import HEADER_BYTES, BatchHeader, parse_header
-from sharegroup.wire.markers import is_control, is_transactional
 
 logger = logging.getLogger(__name__)
 
@@ -142,11 +136,14 @@ def open_partition(
         cleaned_offset=cleaned,
         first_dirty_offset=known.first_dirty_offset,
     )
+    # After a clean end all transaction indexes are complete, also that of a segment with damage.
+    complete = known.clean and trusted
+    unfinished = [] if complete else scanned
     # Before the producers: their replay rebuilds the transaction indexes that are found bad here.
-    bad = _load_transactions(segments, scanned, names)
-    stale = scanned + bad
-    _load_producers(disk, contents, names, stale, wall_ms)
-    for segment in stale:
+    bad = producer_recovery.load_transactions(segments, unfinished, names)
+    stale = unfinished + bad
+    producer_recovery.load_producers(disk, contents, names, stale, wall_ms, clean=complete)
+    for segment in dict.fromkeys(scanned + bad):
         if segment is segments[-1]:
             continue  # its indexes are written when it is sealed
         if segment in bad:
@@ -378,111 +375,3 @@ def _note_damages(segment: Segment, found: list[Damage]) -> None:
     new = [damage for damage in merged([], found) if damage not in quarantine.damages]
     if new:
         quarantine.add(new)
-
-
-def _load_transactions(
-    segments: list[Segment], scanned: list[Segment], names: list[str]
-) -> list[Segment]:
-    """Load the transaction indexes of segments that were not scanned. Returns the segments whose
-    index is bad, or is missing together with the other indexes: a segment without aborted
-    transactions has only these.
-    """
-    bad = []
-    present = set(names)
-    for segment in segments:
-        name = f"{segment.base_offset:020d}"
-        if segment in scanned:
-            continue
-        if f"{name}{TRANSACTION_INDEX}" not in present:
-            if segment.size and f"{name}.index" not in present:
-                bad.append(segment)
-            continue
-        try:
-            segment.load_transactions()
-            _check_markers(segment)
-        except (CorruptMessage, ValueError) as error:
-            logger.warning("%s is rebuilt: %s", segment.path + TRANSACTION_INDEX, error)
-            segment.transactions = TransactionIndex()
-            bad.append(segment)
-    return bad
-
-
-def _check_markers(segment: Segment) -> None:
-    """Verify a transaction index against the log: the marker of each entry, and the transaction's
-    first batch if it lies in the segment.
-
-    Raises:
-        ValueError, CorruptMessage: an entry does not match the log.
-    """
-    before = segment.base_offset - 1
-    for entry in segment.transactions.entries:
-        if not before < entry.last_offset < segment.next_offset:
-            raise ValueError(f"a marker at offset {entry.last_offset}")
-        before = entry.last_offset
-        marker = _header_at(segment, entry.last_offset)
-        if not is_control(marker) or marker.producer_id != entry.producer_id:
-            raise ValueError(f"no marker of producer {entry.producer_id} at {entry.last_offset}")
-        if not 0 <= entry.first_offset <= entry.last_offset:
-            raise ValueError(f"a transaction that begins at offset {entry.first_offset}")
-        # The cleaner removes the records of aborted transactions before their markers.
-        if entry.first_offset >= max(segment.base_offset, segment.offsets.sparse_below):
-            first = _header_at(segment, entry.first_offset)
-            if first.producer_id != entry.producer_id or not is_transactional(first):
-                raise ValueError(f"no transaction begins at offset {entry.first_offset}")
-
-
-def _header_at(segment: Segment, offset: int) -> BatchHeader:
-    return parse_header(segment.file.pread(HEADER_BYTES, segment.position_of(offset)))
-
-
-def _load_producers(
-    disk: Disk, contents: LogContents, names: list[str], stale: list[Segment], wall_ms: int
-) -> None:
-    """Load the newest usable snapshot and replay the log after it. The replay also rebuilds the
-    transaction indexes of ``stale`` segments: it begins at or before the first of them. A producer
-    that is replayed counts as heard now: the times of its records may be old, and it may be about
-    to repeat what was not answered."""
-    end = contents.segments[-1].next_offset
-    latest = min((segment.base_offset for segment in stale), default=end)
-    start = _load_snapshot(disk, contents, names, latest)
-    for segment in contents.segments:
-        if segment.next_offset > start:
-            _replay(contents.producers, segment, start, wall_ms, indexed=segment not in stale)
-
-
-def _load_snapshot(disk: Disk, contents: LogContents, names: list[str], latest: int) -> int:
-    """Load the newest readable snapshot at or before ``latest``, and remove snapshots that belong
-    to no segment. Returns the offset of the loaded snapshot, or 0.
-    """
-    bases = {segment.base_offset for segment in contents.segments}
-    loaded = -1
-    for name in sorted((name for name in names if name.endswith(".snapshot")), reverse=True):
-        path = f"{contents.folder}/{name}"
-        offset = int(name.removesuffix(".snapshot"))
-        if loaded < 0 and offset <= latest:
-            try:
-                contents.producers.load(producer_snapshot.decode(disk.read_file(path)))
-                loaded = offset
-            except (FileNotFoundError, ValueError) as error:
-                logger.warning("%s is not used: %s", path, error)
-                disk.remove(path)
-                continue
-        if offset not in bases and offset != loaded:
-            disk.remove(path)
-    return max(loaded, 0)
-
-
-def _replay(
-    producers: ProducerTable, segment: Segment, start: int, wall_ms: int, *, indexed: bool
-) -> None:
-    try:
-        position = segment.limit_of(max(start, segment.base_offset))
-        for at, header in segment.headers(position, segment.size):
-            if header.producer_id < 0 or header.base_offset < start:
-                continue
-            batch = partial(segment.file.pread, header.length, at)
-            aborted = note(producers, header, header.base_offset, batch, wall_ms)
-            if aborted is not None and not indexed:
-                segment.transactions.append(aborted)
-    except CorruptMessage as error:  # in a segment below the recovery point, which was not scanned
-        logger.error("producers of %s are incomplete: %s", segment.file.path, error)
