@@ -240,6 +240,31 @@ def test_records_without_a_timestamp_age_from_the_last_write_of_their_file(tmp_p
     run(main())
 
 
+@pytest.mark.parametrize("lost", [0, 1])
+@pytest.mark.parametrize("limits", [{"retention_ms": 1000}, {"retention_bytes": 0}], ids=str)
+def test_a_segment_that_has_lost_its_data_does_not_stop_retention(
+    limits: dict[str, int], lost: int, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        settings = LogSettings(segment_bytes=600, **limits)
+        async with opened(tmp_path, settings) as folder:
+            await append_durably(await one_log(folder), *(batch(b"v" * 50) for _ in range(20)))
+        empty = sorted((tmp_path / "t-0").glob("*.log"))[lost]
+        empty.write_bytes(b"")
+        os.utime(empty, (NOW_MS / 1000 + 9, NOW_MS / 1000 + 9))
+        async with opened(tmp_path, settings) as folder:
+            log = await one_log(folder)
+            for now_ms, start in ((NOW_MS + 10_000, int(empty.stem)), (NOW_MS + 10_001, 20)):
+                for _ in range(2):
+                    folder.enforce_retention(now_ms)
+                    await folder.flusher.idle()
+                assert log.log_start_offset == (start if "retention_ms" in limits else 20)
+            assert len(log.damages()) == 0
+            log.check_invariants()
+
+    run(main())
+
+
 @pytest.mark.parametrize("policy", list(FlushPolicy))
 def test_retention_by_size_keeps_what_fits(policy: FlushPolicy, tmp_path: Path) -> None:
     async def main() -> None:

@@ -22,7 +22,8 @@ def expired(
     """How many of the oldest segments may go; ``now_ms`` is wall clock. ``needed``: by the share
     groups that the topic names, if it names any; None: not known, so they need everything.
 
-    An empty segment never expires: it is the active one, which takes the next batch.
+    The last segment does not expire while it is empty: it takes the next batch. Another one that is
+    empty has lost its data, and ages from the last write of its file.
 
     Raises:
         OSError: the disk failed.
@@ -32,7 +33,7 @@ def expired(
     spare_bytes, spare_of_cap = size - settings.retention_bytes, size - settings.cap_bytes
     count = 0
     for segment in segments:
-        if segment.size == 0:
+        if segment.size == 0 and segment is segments[-1]:
             break
         age_ms = now_ms - segment.newest_ms()
         goes = _is_past(
