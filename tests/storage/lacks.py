@@ -7,6 +7,7 @@ import os
 import resource
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from sharegroup.model.environment import DiskFile
 from sharegroup.storage.disk import LocalDisk, LocalFile, SyncFailed, SyncNotStarted
@@ -94,3 +95,54 @@ class FullDisk(LocalDisk):
     def remove(self, path: str) -> None:
         self.room_for += 2 * path.endswith("/.reserve")
         super().remove(path)
+
+
+BLOCK = 4096
+
+
+class SmallFile(LocalFile):
+    """A file on a :class:`SmallDisk`."""
+
+    def __init__(self, path: str, disk: SmallDisk) -> None:
+        disk.check(path, 0)
+        super().__init__(path, disk.home)
+        self._disk = disk
+
+    def append(self, data: bytes | Sequence[bytes | memoryview]) -> None:
+        total = len(data) if isinstance(data, bytes) else sum(map(len, data))
+        self._disk.check(self.path, self.size() + total)
+        super().append(data)
+
+
+class SmallDisk(LocalDisk):
+    """A disk of so many blocks for the files in a folder."""
+
+    def __init__(self, folder: Path, blocks: int) -> None:
+        super().__init__()
+        self._folder = folder
+        self._blocks = blocks
+
+    def check(self, path: str, size: int) -> None:
+        """Raise ENOSPC if there is no room for this file with ``size`` bytes."""
+        others = [
+            file.stat().st_size
+            for file in self._folder.rglob("*")
+            if file.is_file() and str(file) != path
+        ]
+        if sum(-(-each // BLOCK) for each in [*others, size]) > self._blocks:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    def open(self, path: str) -> LocalFile:
+        return SmallFile(path, self)
+
+    def write_file(self, path: str, data: bytes) -> None:
+        self.check(path + ".tmp", len(data))
+        super().write_file(path, data)
+
+    def reserve(self, path: str, size: int) -> None:
+        try:
+            self.check(path, size)
+        except OSError:
+            self.remove(path)
+            raise
+        super().reserve(path, size)

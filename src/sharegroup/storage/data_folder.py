@@ -400,7 +400,9 @@ class DataFolder:
         for key in needed.keys() & self._logs.keys():
             self._logs[key].cleaning.needed = needed[key]
         expired = [
-            log for key, log in self._logs.items() if log.expire(now_wall_ms, needed.get(key))
+            log
+            for key, log in self._logs.items()
+            if log.expire(now_wall_ms, needed.get(key), self._reserve.spend)
         ]
         if expired:
             try:  # before deleting: a first segment beyond the log start on disk counts as damage

@@ -16,7 +16,6 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import pairwise
 from uuid import UUID
 
 from sharegroup.model.environment import DiskFile, Environment
@@ -45,9 +44,10 @@ from sharegroup.storage import (
     timestamp_lookup,
 )
 from sharegroup.storage.cleaner.next_log import LogCleaning
-from sharegroup.storage.failures import DiskFailures
+from sharegroup.storage.failures import DiskFailures, lack_of
 from sharegroup.storage.flush import Flusher
 from sharegroup.storage.log_contents import LogContents, LogStatistics
+from sharegroup.storage.reserve import Spend
 from sharegroup.storage.segment import Segment
 from sharegroup.storage.segments import Mark
 from sharegroup.storage.stamping import stamped
@@ -227,14 +227,13 @@ class LocalPartitionLog:
         segment.begun_ms = segment.begun_ms or now_ms
         return segment
 
-    def _roll(self) -> Segment:
+    def _roll(self, *, indexed: bool = True) -> Segment:
         """Seal the active segment and begin the next one; both are durable after the next round."""
         sealed = self._segments[-1]
         side_files: list[DiskFile] = []
         disk, interval = self._environment.disk, self.settings.index_interval_bytes
-        segment = rolling.roll(
-            disk, self.folder, sealed, self._end, self._producers, interval, side_files
-        )
+        where = disk, self.folder, sealed, self._end
+        segment = rolling.roll(*where, self._producers, interval, side_files, indexed=indexed)
         if self._recovery_point < self._end:
             self._unsynced.add_sealed(sealed.file)
         self._unsynced.add_side_files(side_files)
@@ -267,10 +266,7 @@ class LocalPartitionLog:
             return
         self._unsynced.close_synced()
         self._recovery_point = max(self._recovery_point, self._flushing.offset)
-        for segment in reversed(self._segments):
-            if segment.durable:
-                break
-            segment.durable = segment.base_offset <= self._flushing.segment.base_offset
+        segments.note_durable(self._segments, self._flushing.segment)
         if self._flushing.offset > self._visible.offset:
             self._advance(self._flushing)
 
@@ -379,19 +375,16 @@ class LocalPartitionLog:
             self._log_start = old
             raise
 
-    def expire(self, now_ms: int, needed: Needed | None = None) -> bool:
+    def expire(self, now_ms: int, needed: Needed | None, spend: Spend) -> bool:
         """Move the log start past the segments that may go (:mod:`sharegroup.storage.retention`).
         Returns whether :meth:`remove_expired` has segments to delete. ``now_ms``: wall clock.
-
-        If all segments have expired, the log rolls to an empty one first, and the last expired
-        segment is deleted by the next call.
         """
         if self._failure is not None:
             return False
         try:
             count = retention.expired(self._segments, self.settings, now_ms, needed)
             if count == len(self._segments):
-                self._roll()
+                count = self._roll_expired(spend)
         except OSError as error:
             self._disk_failed(error)
             return False
@@ -399,6 +392,20 @@ class LocalPartitionLog:
         if count:
             self._log_start = max(self._log_start, self._segments[count].base_offset)
         return count > 0
+
+    def _roll_expired(self, spend: Spend) -> int:
+        """Roll, so that the next call can delete the last segment, too. Returns how many may go."""
+        count = len(self._segments)
+        try:
+            self._roll()
+        except OSError as error:
+            if lack_of(error) is None:
+                raise
+            if count > 1:  # the next call finds the room that the others leave
+                self._disk_failed(error)
+                return count - 1
+            spend(lambda: self._roll(indexed=False))
+        return count
 
     def remove_expired(self) -> int:
         """Delete the segments below the durable log start. Returns how many were deleted."""
@@ -409,12 +416,7 @@ class LocalPartitionLog:
             return 0
 
     def _remove_segments(self) -> int:
-        below = retention.below(self._segments, self._log_start)
-        count = retention.removable(self._segments, below, self._durable())
-        for _ in range(count):
-            self._segments[0].remove()
-            self._segments.pop(0)
-        return count
+        return retention.remove_below(self._segments, self._log_start, self._durable())
 
     def _durable(self) -> int:
         return min(self._recovery_point, self._visible.offset)
@@ -477,9 +479,7 @@ class LocalPartitionLog:
         """Assert what the module's docstring lists."""
         assert self._log_start <= self._visible.offset <= self._end
         assert self._visible.offset <= max(self._recovery_point, self._visible_by_system)
-        for earlier, later in pairwise(self._segments):
-            assert earlier.next_offset == later.base_offset
-        assert self._segments[-1].next_offset == self._end
+        segments.check_joined(self._segments, self._end)
         self._producers.check_invariants()
 
     def __repr__(self) -> str:

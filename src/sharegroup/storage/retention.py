@@ -59,9 +59,15 @@ def _is_past(
     return 0 <= limit_ms < age_ms or (limit_bytes >= 0 and spare_bytes >= segment.size)
 
 
-def below(segments: Sequence[Segment], log_start_offset: int) -> int:
-    """How many of the oldest segments lie completely below the log start; never the last one."""
-    return sum(segment.base_offset <= log_start_offset for segment in segments[1:])
+def remove_below(segments: list[Segment], log_start_offset: int, durable: int) -> int:
+    """Remove the segments that lie completely below the log start, and may be removed now; never
+    the last one. Returns how many were removed. Raises OSError: the disk failed."""
+    below = sum(segment.base_offset <= log_start_offset for segment in segments[1:])
+    count = removable(segments, below, durable)
+    for _ in range(count):
+        segments[0].remove()
+        segments.pop(0)
+    return count
 
 
 def removable(segments: Sequence[Segment], count: int, durable: int) -> int:

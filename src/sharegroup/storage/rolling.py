@@ -75,9 +75,12 @@ def roll(
     producers: ProducerTable,
     index_interval_bytes: int,
     files: list[DiskFile],
+    *,
+    indexed: bool = True,
 ) -> Segment:
     """Write the indexes of ``sealed`` and a producer snapshot, and create the segment that begins
     at ``next_offset``. Adds the written files to ``files``; the caller must sync and close them.
+    Not ``indexed``: leave ``sealed`` without index files, because it is about to be deleted.
 
     Raises:
         OSError: the disk refused something; the files written so far are removed.
@@ -85,7 +88,10 @@ def roll(
     segment = Segment(disk, folder, next_offset, index_interval_bytes)
     segment.durable = False
     try:  # after the segment: a snapshot without its segment means a lost segment (``traces``)
-        sealed.write_indexes(files)
+        if indexed:
+            sealed.write_indexes(files)
+        else:
+            sealed.remove_indexes()
         write_snapshot(disk, folder, next_offset, producers, files, begins=True)
     except OSError:
         remove_half_made(disk, [segment.file, *files])

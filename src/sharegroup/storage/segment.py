@@ -40,7 +40,8 @@ WALK_BYTES: Final = 16 * 1024
 STORED_BYTES_MIN: Final = 32 * 1024
 """Fewer bytes than this are read, not sent from the file: sending would cost more than it saves."""
 TRANSACTION_INDEX: Final = ".txnindex"
-SIDE_SUFFIXES: Final = (".index", ".timeindex", TRANSACTION_INDEX, ".snapshot", DAMAGED)
+INDEX_SUFFIXES: Final = (".index", ".timeindex", TRANSACTION_INDEX)
+SIDE_SUFFIXES: Final = (*INDEX_SUFFIXES, ".snapshot", DAMAGED)
 
 
 def log_bases(names: Iterable[str]) -> list[int]:
@@ -405,6 +406,11 @@ class Segment:
         else:
             self._disk.remove(path)
         self.indexes.write(files)
+
+    def remove_indexes(self) -> None:
+        """Delete the index files; the next start rebuilds them. Raises OSError."""
+        for suffix in INDEX_SUFFIXES:
+            self._disk.remove(self.path + suffix)
 
     def load_transactions(self) -> None:
         """Read the transaction index, whose file must exist.

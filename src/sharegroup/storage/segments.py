@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from sharegroup.model.errors import CorruptMessage
@@ -99,6 +100,22 @@ def aborted(
         if found.complete:
             break
     return transactions
+
+
+def note_durable(segments: Sequence[Segment], last: Segment) -> None:
+    """The files of the segments up to ``last`` are on stable storage."""
+    for segment in reversed(segments):
+        if segment.durable:
+            break
+        segment.durable = segment.base_offset <= last.base_offset
+
+
+def check_joined(segments: Sequence[Segment], end_offset: int) -> None:
+    """Assert that each segment begins where the one before it ends, and the last one ends at
+    ``end_offset``."""
+    for earlier, later in pairwise(segments):
+        assert earlier.next_offset == later.base_offset
+    assert segments[-1].next_offset == end_offset
 
 
 def damaged(segments: Sequence[Segment], log_start: int) -> list[DamagedOffsets]:
