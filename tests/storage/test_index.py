@@ -74,8 +74,14 @@ def test_invalid_offset_indexes_are_refused(data: bytes) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"\0" * 11, struct.pack(">qiqi", 5, 0, 5, 1), struct.pack(">qi", 5, -1)],
+    [b"\0" * 11, struct.pack(">qiqi", 5, 0, 5, 1), struct.pack(">qi", 5, -1)],
 )
 def test_invalid_time_indexes_are_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="time index"):
         TimeIndex.from_bytes(data, 1000)
+
+
+def test_a_time_index_of_an_empty_log_has_no_entries() -> None:
+    with pytest.raises(ValueError, match="time index"):
+        TimeIndex.from_bytes(struct.pack(">qi", 5, 1), 0)
+    assert TimeIndex.from_bytes(b"", 0).max_timestamp == -1

@@ -11,7 +11,15 @@ import pytest
 from sharegroup.storage import LocalPartitionLog, LogSettings, timestamp_lookup
 from sharegroup.storage.segment import Segment
 from sharegroup.wire.batch import BatchHeader
-from tests.storage.support import NOW_MS, append_durably, batch, one_log, opened, run
+from tests.storage.support import (
+    NOW_MS,
+    append_durably,
+    batch,
+    one_log,
+    opened,
+    read_values,
+    run,
+)
 
 SMALL = LogSettings(segment_bytes=600, index_interval_bytes=150)
 
@@ -104,4 +112,68 @@ def test_the_largest_timestamp_is_found_by_few_headers(
 
     headers = Segment.headers
     monkeypatch.setattr(Segment, "headers", counted)
+    run(main())
+
+
+def test_segments_without_timestamps_need_no_repair(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with opened(tmp_path, SMALL) as folder:
+            log = await one_log(folder)
+            await append_durably(log, *(batch(b"v", timestamp_ms=-1) for _ in range(30)))
+        paths = sorted((tmp_path / "t-0").glob("*index"))
+        before = {path: path.read_bytes() for path in paths}
+        assert len(before) > 4
+        assert not any(before[path] for path in paths if path.suffix == ".timeindex")
+        for _ in range(2):
+            async with opened(tmp_path, SMALL) as folder:
+                log = await one_log(folder)
+                assert await log.offset_for_timestamp(0) is None
+                assert await log.offset_of_max_timestamp() is None
+        assert before == {path: path.read_bytes() for path in paths}
+        assert not caplog.records
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("suffixes", "first_ms", "last_ms"),
+    [
+        ([".timeindex"], NOW_MS, NOW_MS),
+        ([".timeindex"], -1, NOW_MS),
+        ([".timeindex", ".index"], -1, -1),
+    ],
+)
+def test_an_index_that_has_lost_its_entries_is_rebuilt(
+    suffixes: list[str],
+    first_ms: int,
+    last_ms: int,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        rules = LogSettings(index_interval_bytes=150)
+        async with opened(tmp_path, rules) as folder:
+            log = await one_log(folder)
+            for timestamp_ms in (*[first_ms] * 9, last_ms):
+                await append_durably(log, batch(b"v", timestamp_ms=timestamp_ms))
+            log._roll()
+            await append_durably(log, batch(b"v", timestamp_ms=-1))
+        sealed = tmp_path / "t-0" / f"{0:020d}"
+        whole = {suffix: sealed.with_suffix(suffix).read_bytes() for suffix in suffixes}
+        for suffix in suffixes:
+            sealed.with_suffix(suffix).write_bytes(b"")
+        for _ in range(2):
+            async with opened(tmp_path, rules) as folder:
+                log = await one_log(folder)
+                found = await log.offset_of_max_timestamp()
+                assert found == ((9 if first_ms < 0 else 0, last_ms) if last_ms >= 0 else None)
+                if last_ms < 0:
+                    assert len(await read_values(log)) == 11
+        assert whole == {suffix: sealed.with_suffix(suffix).read_bytes() for suffix in suffixes}
+        said = [record.getMessage() for record in caplog.records]
+        assert len(said) == 1
+        assert "are rebuilt" in said[0]
+
     run(main())

@@ -91,7 +91,9 @@ class SegmentIndexes:
             else:
                 self._loaded = offsets, times
                 last = times.last()
-                if last is not None and not self._has(last):
+                if last is None:
+                    self._check_empty(offsets)
+                elif not self._has(last):
                     self._rebuild("the largest timestamp in the time index is not in the log")
         assert self._loaded is not None
         return self._loaded
@@ -215,6 +217,14 @@ class SegmentIndexes:
             self.note(header, header.last_offset, position, header.max_timestamp)
             end = position + header.length
 
+    def _check_empty(self, found: OffsetIndex) -> None:
+        """Check an empty time index, and the offset index beside it. It may have lost its entries:
+        only the whole log tells that no batch has a timestamp."""
+        self.rebuild()
+        offsets, times = self.both
+        if times.max_timestamp >= 0 or (offsets and not found):
+            self._replace("the time index has lost its entries")
+
     def _drop(self, entry: OffsetEntry) -> None:
         """Remove an entry that does not match the log, also from the file."""
         if self._dropped >= DROPS_MAX:
@@ -227,7 +237,10 @@ class SegmentIndexes:
         self.replace_files()
 
     def _rebuild(self, reason: str) -> None:
-        logger.warning("indexes of %s.log are rebuilt: %s", self._log.path, reason)
         self._dropped = 0
         self.rebuild()
+        self._replace(reason)
+
+    def _replace(self, reason: str) -> None:
+        logger.warning("indexes of %s.log are rebuilt: %s", self._log.path, reason)
         self.replace_files()

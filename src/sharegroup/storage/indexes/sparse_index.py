@@ -167,7 +167,8 @@ class TimeIndex:
 
     @classmethod
     def from_bytes(cls, data: bytes, log_bytes: int) -> TimeIndex:
-        """Read the index file of a log of ``log_bytes`` bytes; only an empty log has an empty one.
+        """Read the index file of a log of ``log_bytes`` bytes. An empty one is right if no batch of
+        the log has a timestamp.
 
         Raises:
             ValueError: the length is wrong, or the entries do not ascend.
@@ -178,9 +179,9 @@ class TimeIndex:
         for timestamp, offset in _TIME_ENTRY.iter_unpack(data):
             index._timestamps.append(timestamp)
             index._offsets.append(offset)
-        if bool(data) != bool(log_bytes):
-            raise ValueError("a time index without entries, or with entries of an empty log")
         if data:
+            if not log_bytes:
+                raise ValueError("a time index with entries of an empty log")
             if not _ascend(index._timestamps) or not _ascend(index._offsets):
                 raise ValueError("the entries of a time index do not ascend")
             if index._offsets[0] < 0:
