@@ -48,6 +48,13 @@ def test_a_file_says_how_a_broker_is_reached(config: Path) -> None:
     assert SECRET not in repr(broker)
 
 
+def test_a_byte_order_mark_belongs_to_no_property(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    text = PLAIN.partition("\n")[2]  # without the comment: a property comes first
+    file.write_text(text, encoding="utf-8-sig")
+    assert broker_of("elsewhere:9092", str(file)).security == EXPECTED
+
+
 def test_variables_fill_in_what_the_file_does_not_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

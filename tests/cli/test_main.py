@@ -130,7 +130,7 @@ def test_ctrl_c_while_the_broker_does_not_answer(words: tuple[str, ...]) -> None
 def test_serve_until_a_signal(offline: Commands, tmp_path: Path, number: signal.Signals) -> None:
     address = f"{HOST}:{free_port()}"
     settings = tmp_path / "server.properties"
-    settings.write_text("num.partitions=5\n")
+    settings.write_text("num.partitions=5\n", encoding="utf-8-sig")  # an editor wrote a BOM
     process = offline.start(
         "serve", "--listen", address, "--data", str(tmp_path / "data"), "--config", str(settings)
     )

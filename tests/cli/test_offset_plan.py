@@ -43,6 +43,7 @@ def test_how_a_plan_looks() -> None:
     assert plan_csv(plan) == text
     spaced = text.replace(",", " , ").replace("\n", "\r\n\r\n")  # as an editor may leave it
     assert parse_plan(spaced) == plan
+    assert parse_plan(f"\ufeff{text}") == plan  # as a spreadsheet leaves it
 
 
 def test_a_name_that_needs_quotes_has_them() -> None:

@@ -60,6 +60,9 @@ def test_users_of_a_file(tmp_path: Path) -> None:
     assert [row["user"] for row in left] == ["bob"]
     assert NO_BROKER.inside("users", "delete", "alice", *file, "--yes").status == 2
     assert NO_BROKER.inside("users", "create", "c", *file, stdin="\n").status == 2
+    path.write_text(path.read_text(), encoding="utf-8-sig")  # an editor adds a BOM
+    NO_BROKER.given("users", "create", "bob", *file, stdin="another\n")
+    assert parse_users(path.read_text(), "it").passwords["bob"].matches("another")
     other = tmp_path / "other"
     other.write_text("this is something else\n")
     refusal = NO_BROKER.run("users", "create", "c", "--file", str(other), stdin="x")

@@ -28,6 +28,14 @@ def test_a_user_is_taken_out() -> None:
     assert without(text, "a") == "ab:y\n"
 
 
+def test_a_byte_order_mark_belongs_to_no_name() -> None:
+    lines = "".join(f"{line}\n" for line in user_lines("alice", "secret", SALT, 4096))
+    for first in ("", "# users\n"):
+        text = f"\ufeff{first}{lines}"
+        assert parse_users(text, "users").names == ["alice"]
+        assert parse_users(without(text, "alice"), "users").names == []
+
+
 @pytest.mark.parametrize(
     "line",
     [

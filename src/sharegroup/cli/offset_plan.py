@@ -49,7 +49,7 @@ def parse_plan(text: str) -> Plan:
     Raises:
         UsageError: a line is invalid, or two lines have the same partition of a group.
     """
-    rows = _rows(text)
+    rows = _rows(text.removeprefix("\ufeff"))  # the BOM that spreadsheets write
     if next(rows, (1, ()))[1] != PLAN_COLUMNS:
         raise UsageError(f"the plan's first line must be {','.join(PLAN_COLUMNS)}")
     plan: Plan = {}

@@ -43,7 +43,7 @@ def parse_users(text: str, where: str) -> FileUsers:
     passwords: dict[str, PasswordHash] = {}
     credentials: dict[tuple[str, ScramMechanism], ScramCredential] = {}
     for number, line in enumerate(text.splitlines(), start=1):
-        line = line.strip()
+        line = _bare(line)
         if not line or line.startswith("#"):
             continue
         name, _, value = line.partition(":")
@@ -86,10 +86,16 @@ def without(text: str, name: str) -> str:
 
 def _user_of(line: str) -> str | None:
     """The user of a line; None: the line is a comment."""
-    line = line.strip()
+    line = _bare(line)
     if line.startswith("#"):
         return None
     return unquote(line.partition(":")[0])
+
+
+def _bare(line: str) -> str:
+    """A line without blanks around it, and without the BOM that an editor may write before the
+    first one."""
+    return line.removeprefix("\ufeff").strip()
 
 
 def _credential(text: str) -> ScramCredential:

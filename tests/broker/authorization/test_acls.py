@@ -167,10 +167,10 @@ def test_many_new_names_do_not_evict_cached_answers() -> None:
 
 
 def test_the_file_has_comments_empty_lines_and_quotes() -> None:
-    acls = parse_acls(
-        f'# who\n\n{HEADER}\nallow, User:a, *, read, group, "a,b", literal\n', "acls.csv"
-    )
-    assert [acl.resource for acl in acls] == [Resource(ResourceType.GROUP, "a,b")]
+    lines = f'{HEADER}\nallow, User:a, *, read, group, "a,b", literal\n'
+    for text in (f"# who\n\n{lines}", f"\ufeff{lines}"):  # the BOM is of a spreadsheet
+        acls = parse_acls(text, "acls.csv")
+        assert [acl.resource for acl in acls] == [Resource(ResourceType.GROUP, "a,b")]
 
 
 @pytest.mark.parametrize(

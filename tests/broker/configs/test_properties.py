@@ -17,6 +17,8 @@ from sharegroup.broker.configs.properties import parse_properties
         ("twice=1\ntwice=2", {"twice": "2"}),
         ("last=1\\", {"last": "1"}),
         ("a=x\\\n# still the value", {"a": "x# still the value"}),
+        ("\ufeffa=1\nb=2", {"a": "1", "b": "2"}),
+        ("\ufeff# no\na=1", {"a": "1"}),
     ],
 )
 def test_java_properties(text: str, values: dict[str, str]) -> None:

@@ -48,7 +48,8 @@ def parse_acls(text: str, source: str) -> list[AclRule]:
     """
     acls = []
     header_seen = False
-    reader = csv.reader(text.splitlines(), skipinitialspace=True)
+    lines = text.removeprefix("\ufeff").splitlines()  # the BOM that spreadsheets write
+    reader = csv.reader(lines, skipinitialspace=True)
     for row in reader:
         cells = [cell.strip() for cell in row]
         if not any(cells) or cells[0].startswith("#"):

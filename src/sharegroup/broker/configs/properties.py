@@ -17,9 +17,10 @@ def parse_properties(text: str) -> dict[str, str]:
     """Keys and values: ``#``/``!`` comments, ``=``, ``:`` or blanks between, ``\\`` continues a
     line, escapes.
 
-    If a key occurs twice, the last value wins, as in Java.
+    If a key occurs twice, the last value wins, as in Java. A byte order mark, which editors on
+    Windows write, belongs to no key.
     """
-    return dict(_split(line) for line in _logical_lines(text))
+    return dict(_split(line) for line in _logical_lines(text.removeprefix("\ufeff")))
 
 
 def _logical_lines(text: str) -> Iterator[str]:
