@@ -11,9 +11,12 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from sharegroup.cli.standard_streams import open_missing_streams
+
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """The entry point of ``sharegroup``: runs the command, then exits with its status."""
+    open_missing_streams()  # first: any file that is opened could take the number of one
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         if words[:1] == ["serve"]:
