@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import stat
@@ -23,6 +24,10 @@ NO_BROKER = Commands(f"{HOST}:1")
 
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
+
+
+def access(path: Path) -> tuple[int, int, int]:
+    return path.stat().st_uid, path.stat().st_gid, mode(path)
 
 
 def test_users_of_a_broker(own_commands: Commands, tmp_path: Path) -> None:
@@ -69,6 +74,55 @@ def test_users_of_a_file(tmp_path: Path) -> None:
     assert refusal.status == 2
     assert other.read_text() == "this is something else\n"
     assert "line 1" in refusal.stderr
+
+
+def test_a_file_stays_that_of_the_brokers_user(tmp_path: Path) -> None:
+    """Root adds a user to the file that the service's user reads."""
+    path, link = tmp_path / "of-the-service", tmp_path / "users"
+    NO_BROKER.given("users", "create", "alice", "--file", str(path), stdin="canary\n")
+    owner = (10001, 10002) if os.geteuid() == 0 else (-1, max(os.getgroups(), default=-1))
+    os.chown(path, *owner)
+    path.chmod(0o640)
+    before = access(path)
+    link.symlink_to(path.name)
+    for changed in (path, link):
+        file = ("--file", str(changed))
+        NO_BROKER.given("users", "create", "bob", *file, stdin="canary\n")
+        assert (access(path), link.is_symlink()) == (before, True)
+        NO_BROKER.given("users", "delete", "bob", *file, "--yes")
+        assert (access(path), link.is_symlink()) == (before, True)
+    assert {*tmp_path.iterdir()} == {path, link}
+
+
+def test_a_file_that_would_become_another_users_is_not_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "users"
+    file = ("--file", str(path))
+    NO_BROKER.given("users", "create", "alice", *file, stdin="canary\n")
+    before = (path.read_text(), path.stat().st_ino, access(path))
+
+    def refuse(descriptor: int, uid: int, gid: int) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "fchown", refuse)  # as for who is neither root nor the owner
+    done = NO_BROKER.inside("users", "delete", "alice", *file, "--yes")
+    assert (done.status, done.stdout) == (2, "")
+    assert (
+        f"{path} would lose its owner, user {before[2][0]} and group {before[2][1]}: "
+        in done.stderr
+    )
+    assert (path.read_text(), path.stat().st_ino, access(path)) == before
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_what_was_put_where_the_new_file_is_written_is_not_written_through(tmp_path: Path) -> None:
+    path, other = tmp_path / "users", tmp_path / "other"
+    other.write_text("of root\n")
+    (tmp_path / "users.new").symlink_to(other)
+    NO_BROKER.given("users", "create", "alice", "--file", str(path), stdin="canary\n")
+    assert other.read_text() == "of root\n"
+    assert (path.is_symlink(), mode(path)) == (False, 0o600)
 
 
 def test_names_and_passwords_with_odd_characters(own_commands: Commands, tmp_path: Path) -> None:
@@ -200,7 +254,8 @@ def test_ctrl_c_ends_the_question_for_the_password(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    file = tmp_path / "nowhere" / "users"
-    done = NO_BROKER.run("users", "create", "alice", "--file", str(file), stdin="canary\n")
-    assert done.status == 2
-    assert f"{file} cannot be written" in done.stderr
+    (tmp_path / "no-folder").touch()
+    for file in (tmp_path / "nowhere" / "users", tmp_path / "no-folder" / "users"):
+        done = NO_BROKER.inside("users", "create", "alice", "--file", str(file), stdin="canary\n")
+        assert done.status == 2
+        assert f"{file} cannot be written" in done.stderr

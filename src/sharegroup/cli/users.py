@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -170,13 +171,35 @@ def _text(path: Path) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Replace the file, in one step. Only the user who runs the command can read it."""
-    new = path.with_name(f"{path.name}.new")
+    """Replace the file, in one step, for those who could read it before: the broker may be another
+    user than the one who runs the command. Only the latter can read a new file."""
+    place = Path(os.path.realpath(path))  # a link to the file stays one
+    new = place.with_name(f"{place.name}.new")
     try:
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(text)
-        new.replace(path)
-    except OSError as error:
+        before = place.stat() if place.exists() else None
         new.unlink(missing_ok=True)
+        # O_EXCL: it could be a link that somebody else has put there, for root to write through.
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "w") as file:
+                file.write(text)
+                if before is not None:
+                    _give(descriptor, before, path)
+            new.replace(place)
+        except BaseException:
+            new.unlink(missing_ok=True)
+            raise
+    except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _give(descriptor: int, before: os.stat_result, path: Path) -> None:
+    """Give a file the owner, the group and the mode of the one that it replaces."""
+    try:
+        os.fchown(descriptor, before.st_uid, before.st_gid)
+    except OSError:
+        raise UsageError(
+            f"{path} would lose its owner, user {before.st_uid} and group {before.st_gid}: run "
+            "this as that user, or as root"
+        ) from None
+    os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
