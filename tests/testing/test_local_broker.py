@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from sharegroup.client import Producer
-from sharegroup.model.errors import ConfigError, TopicAlreadyExists
+from sharegroup.model.errors import ConfigError, InvalidTopic, SharegroupError, TopicAlreadyExists
 from sharegroup.sync import ShareConsumer
 from sharegroup.testing import BrokerNotRunning, LocalBroker, WaitedTooLong, broker
 
@@ -169,6 +169,40 @@ def test_several_lives_in_one_folder(tmp_path: Path) -> None:
             kafka.kill()
     with broker(data=tmp_path) as kafka:
         assert kafka.values("jobs") == [b"0", b"1", b"2"]
+
+
+def test_topics_that_a_folder_has_already_are_taken_as_they_are(tmp_path: Path) -> None:
+    for number in range(2):
+        with broker(data=tmp_path, topics={"jobs": 2, f"only-{number}": 1}) as kafka:
+            kafka.produce("jobs", [f"{number}"], partition=0)
+    with broker(data=tmp_path) as kafka:
+        assert kafka.values("jobs") == [b"0", b"1"]
+        assert kafka.values("only-1") == []
+
+
+@pytest.mark.parametrize(
+    ("topics", "error", "sentence"),
+    [
+        ({"jobs": 2}, ConfigError, "jobs has 1 partitions in the folder, topics says 2"),
+        ({"more": 1, "no topic": 1}, InvalidTopic, "no topic"),
+    ],
+)
+def test_a_start_that_fails_leaves_no_broker(
+    tmp_path: Path, topics: dict[str, int], error: type[SharegroupError], sentence: str
+) -> None:
+    with broker(data=tmp_path, topics={"jobs": 1}) as kafka:
+        port = int(kafka.bootstrap.rpartition(":")[2])
+    before = set(threading.enumerate())
+    refused = broker(data=tmp_path, topics=topics, port=port)
+    for _ in range(2):
+        with pytest.raises(error, match=sentence):
+            refused.start()
+        assert not refused.running
+    with pytest.raises(error, match=sentence), refused:
+        raise AssertionError("it starts")
+    assert {thread.name for thread in set(threading.enumerate()) - before} == set()
+    with broker(data=tmp_path, topics={"jobs": 1}, port=port) as kafka:
+        kafka.produce("jobs", ["a"])
 
 
 def test_two_brokers_are_independent() -> None:

@@ -16,7 +16,7 @@ from sharegroup.broker.configs.broker import load
 from sharegroup.broker.server import Broker
 from sharegroup.client import Admin, Producer
 from sharegroup.model.environment import Environment
-from sharegroup.model.errors import SharegroupError
+from sharegroup.model.errors import ConfigError, SharegroupError
 from sharegroup.testing.disks import FolderDisk, MortalDisk, VolatileDisk
 from sharegroup.testing.movable_time import MovableClock, MovableLoop, TimeOffset
 from sharegroup.testing.snapshots import look_at_group
@@ -155,11 +155,17 @@ class LocalBroker:
 
         Raises:
             OSError: the port or the folder is not available.
+            ConfigError: a topic that the folder has already has another number of partitions.
+            KafkaError: a topic cannot be created; the broker does not run then.
         """
         if self._run is None:
-            self._run = _Run(self._open, self._offset)
-            if self._topics:
-                self._run.call(self._create_topics())
+            self._run = run = _Run(self._open, self._offset)
+            try:
+                if self._topics:
+                    run.call(self._create_topics(run.broker))
+            except BaseException:
+                self.stop()
+                raise
 
     def stop(self) -> None:
         """Stop in order; everything is durable. Does nothing if the broker does not run."""
@@ -185,7 +191,11 @@ class LocalBroker:
             dying.close()
 
     def __enter__(self) -> Self:
-        self.start()
+        try:
+            self.start()
+        except BaseException:  # `with` calls no __exit__ then
+            self._disk.close()
+            raise
         return self
 
     def __exit__(
@@ -312,11 +322,18 @@ class LocalBroker:
             raise
         return opened
 
-    async def _create_topics(self) -> None:
-        wanted, self._topics = self._topics, {}
+    async def _create_topics(self, running: Broker) -> None:
         async with Admin(self.bootstrap) as admin:
-            for name, partitions in wanted.items():
-                await admin.create_topics(name, partitions=partitions)
+            for name, partitions in self._topics.items():
+                found = running.parts.topics.find(name)  # a folder may have it from before
+                if found is None:
+                    await admin.create_topics(name, partitions=partitions)
+                elif found.partition_count != partitions:
+                    raise ConfigError(
+                        f"{name} has {found.partition_count} partitions in the folder, "
+                        f"topics says {partitions}"
+                    )
+        self._topics = {}
 
 
 def broker(
@@ -329,7 +346,8 @@ def broker(
     """A broker for a ``with`` or ``async with`` block.
 
     Args:
-        topics: topics to create at the start: name → number of partitions.
+        topics: topics to create at the start: name → number of partitions. Those that the folder
+            has already are taken as they are.
         configs: broker settings by their names, as in ``sharegroup serve -o NAME=VALUE``.
         data: a folder for its files, such as pytest's ``tmp_path``; in memory when not given.
         port: 0 is a free one.
