@@ -6,6 +6,7 @@ import configparser
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -73,6 +74,7 @@ def ours(words: list[str], folder: Path) -> list[str]:
         "/etc/sharegroup/server.properties": str(folder / "server.properties"),
         DATA: str(folder / "data"),
         "/data": str(folder / "data"),
+        "/data/broker": str(folder / "volume" / "broker"),
         "0.0.0.0:9092": listen,
         "0.0.0.0:9404": metrics,
         "127.0.0.1:9404": metrics,
@@ -155,10 +157,40 @@ def test_the_containers_command_serves_and_its_health_check_succeeds(tmp_path: P
         probe(program, command[command.index("--metrics") + 1])
 
 
-def test_the_probes_are_valid_yaml() -> None:
-    probes = yaml.safe_load(block("yaml", "livenessProbe"))
-    paths = [probes[name]["httpGet"]["path"] for name in ("livenessProbe", "readinessProbe")]
-    assert paths == ["/health/live", "/health/ready"]
+def in_pod() -> tuple[dict[str, Any], dict[str, Any]]:
+    """The specification of the pod, and of its container."""
+    pod: dict[str, Any] = yaml.safe_load(block("yaml", "livenessProbe"))
+    (container,) = pod["containers"]
+    return pod, container
+
+
+def test_the_pod_is_the_images_user_who_may_write_in_a_fresh_volume() -> None:
+    pod, container = in_pod()
+    (user,) = re.findall(r"useradd .*--uid (\d+)", block("dockerfile"))
+    assert pod["securityContext"] == {
+        "runAsUser": int(user),
+        "runAsNonRoot": True,
+        "fsGroup": int(user),
+        "fsGroupChangePolicy": "OnRootMismatch",
+    }
+    assert [volume["mountPath"] for volume in container["volumeMounts"]] == ["/data"]
+    port = int(container["command"][container["command"].index("--metrics") + 1].split(":")[1])
+    probes = [container[name]["httpGet"] for name in ("livenessProbe", "readinessProbe")]
+    assert [probe["path"] for probe in probes] == ["/health/live", "/health/ready"]
+    assert {probe["port"] for probe in probes} == {port}
+
+
+@pytest.mark.process
+def test_the_pods_broker_makes_its_folder_in_the_volume(tmp_path: Path) -> None:
+    volume = tmp_path / "volume"
+    (volume / "lost+found").mkdir(parents=True)
+    volume.chmod(0o2775)  # as fsGroup makes it
+    _, container = in_pod()
+    with served(ours(container["command"] + container["args"], tmp_path), tmp_path) as server:
+        assert stat.S_IMODE((volume / "broker").stat().st_mode) & 0o777 == 0o700
+        assert "can be read by other users" not in server.output()
+        assert "ready on sharegroup:9092, " in server.output()
+    assert {path.name for path in volume.iterdir()} == {"broker", "lost+found"}
 
 
 # --- back-up and restore --------------------------------------------------------------------------
