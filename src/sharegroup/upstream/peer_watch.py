@@ -139,9 +139,12 @@ class PeerWatch:
                 await asyncio.sleep(PAUSE_S)
                 continue
             seen = True
+            began_s = asyncio.get_running_loop().time()
             try:
                 await reader.read(1)  # it says nothing: this is the end
             except OSError as error:
                 logger.debug("the connection to node %d has ended: %s", node.node_id, error)
             finally:
                 writer.close()
+            if asyncio.get_running_loop().time() - began_s < PAUSE_S:
+                await asyncio.sleep(PAUSE_S)  # a proxy may take any connection, and end it at once
