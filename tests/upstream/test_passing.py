@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
 
 from sharegroup import Admin, Producer, ShareConsumer
 from sharegroup.client import AckType
@@ -52,6 +53,21 @@ def test_a_list_has_the_groups_of_broker_and_cluster(
                 await ours.delete_groups("list-nobody")
 
     asyncio.run(scenario())
+
+
+def test_what_may_be_done_with_a_group_is_told(
+    cluster: RunningServer, node: SharegroupServer
+) -> None:
+    admin.Admin(node.bootstrap).create_topic("operated")
+    admin.produce(cluster.bootstrap, "operated", [b"1"])
+    read(cluster.bootstrap, "operators", "operated", 1)
+
+    def operations(bootstrap: str) -> set[object]:
+        client = AdminClient({"bootstrap.servers": bootstrap})
+        asked = client.describe_consumer_groups(["operators"], include_authorized_operations=True)
+        return set(asked["operators"].result().authorized_operations)
+
+    assert operations(node.bootstrap) == operations(cluster.bootstrap) > set()
 
 
 async def known(one: Admin, topic: str, name: str, value: str) -> dict[str, ConfigSetting]:

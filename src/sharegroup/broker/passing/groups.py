@@ -126,7 +126,10 @@ async def describe_groups(
     answers = await _each_group(
         passing, api, request.groups, lambda name: DescribeGroupsRequest(groups=[name]), asked
     )
-    return DescribeGroupsResponse(groups=[one for answer in answers for one in answer.groups])
+    groups = [one for answer in answers for one in answer.groups]
+    if request.include_authorized_operations:
+        _tell_operations(groups, asked.access)
+    return DescribeGroupsResponse(groups=groups)
 
 
 async def describe_consumer_groups(
@@ -140,9 +143,17 @@ async def describe_consumer_groups(
         lambda name: ConsumerGroupDescribeRequest(group_ids=[name]),
         asked,
     )
-    return ConsumerGroupDescribeResponse(
-        groups=[_as_seen(one, asked.access) for answer in answers for one in answer.groups]
-    )
+    groups = [_as_seen(one, asked.access) for answer in answers for one in answer.groups]
+    if request.include_authorized_operations:
+        _tell_operations(groups, asked.access)
+    return ConsumerGroupDescribeResponse(groups=groups)
+
+
+def _tell_operations(groups: Sequence[Any], access: Access) -> None:
+    """What the client may do with the groups: the cluster would tell what this broker may."""
+    for one in groups:
+        if not one.error_code:
+            one.authorized_operations = access.operations(group(one.group_id))
 
 
 def _as_seen(group: DescribedGroup, access: Access) -> DescribedGroup:
