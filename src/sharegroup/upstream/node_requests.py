@@ -26,6 +26,7 @@ logger = logging.getLogger("sharegroup.broker")
 
 ANSWER_S: Final = 3.0
 """A node that has not answered for so long is taken for gone: who asked may ask again."""
+CLOSE_S: Final = 1.0
 LANE: Final = "node requests"
 ASKS: Final = "asks"
 ANSWERS: Final = "answers"
@@ -96,8 +97,12 @@ class NodeRequests:
                 answered.set_exception(errors.CoordinatorNotAvailable(f"node {node_id} is gone"))
 
     async def close(self) -> None:
-        """Hear nothing more; answers that are under way are written."""
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """Hear nothing more; answers that are under way are written, if that takes no longer than
+        CLOSE_S."""
+        if self._tasks:  # what they write may wait for a cluster that stands still
+            _, late = await asyncio.wait(self._tasks, timeout=CLOSE_S)
+            for task in late:
+                task.cancel()
         await self._log.close()
 
     def _take(self, record: Record, own: bool) -> None:

@@ -21,7 +21,7 @@ from sharegroup.model import errors
 from sharegroup.model.ids import TopicPartition
 from sharegroup.upstream.owned_batches import KeyValue
 from sharegroup.upstream.raw_log import EARLIEST, LATEST, RawLog
-from sharegroup.upstream.state_log import Record, Submitted
+from sharegroup.upstream.state_log import BATCH_BYTES_MAX, Record, Submitted
 from sharegroup.wire.batch import decode_batch, encode_batch, parse_headers
 from sharegroup.wire.markers import is_control
 
@@ -67,6 +67,8 @@ class SharedLog:
         self._looked = asyncio.Event()
         """Set for a moment after each look."""
         self._writing: asyncio.Task[None] | None = None
+        self._together: list[Submitted] | None = None
+        """What the next batch has so far, while another one is on its way; None: nothing."""
         self._following: asyncio.Task[None] | None = None
 
     @property
@@ -121,10 +123,16 @@ class SharedLog:
             await self._looked.wait()
 
     def submit(self, records: Sequence[KeyValue]) -> Submitted:
-        """Append records after all that this node has submitted."""
+        """Append records after all that this node has submitted. One batch is on its way at a time,
+        and the next one takes with it all that was submitted meanwhile."""
         one = Submitted(records)
         self._pending.update(key for key, _ in records)
-        self._writing = asyncio.create_task(self._write(self._writing, one))
+        together = self._together
+        if together is not None and sum(o.size for o in together) + one.size <= BATCH_BYTES_MAX:
+            together.append(one)
+        else:
+            self._together = together = [one]
+            self._writing = asyncio.create_task(self._write(self._writing, together))
         return one
 
     async def close(self) -> None:
@@ -137,21 +145,30 @@ class SharedLog:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)
 
-    async def _write(self, before: asyncio.Task[None] | None, one: Submitted) -> None:
+    async def _write(self, before: asyncio.Task[None] | None, together: list[Submitted]) -> None:
         if before is not None:
             await asyncio.gather(before, return_exceptions=True)
-        if not one.records:
-            one.done(self._offset)
-            return
-        batch = encode_batch(one.records, timestamp_ms=self._wall_ms())
-        timeout_ms = self._cluster.request_timeout_ms
-        try:
-            first = await self._retried(lambda: self._writes.append(batch, timeout_ms))
-        except errors.KafkaError as error:
-            self._pending.subtract(key for key, _ in one.records)
-            one.failed(errors.KafkaStorageError(f"{self.where} could not be written: {error}"))
-            return
-        self._waiting[first + len(one.records) - 1] = one
+        if self._together is together:
+            self._together = None
+        records = [record for one in together for record in one.records]
+        first = self._offset
+        if records:
+            batch = encode_batch(records, timestamp_ms=self._wall_ms())
+            timeout_ms = self._cluster.request_timeout_ms
+            try:
+                first = await self._retried(lambda: self._writes.append(batch, timeout_ms))
+            except errors.KafkaError as error:
+                self._pending.subtract(key for key, _ in records)
+                failure = errors.KafkaStorageError(f"{self.where} could not be written: {error}")
+                for one in together:
+                    one.failed(failure)
+                return
+        for one in together:
+            if one.records:
+                self._waiting[first + len(one.records) - 1] = one
+            else:
+                one.done(first)
+            first += len(one.records)
 
     async def _follow(self) -> None:
         is_broken = False

@@ -12,7 +12,9 @@ as the start offset. The number of records in flight is our addition too.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from typing import Final
 
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.delivery.next_record import NextRecords
@@ -43,6 +45,9 @@ from sharegroup.wire.messages.describe_share_group_offsets import (
     RecordStates,
 )
 
+AT_ONCE: Final = 100
+"""Groups that other nodes are asked about at a time: what they are asked is written together."""
+
 
 async def describe_share_group_offsets(
     parts: BrokerParts, request: DescribeShareGroupOffsetsRequest, context: RequestContext
@@ -51,9 +56,14 @@ async def describe_share_group_offsets(
     groups, topics and partitions have no offsets; they are no error (as in Kafka).
     """
     looks = NextRecords()
-    return DescribeShareGroupOffsetsResponse(
-        groups=[await _group(parts, g, context, looks) for g in request.groups]
-    )
+    groups: list[DescribeShareGroupOffsetsResponseGroup] = []
+    if parts.other_nodes is None:
+        groups = [await _group(parts, one, context, looks) for one in request.groups]
+    else:
+        for at in range(0, len(request.groups), AT_ONCE):
+            some = request.groups[at : at + AT_ONCE]
+            groups += await asyncio.gather(*(_group(parts, one, context, looks) for one in some))
+    return DescribeShareGroupOffsetsResponse(groups=groups)
 
 
 def _refused(group_id: str, error: KafkaError) -> DescribeShareGroupOffsetsResponseGroup:
