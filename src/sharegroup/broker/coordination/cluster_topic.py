@@ -37,6 +37,8 @@ KNOWN_S: Final = 0.1
 _AS_WRITTEN: Final = {"max.message.bytes": "16777216", "compression.type": "producer"}
 CLEAN: Final = {"unclean.leader.election.enable": "false"}
 """Of every topic of ours: an unclean election would lose what was confirmed."""
+_MAY_NOT: Final = (errors.InvalidConfig, errors.PolicyViolation)
+"""Who runs a cluster for others may let nobody decide on elections: CLEAN is refused so."""
 OWNED: Final = {
     "cleanup.policy": "delete",
     "retention.ms": "-1",
@@ -140,25 +142,35 @@ class ClusterTopic:
         with suppress(errors.TopicAlreadyExists):  # another node has just made it
             try:
                 await create(configs={**self._configs, **in_sync, **CLEAN})
-            except (errors.InvalidConfig, errors.PolicyViolation):
-                # Who runs a cluster for others may let nobody decide on elections.
+            except _MAY_NOT:
                 await create(configs={**self._configs, **in_sync})
 
     async def _correct(self) -> None:
         """A topic that was made with the cluster's defaults would forget our state after a week."""
         admin = Admin(cluster=self._cluster)
         found = await admin.describe_configs("topic", self.name)
-        wrong = {
-            name: value
-            for name, value in {**self._configs, **CLEAN}.items()
-            if name in found and found[name].value != value
-        }
-        if wrong:
+        for configs in (self._configs, CLEAN):
+            wrong = {
+                name: value
+                for name, value in configs.items()
+                if name in found and found[name].value != value
+            }
+            if wrong:
+                await self._alter(admin, wrong)
+
+    async def _alter(self, admin: Admin, wrong: Mapping[str, str]) -> None:
+        told = ", ".join(f"{name}={value}" for name, value in wrong.items())
+        try:
             await admin.alter_configs("topic", self.name, wrong)
+        except _MAY_NOT as error:
+            if wrong.keys() != CLEAN.keys():
+                raise
+            logger.warning("%s can lose state: the cluster refuses %s: %s", self.name, told, error)
+        else:
             logger.warning(
                 "%s had other settings than ours, by which state can be lost; it has %s now",
                 self.name,
-                ", ".join(f"{name}={value}" for name, value in wrong.items()),
+                told,
             )
 
     async def _known(self) -> TopicMetadata:
