@@ -21,6 +21,7 @@ from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.log import ReadableLog
 from sharegroup.upstream import following, partition_log
 from sharegroup.upstream.partition_log import ClusterLog
+from sharegroup.wire.messages.fetch import PartitionData
 from tests.upstream.leading import TOPIC_ID, Broker, Moves, plays
 
 
@@ -306,5 +307,19 @@ def test_a_log_is_followed_as_long_as_fetches_watch_it(monkeypatch: pytest.Monke
                 assert (log.is_followed, followed, log.high_watermark) == (True, [log], 1)
                 assert log.is_wanted
             assert not log.is_wanted
+
+    plays(scenario, 1)
+
+
+def test_an_answer_from_before_the_log_has_gone_back_counts_no_more() -> None:
+    async def scenario(broker: Broker, logs: list[ClusterLog]) -> None:
+        [log] = logs
+        await grown(broker, log, Moves(logs), 10)
+        late = PartitionData(high_watermark=10, log_start_offset=0, records=b"")
+        broker.cut(0, 7)
+        broker.epoch = 3
+        assert (await log.offsets()).end == 7
+        await following._take_in(following.Asked(log, 10, room=True), late)
+        assert log.high_watermark == 7
 
     plays(scenario, 1)

@@ -29,10 +29,11 @@ EARLY_WAIT_MS: Final = 20
 NOBODY: Final = -1
 """The leader of a partition that has none."""
 PAUSE_S: Final = 0.2
-"""After an error, and where a leader is not known. A partition that could not be read from its
-end on rests for as long."""
+"""After an error, and where a leader is not known. A partition that cannot be read now, or not from
+its end on, rests for as long."""
 REST_S: Final = 5.0
-"""A partition whose answer cannot be taken in is left out for so long."""
+"""A partition that is refused for good, or whose answer cannot be taken in, is left out for so
+long."""
 
 
 class Asked(NamedTuple):
@@ -253,6 +254,8 @@ async def _take_in(one: Asked, answer: PartitionData) -> None:
     log, offset, room = one
     if answer.error_code:
         await log.offsets()  # records are deleted that were never seen here, or are lost
+    elif log.high_watermark < offset:
+        return  # it has gone back meanwhile: the answer is of what was before
     elif room and log.high_watermark == offset:
         await _keep(log, offset, answer)
     else:  # no room, or somebody has read on meanwhile

@@ -103,6 +103,7 @@ class NodeRequests:
             _, late = await asyncio.wait(self._tasks, timeout=CLOSE_S)
             for task in late:
                 task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
         await self._log.close()
 
     def _take(self, record: Record, own: bool) -> None:

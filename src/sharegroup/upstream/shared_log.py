@@ -186,7 +186,7 @@ class SharedLog:
             except Exception:
                 # Who follows must never end: this broker would hear no more of what others write.
                 if not is_broken:
-                    logger.exception("%s cannot be read; it is tried again", self.where)
+                    logger.exception("%s goes on at offset %d", self.where, self._offset)
                 is_broken = True
                 await asyncio.sleep(PAUSE_S)
 
@@ -199,11 +199,11 @@ class SharedLog:
         if self._writing is not None:  # or a record of this node would be taken for another's
             await asyncio.wait([self._writing])
         for record, after in _records(bytes(answer.records or b""), self._offset):
+            own = record is not None and self._is_own(record[0])
+            self._offset = after  # a record that cannot be taken in is not read again
             if record is not None:
-                own = self._is_own(record[0])
                 self._pending[record[1]] -= own
                 self._take(record, own)
-            self._offset = after
         for last in [last for last in self._waiting if last < self._offset]:
             one = self._waiting.pop(last)
             one.done(last - len(one.records) + 1)
