@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -174,12 +175,11 @@ def _write(path: Path, text: str) -> None:
     """Replace the file, in one step, for those who could read it before: the broker may be another
     user than the one who runs the command. Only the latter can read a new file."""
     place = Path(os.path.realpath(path))  # a link to the file stays one
-    new = place.with_name(f"{place.name}.new")
     try:
         before = place.stat() if place.exists() else None
-        new.unlink(missing_ok=True)
-        # O_EXCL: it could be a link that somebody else has put there, for root to write through.
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        # A name that nobody knows: root must not write through what others have put there.
+        descriptor, name = tempfile.mkstemp(prefix=f"{place.name}.", dir=place.parent)
+        new = Path(name)
         try:
             with os.fdopen(descriptor, "w") as file:
                 file.write(text)

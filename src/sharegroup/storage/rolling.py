@@ -90,9 +90,9 @@ def roll(
     try:  # after the segment: a snapshot without its segment means a lost segment (``traces``)
         if indexed:
             sealed.write_indexes(files)
-        else:
-            sealed.remove_indexes()
         write_snapshot(disk, folder, next_offset, producers, files, begins=True)
+        if not indexed:
+            sealed.remove_indexes()
     except OSError:
         remove_half_made(disk, [segment.file, *files])
         raise
