@@ -44,9 +44,10 @@ Row = tuple[int, bytes | None]
 class Reader:
     """Fetches partition 0 by hand."""
 
-    def __init__(self, connection: Connection, topic_id: UUID) -> None:
+    def __init__(self, connection: Connection, topic_id: UUID, topic: str = TOPIC) -> None:
         self._connection = connection
         self._topic_id = topic_id
+        self._topic = topic
 
     async def send(
         self,
@@ -67,7 +68,7 @@ class Reader:
             isolation_level=int(committed),
             session_id=session[0],
             session_epoch=session[1],
-            topics=[FetchTopic(TOPIC, self._topic_id, [part])] if named else [],
+            topics=[FetchTopic(self._topic, self._topic_id, [part])] if named else [],
         )
         return await self._connection.send(apis.FETCH, request, timeout_ms=TIMEOUT_MS)
 

@@ -210,6 +210,8 @@ class Segment:
             raise BrokenBatch(position, error) from error
         if expected is not None and not self.offsets.follows(header, expected):
             raise BrokenBatch(position, f"it begins at offset {header.base_offset}")
+        if position + header.length > self.size:
+            raise BrokenBatch(position, f"it ends {header.length} bytes later, past the last batch")
         return header
 
     def _find(self, offset: int) -> _Place:
@@ -279,6 +281,8 @@ class Segment:
             data = self.file.pread(end - place.position, place.position)
             try:
                 self._check(data, place)
+                if data:  # nobody has looked at its first header if the place was remembered
+                    self._followed(data, 0, place.position, None)
             except BrokenBatch as broken:
                 if not self._search(broken.position, broken):
                     raise

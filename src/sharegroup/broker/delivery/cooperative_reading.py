@@ -15,6 +15,7 @@ from uuid import UUID
 
 from sharegroup.broker.coordination.consumer_groups_view import ConsumerGroupsView
 from sharegroup.broker.coordination.offset_coordinator import OffsetCoordinator
+from sharegroup.broker.delivery.before_damage import walked
 from sharegroup.cooperative.intervals import Interval, Intervals, common, minus, normal
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import CorruptMessage, OffsetOutOfRange
@@ -23,7 +24,7 @@ from sharegroup.model.limits import COOPERATIVE_RECORDS_MAX
 from sharegroup.model.log import ReadableLog
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.turns import TURN_RECORDS, PartitionTurns
-from sharegroup.wire.batch import Walk, walk
+from sharegroup.wire.batch import Walk
 from sharegroup.wire.markers import aborted_ranges, marker_ranges
 
 READ_BYTES_MIN: Final = 65_536
@@ -122,12 +123,8 @@ class CooperativeReading:
             now_ms = self._clock.monotonic_ms()
             turns.keep(owners, now_ms, settings)
             again = turns.begin(turn.member_id, turn.number, now_ms, settings)
-            if again:
-                answer = await _again(turn, log, again)
-                if answer.given and answer.given != again:
-                    now_ms = self._clock.monotonic_ms()
-                    turns.give_less(turn.member_id, answer.given, now_ms, settings)
-            else:
+            answer = await self._again(turn, turns, log, again, settings) if again else None
+            if answer is None:
                 answer = await self._new(turn, one, turns, log, end_offset, committed=committed)
             holes = normal((*deleted, *turns.holes)) if deleted else turns.holes
             answer.holes = holes[:HOLES_MAX]
@@ -189,6 +186,26 @@ class CooperativeReading:
             turns = one.turns = PartitionTurns(max(turn.fetch_offset, log_start))
         return turns, deleted
 
+    async def _again(
+        self,
+        turn: Turn,
+        turns: PartitionTurns,
+        log: ReadableLog,
+        given: Intervals,
+        settings: DeliverySettings,
+    ) -> TurnRead | None:
+        """The records of a turn whose answer was lost, as far as there is room; empty if there is
+        none: the member will ask again. None: the log is damaged there now. The records went back,
+        and whoever is given them passes over the damage."""
+        try:
+            answer = await _read_again(turn, log, given)
+        except CorruptMessage:
+            answer = None
+        left = () if answer is None else answer.given
+        if answer is None or (left and left != given):
+            turns.give_less(turn.member_id, left, self._clock.monotonic_ms(), settings)
+        return answer
+
     async def _new(
         self,
         turn: Turn,
@@ -208,7 +225,7 @@ class CooperativeReading:
                 continue
             if not data or (len(data) > turn.bytes_max and not turn.must):
                 break
-            batches = walk(data)
+            data, batches = walked(data)
             # Every member must know of them, not only the one that would be given them: it may
             # have nothing to commit for long.
             void = await _void_in(log, offset, data, batches, committed=committed)
@@ -273,13 +290,16 @@ async def _void_in(
     return normal((*markers, *(aborted_ranges(data, aborted) if aborted else ())))
 
 
-async def _again(turn: Turn, log: ReadableLog, given: Intervals) -> TurnRead:
-    """The records of a turn whose answer was lost, as far as there is room; empty if there is none:
-    the member will ask again."""
+async def _read_again(turn: Turn, log: ReadableLog, given: Intervals) -> TurnRead:
+    """As :meth:`CooperativeReading._again`.
+
+    Raises:
+        CorruptMessage: the log is damaged where the turn begins.
+    """
     first, end = given[0][0], given[-1][1] + 1
     read = await log.read(first, max(turn.bytes_max, 1), end_offset=end)
     if not read.data or (len(read.data) > turn.bytes_max and not turn.must):
         return TurnRead()
-    batches = walk(read.data)
+    data, batches = walked(read.data)
     given = common(given, ((first, batches.end_offset - 1),))
-    return TurnRead(batches.holding(read.data, given), given)
+    return TurnRead(batches.holding(data, given), given)

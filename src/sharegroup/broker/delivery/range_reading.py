@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NamedTuple
 
+from sharegroup.broker.delivery.before_damage import before_damage
 from sharegroup.broker.delivery.hash_index import HashIndex
 from sharegroup.broker.delivery.unpacking import is_compressed
 from sharegroup.cooperative.hash_split import HASH_MAX
@@ -21,7 +22,7 @@ from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.limits import KEY_RANGES_MAX
 from sharegroup.model.log import ReadableLog
 from sharegroup.records.filtering import Room, Wish, filtered
-from sharegroup.wire.batch import Buffer, end_offset_of
+from sharegroup.wire.batch import Buffer, walk
 from sharegroup.wire.messages.ranges import Range
 
 CHUNK_BYTES: Final = 1024 * 1024
@@ -72,7 +73,8 @@ class RangeChunk(NamedTuple):
     has_records: bool
     """Whether ``data`` has records, not only control batches."""
     full: bool
-    """Whether the answer has no room for the rest of the chunk."""
+    """Whether the read ends with this chunk: the answer has no room for the rest of it, or the rest
+    is damaged."""
     holes: Intervals
     """The offsets that no record has."""
 
@@ -131,7 +133,8 @@ class RangeReading:
         """Read on until the answer has no room, the allowance is spent, or the log ends.
 
         Raises:
-            CorruptMessage: the log is damaged where the read begins.
+            CorruptMessage: the log is damaged where the read begins. Behind that, the read ends
+                before the damage, and ``wanted.offset`` is where it begins.
             KafkaStorageError: the disk failed.
         """
         where = TopicIdPartition(log.topic_id, log.topic_partition.partition)
@@ -140,17 +143,32 @@ class RangeReading:
             size = min(CHUNK_BYTES, allowance.bytes_left)
             try:
                 read = await log.read(wanted.offset, size, end_offset=wanted.end_offset)
+                if not read.data:
+                    return
+                allowance.bytes_left -= len(read.data)
+                found = await self._good(where, read.data, wanted)
             except CorruptMessage:
                 if wanted.offset == begin:
                     raise
                 return
-            if not read.data:
-                return
-            allowance.bytes_left -= len(read.data)
-            found = await self._filtered(where, read.data, wanted)
             wanted.take(found)
             if found.full or len(wanted.holes) > HOLES_MAX:
                 return
+
+    async def _good(self, where: TopicIdPartition, data: bytes, wanted: RangeRead) -> RangeChunk:
+        """The records that the request wants of the batches before the first broken header.
+
+        Raises:
+            CorruptMessage: the first header is broken.
+        """
+        try:
+            return await self._filtered(where, data, wanted)
+        except CorruptMessage:
+            good = before_damage(data)
+            if not good:
+                raise
+        # "full": the next read begins at the damage, where the log sees it.
+        return (await self._filtered(where, good, wanted))._replace(full=True)
 
     async def _filtered(
         self, where: TopicIdPartition, data: bytes, wanted: RangeRead
@@ -170,6 +188,7 @@ class RangeReading:
 
     def _filter(self, where: TopicIdPartition, data: bytes, wish: Wish, values: bool) -> RangeChunk:
         index = self.index
+        end_offset = walk(data).end_offset
         batches: list[Buffer] = []
         next_offset, has_records = 0, False
         holes: list[Interval] = []
@@ -183,5 +202,5 @@ class RangeReading:
             if one.data:
                 batches.append(one.data)
                 has_records = has_records or one.has_records
-        full = next_offset < end_offset_of(data)
+        full = next_offset < end_offset
         return RangeChunk(b"".join(batches), next_offset, has_records, full, normal(holes))

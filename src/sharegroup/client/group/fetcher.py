@@ -336,7 +336,7 @@ class LogFetcher:
             if isinstance(error, errors.InvalidFetchSessionEpoch):
                 self._positions.begin_turns_anew(where)
             self._rest([where])  # the next heartbeat says what to do; the turn is asked again
-        elif isinstance(error, errors.CorruptMessage):
+        elif isinstance(error, errors.CorruptMessage) and not self._positions.turn(where):
             damage = CorruptRecordBatch(where, position.offset, error.message)
             damage.__cause__ = error
             self.errors.append(damage)
@@ -344,10 +344,10 @@ class LogFetcher:
             # Nobody in the group will read the offset: a commit passes it.
             self._covered.read(where, (), ((position.offset, position.offset),))
             self._positions.advance(where, version, behind)
-        elif error.retriable:
+        elif error.retriable and not isinstance(error, errors.CorruptMessage):
             log.debug("fetch of %s: %s", where, error)
             self._rest([where])
-        else:
+        else:  # also damage in turns: the broker passes over it where it can, and knows the offset
             self.errors.append(errors.error_from_code(error.code, f"{where}: {error}"))
             self._rest([where])
 

@@ -14,7 +14,7 @@ from sharegroup.broker.delivery.range_reading import (
 )
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.cooperative.intervals import Interval, normal
-from sharegroup.model.errors import TopicRangeFetchNotAllowed
+from sharegroup.model.errors import CorruptMessage, TopicRangeFetchNotAllowed
 from sharegroup.model.log import ReadableLog
 from sharegroup.wire.messages.fetch import AbortedTransaction, FetchPartition, PartitionData
 from sharegroup.wire.messages.ranges import Range
@@ -28,11 +28,13 @@ class RangeFetch:
         self._allowance: Allowance | None = None
         self._reached: dict[int, int] = {}
         self._holes: dict[int, list[Interval]] = {}
+        self._at_damage = False
 
     @property
     def spent(self) -> bool:
-        """Whether the request has used up its share of looking at the log: then it is answered."""
-        return self._allowance is not None and self._allowance.spent
+        """Whether the request looks at the log no more, and is answered: it has used up its share
+        of that, or has come to damage."""
+        return self._at_damage or (self._allowance is not None and self._allowance.spent)
 
     def begins_at(self, at: int, partition: FetchPartition) -> int:
         """The offset from which partition number ``at`` of the request is read now."""
@@ -56,7 +58,8 @@ class RangeFetch:
         Raises:
             InvalidRequest: the ranges are invalid.
             TopicRangeFetchNotAllowed: the topic is not fetched by ranges.
-            CorruptMessage, KafkaStorageError: as ``ReadableLog.read``.
+            CorruptMessage: the log is damaged at the partition's fetch offset.
+            KafkaStorageError: as ``ReadableLog.read``.
         """
         configs, name = self._parts.configs, log.topic_partition.topic
         ranges = checked_ranges(partition.key_ranges)
@@ -76,7 +79,13 @@ class RangeFetch:
             values=configs.topic_flag(name, "reserve.message.value.range.fetch"),
         )
         if wanted.bytes_max > 0 or wanted.must:
-            await self._parts.range_reading.read(log, wanted, self._allowance)
+            try:
+                await self._parts.range_reading.read(log, wanted, self._allowance)
+            except CorruptMessage:
+                # The client takes the error to be about the offset that it has asked for.
+                if begin == partition.fetch_offset:
+                    raise
+                self._at_damage = True
         part.read_up_to = wanted.offset
         holes = self._holes.setdefault(at, [])
         holes += wanted.holes
