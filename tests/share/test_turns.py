@@ -239,6 +239,9 @@ class TurnsBesideModel(RuleBasedStateMachine):
     @invariant()
     def holds(self) -> None:
         self.turns.check_invariants()
+        stable, ranges = self.turns.done
+        assert stable == self.stable()
+        assert offsets(ranges) == {at for at in self.done if at >= stable}
 
     def teardown(self) -> None:
         """Whoever is left gets all that is not done, sooner or later."""

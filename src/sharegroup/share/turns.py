@@ -21,6 +21,7 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from sharegroup.cooperative.committed import CommittedRanges
 from sharegroup.cooperative.intervals import Intervals, common, minus, normal
 from sharegroup.model.errors import InvalidFetchSessionEpoch
 from sharegroup.model.share_state import StateBatch
@@ -36,6 +37,7 @@ TURN_RECORDS: Final = 500
 _ACCEPT: Final = (AckType.ACCEPT,)
 _RELEASE: Final = (AckType.RELEASE,)
 _NOBODY: Final = ""
+NO_OFFSET: Final = -1
 
 
 class _Turn(NamedTuple):
@@ -43,6 +45,22 @@ class _Turn(NamedTuple):
 
     number: int
     given: Intervals
+
+
+class Done(NamedTuple):
+    """What a group has committed in a partition."""
+
+    stable: int
+    """All before this offset."""
+    ranges: Intervals
+    """Ranges after it."""
+
+    def beyond(self, other: Done) -> Intervals:
+        """The offsets that are done here, and not in ``other``."""
+        if self == other:
+            return ()
+        mine, others = (((NO_OFFSET, one.stable - 1), *one.ranges) for one in (self, other))
+        return minus(mine, others)
 
 
 class PartitionTurns:
@@ -59,6 +77,7 @@ class PartitionTurns:
     def __init__(self, stable: int, committed: Intervals = ()) -> None:
         self.holes: Intervals = ()
         self._stable = stable
+        self._done = CommittedRanges(stable, committed)
         self._turns: dict[str, _Turn] = {}
         done = int(RecordState.ACKNOWLEDGED)
         self._core = SharePartition(
@@ -77,6 +96,12 @@ class PartitionTurns:
         """Whether :meth:`give` may give records now."""
         return self._core.can_acquire(settings)
 
+    @property
+    def done(self) -> Done:
+        """What is never given again, because the group has committed it. If the group has lost
+        some of it, the caller must begin with a new object."""
+        return Done(self._done.stable, self._done.ranges)
+
     # -- the group ----------------------------------------------------------------------------
 
     def follow(self, stable: int) -> bool:
@@ -85,6 +110,7 @@ class PartitionTurns:
         if stable < self._stable:
             return False
         self._stable = stable
+        self._done.advance(stable)
         self._core.log_start_moved(stable)
         self.holes = tuple((max(first, stable), end) for first, end in self.holes if end >= stable)
         return True
@@ -112,6 +138,7 @@ class PartitionTurns:
         for holder, said in answers.items():
             core.acknowledge(holder, said, now_ms=now_ms, settings=settings)
         self.holes = minus(self.holes, ranges)
+        self._done.commit(ranges)
         core.renew_member(member_id, now_ms=now_ms, settings=settings)
         return True
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from sharegroup.broker.coordination.consumer_groups_view import ConsumerGroupsView
-from sharegroup.broker.coordination.offset_coordinator import OffsetCoordinator
+from sharegroup.broker.coordination.offset_coordinator import FetchedOffset, OffsetCoordinator
 from sharegroup.broker.delivery.before_damage import walked
 from sharegroup.cooperative.intervals import Interval, Intervals, common, minus, normal
 from sharegroup.model.environment import Clock
@@ -23,7 +23,7 @@ from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.limits import COOPERATIVE_RECORDS_MAX
 from sharegroup.model.log import ReadableLog
 from sharegroup.share.settings import DeliverySettings
-from sharegroup.share.turns import TURN_RECORDS, PartitionTurns
+from sharegroup.share.turns import TURN_RECORDS, Done, PartitionTurns
 from sharegroup.wire.batch import Walk
 from sharegroup.wire.markers import aborted_ranges, marker_ranges
 
@@ -71,6 +71,8 @@ class _Open:
     settings: DeliverySettings
     """The delivery settings of the member that read last."""
     turns: PartitionTurns | None = None
+    has_committed: bool = False
+    """Whether the group had committed something when ``turns`` was made, or since."""
     bytes_per_offset: float = READ_BYTES_UNKNOWN / TURN_RECORDS
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held by one member at a time: the records that it gets decide what the next member reads."""
@@ -138,6 +140,7 @@ class CooperativeReading:
         if one is None or one.turns is None:
             return
         now_ms = self._clock.monotonic_ms()
+        one.has_committed = True
         if not one.turns.commit(member_id, normal(ranges), now_ms, one.settings):
             one.turns = None
 
@@ -167,9 +170,13 @@ class CooperativeReading:
         """The state of the partition's turns, brought up to the offsets that the group has
         committed; and the offsets that it has not, and that were deleted from the log."""
         where, log_start = log.topic_partition, log.log_start_offset
+        # Before the wait: what is committed meanwhile may come too late for the answer.
+        done = one.turns.done if one.turns is not None and one.has_committed else None
         (found,) = await self._offsets.fetch(
             turn.group_id, turn.member_id, turn.member_epoch, [where], stable=False
         )
+        if done is not None and _has_lost(found, done, log_start):
+            one.turns = None
         turns = one.turns
         deleted: Intervals = ()
         if found.committed is not None:
@@ -180,10 +187,12 @@ class CooperativeReading:
                 above = [each for each in found.ranges if each[1] >= stable]
                 ranges = tuple((max(first, stable), last) for first, last in above)
                 turns = one.turns = PartitionTurns(stable, ranges)
+            one.has_committed = True
         elif turns is None:
             if turn.fetch_offset > end_offset:
                 raise OffsetOutOfRange  # such as an offset of a topic that had the same name
             turns = one.turns = PartitionTurns(max(turn.fetch_offset, log_start))
+            one.has_committed = False
         return turns, deleted
 
     async def _again(
@@ -250,6 +259,15 @@ class CooperativeReading:
             if turns.next_offset <= offset:
                 break
         return TurnRead()
+
+
+def _has_lost(found: FetchedOffset, done: Done, log_start: int) -> bool:
+    """Whether a group has no more what it had committed: it was deleted or reset, its offsets were
+    deleted or have expired, or a plain offset was committed."""
+    if found.committed is None:
+        return True
+    now = Done(max(found.committed.offset, log_start), found.ranges)
+    return bool(done.beyond(now))
 
 
 async def _data(
