@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from sharegroup import Admin, Consumer
+from sharegroup import Admin, Consumer, Producer
 from sharegroup.client import ConsumerRecord
 from sharegroup.client.errors import RecordDeserializationError
 from sharegroup.model.ids import TopicPartition
@@ -148,6 +149,41 @@ def test_automatic_commits_pass_what_was_sought_past(broker: LocalBroker) -> Non
 
         assert await eventually(at, lambda offset: offset == COUNT) == COUNT
         await member.stop()
+
+    run(scenario)
+
+
+def test_an_aborted_record_before_a_refused_one_does_not_hold_up_the_committed_offset(
+    broker: LocalBroker,
+) -> None:
+    """One fetch has both, because the aborted transaction ends last."""
+
+    async def scenario() -> None:
+        topic, group = shared_topic(broker), fresh("group")
+        often = {"auto_commit_interval_ms": 50, "isolation_level": "read_committed"}
+        members = [Skipper(broker, topic, group, **often) for _ in range(2)]
+        await until(lambda: is_shared_out(members, 1) and all(one.parts for one in members))
+        async with (
+            Producer(broker.bootstrap, transactional_id=fresh("tx")) as aborting,
+            Producer(broker.bootstrap, transactional_id=fresh("tx")) as committing,
+        ):
+            with suppress(OSError):
+                async with aborting.transaction():
+                    await aborting.send(topic, b"0", key=b"same")
+                    async with committing.transaction():
+                        for value in (b"1", b"%d" % REFUSED[0], b"2"):
+                            await committing.send(topic, value, key=b"same")
+                    raise OSError("aborts it")
+
+        async def at() -> int:
+            return await committed(broker, topic, group)
+
+        async with asyncio.timeout(20):
+            await eventually(at, lambda offset: offset == 6)  # behind the two markers
+        assert values(members) == [1, 2]
+        assert [at for one in members for at in one.skipped] == [2]
+        for member in members:
+            await member.stop()
 
     run(scenario)
 

@@ -131,7 +131,9 @@ def _decode(fetched: FetchedBytes, decoding: Decoding) -> Chunk:
             mine = [one for one in mine if not holds(fetched.done, one[0])]
         refusal = _add(records, mine, RecordSpan(where, epoch, fetched.topic_id), decoding)
         if refusal is not None:
-            return Chunk(fetched, records, Position(refusal.offset, end.leader_epoch), refusal)
+            behind = Position(refusal.offset, end.leader_epoch)
+            # The holes behind it come again with the next fetch.
+            return _with_holes(Chunk(fetched, records, behind, refusal), fetched, hidden)
         if behind.offset > end.offset:
             end = behind
     note_astray(where, placed.astray, placed.cut)
