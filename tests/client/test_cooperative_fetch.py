@@ -296,6 +296,41 @@ def test_a_record_that_cannot_be_read_is_told_once_and_passed_over(broker: Local
     run(scenario)
 
 
+def test_a_commit_before_a_refused_record_covers_only_what_was_given(broker: LocalBroker) -> None:
+    """The poll ends just before a marker, so the position is at no record of the turn."""
+
+    def not_eight(value: bytes) -> bytes:
+        if value == b"8":
+            raise ValueError("not this one")
+        return value
+
+    async def scenario() -> None:
+        topic, group = shared_topic(broker), fresh("group")
+        async with Producer(broker.bootstrap, transactional_id=fresh("tx")) as producer:
+            for values_of_one in (range(5), range(6, 10)):
+                async with producer.transaction():
+                    for value in values_of_one:
+                        await producer.enqueue(topic, b"%d" % value)
+        settings = {"enable_auto_commit": False, "value_deserializer": not_eight}
+        async with consumer_of(broker, topic, group, max_poll_records=5, **settings) as first:
+            assert [record.offset for record in await first.poll(5_000)] == [*range(5)]
+            await first.commit()
+        assert await committed(broker, topic, group) == 6
+        async with consumer_of(broker, topic, group, **settings) as second:
+            assert [record.offset for record in await second.poll(5_000)] == [6, 7]
+            with pytest.raises(RecordDeserializationError):
+                await second.poll(5_000)
+            await second.commit()
+            [found] = (await second.committed()).values()
+            assert found is not None
+            assert found.offset == 8, "the refused record is passed with the next poll"
+            assert [record.offset for record in await second.poll(5_000)] == [9]
+            await second.commit()
+        assert await committed(broker, topic, group) >= 10
+
+    run(scenario)
+
+
 def test_arrow_batches(broker: LocalBroker) -> None:
     async def scenario() -> None:
         topic, group = shared_topic(broker), fresh("group")

@@ -125,16 +125,14 @@ class Reader:
     def _cover_turn(
         self, fetched: FetchedBytes, chunk: Chunk | ArrowChunk, mine: Intervals
     ) -> None:
-        """Note the offsets that were read of a turn: of our records, and holes. A record that
-        cannot be read is passed over once its error was raised, because no seek can go past it.
-        """
+        """Note the offsets that were read of a turn: of our records, and holes. What lies behind a
+        record that cannot be read waits until its error was raised."""
         where, first, end = fetched.where, fetched.position.offset, chunk.end.offset
         read = common(fetched.given, ((first, end - 1),)) if first < end else ()
         self._covered.read_turn(where, mine, normal((*fetched.holes, *minus(read, mine))))
         if chunk.error is None:
             return
         if isinstance(chunk.error, RecordDeserializationError):
-            self._covered.read_turn(where, ((end, end),), ())
             end += 1
         left = minus(fetched.given, ((0, end - 1),))
         if left:
@@ -174,7 +172,7 @@ class Reader:
         if chunk.empty and chunk.error is not None:
             self._positions.advance(chunk.where, chunk.version, chunk.end)
             if isinstance(chunk.error, RecordDeserializationError):
-                self._refused[chunk.where] = chunk.error.offset
+                self._refuse(chunk.where, chunk.error.offset)
             raise chunk.error
         taken, behind = chunk.take(count)
         if not chunk.empty or chunk.error is not None:
@@ -185,6 +183,13 @@ class Reader:
             self._first_taken.setdefault(chunk.where, Position(taken[0].offset))
         self._positions.advance(chunk.where, chunk.version, behind)
         return taken
+
+    def _refuse(self, where: TopicPartition, offset: int) -> None:
+        """The application is told of a record that a deserializer refuses. In turns no seek can go
+        past it, so it counts as given."""
+        self._refused[where] = offset
+        if self._positions.turn(where):
+            self._covered.read_turn(where, ((offset, offset),), ())
 
     # --- how far the application is ---------------------------------------------------------------
 
