@@ -31,6 +31,7 @@ class ScriptedServer:
         self._tls = tls
         self.requests: list[tuple[str, int]] = []
         self.features: list[str] = []
+        self.feature_level = 1
         self._api_versions_max = api_versions_max
         self._handlers: dict[int, Handler] = {}
         self._served = {API_VERSIONS.key: (0, api_versions_max), METADATA.key: (1, 12)}
@@ -108,7 +109,9 @@ class ScriptedServer:
         return ApiVersionsResponse(
             error_code=35 if refused else 0,
             api_keys=[ApiVersion(key, *served) for key, served in sorted(self._served.items())],
-            supported_features=[SupportedFeatureKey(name, 0, 1) for name in self.features],
+            supported_features=[
+                SupportedFeatureKey(name, 0, self.feature_level) for name in self.features
+            ],
         )
 
     async def _metadata(self, request: Message, version: int) -> Message:

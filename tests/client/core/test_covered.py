@@ -49,6 +49,18 @@ def test_a_record_of_an_earlier_turn_in_work_holds_back_the_later_ones() -> None
     assert covered.before(WHERE, 4) == ((0, 3), (55, 59))
 
 
+def test_in_turns_a_record_in_work_may_be_committed() -> None:
+    """The application has committed the records that it has, and works on."""
+    covered = Covered()
+    covered.track([WHERE])
+    covered.read_turn(WHERE, ((10, 19),), ())
+    covered.read_turn(WHERE, ((0, 9),), ())
+    covered.committed(WHERE, ((0, 4), (10, 19)))
+    assert covered.before(WHERE, 0) == ()
+    assert covered.before(WHERE, 4) == ()
+    assert covered.before(WHERE, 7) == ((5, 6),)
+
+
 def test_a_jump_keeps_what_lies_before_it() -> None:
     covered = Covered()
     covered.track([WHERE])

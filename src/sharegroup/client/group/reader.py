@@ -234,11 +234,19 @@ class Reader:
     def committed(self, positions: Mapping[TopicPartition, Position]) -> None:
         """The application has committed up to these positions: it is done with its records in work
         that lie before them. A later automatic commit must not lie before these positions.
+
+        In turns a record in work may lie before them though it came after the commit began. There
+        the records stay in work, and the next commit leaves out what is committed
+        (:class:`Covered`): all are of the turn that was read last.
         """
         work = self._in_work
         if self._one_in_work is not None:
             work = work | _firsts([self._one_in_work])
-        ahead = {w: positions[w] for w, at in work.items() if w in positions and at < positions[w]}
+        ahead = {
+            where: positions[where]
+            for where, at in work.items()
+            if where in positions and at < positions[where] and not self._positions.turn(where)
+        }
         if ahead:
             self._in_work, self._one_in_work = work | ahead, None
 
