@@ -76,12 +76,34 @@ def test_a_share_group_skips_damaged_records(
     running.run(tmp_path, after)
 
 
-def damage(folder: Path, partition: str, base_offset: int) -> None:
-    """Flip a bit in the batch at ``base_offset``, where no header is."""
+@pytest.mark.parametrize(("at", "bit"), [(16, 5), (8, 7), (8, 6)])
+def test_a_share_group_gets_what_is_around_a_header_that_is_damaged_meanwhile(
+    at: int, bit: int, tmp_path: Path
+) -> None:
+    """Magic or length: what this broker has written it does not check at each read."""
+
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await share_wire.started(broker, port, partitions=1)
+        await share_wire.produce(port, session.topic_id, 0, 2, 2, 2, 2, 2)
+        await session.fetch(0, max_records=0)
+        damage(tmp_path, f"{share_wire.TOPIC}-0", 4, at, 1 << bit)
+        taken: list[int] = []
+        while len(taken) < 8:
+            ranges = share_wire.acquired(await session.fetch()).get(0, [])
+            taken += [at for first, last, _ in ranges for at in range(first, last + 1)]
+        assert taken == [0, 1, 2, 3, 6, 7, 8, 9]
+
+    running.run(tmp_path, scenario)
+
+
+def damage(
+    folder: Path, partition: str, base_offset: int, byte: int = HEADER_BYTES + 3, bits: int = 0x10
+) -> None:
+    """Flip a bit in the batch at ``base_offset``; by default where no header is."""
     file = next(folder.glob(f"**/{partition}/*.log"))
     data = bytearray(file.read_bytes())
     at = next(at for at, header in positions(bytes(data)) if header.base_offset == base_offset)
-    data[at + HEADER_BYTES + 3] ^= 0x10
+    data[at + byte] ^= bits
     file.write_bytes(data)
 
 

@@ -21,6 +21,7 @@ from sharegroup.wire.batch import (
     crc_of,
     decode_batch,
     encode_batch,
+    end_offset_of,
     parse_header,
     parse_headers,
     stamp,
@@ -230,3 +231,18 @@ def test_a_large_record_is_copied_once() -> None:
     assert peak < len(batch) + (1 << 20)
     check_crc(batch)
     assert [record[2:] for record in decode_batch(batch)] == [(b"group", value), (None, value)]
+
+
+@pytest.mark.parametrize("length", [-13, -12, -1, 0, 48, 1 << 30])
+def test_the_end_is_told_of_what_lies_before_a_damaged_length(length: int) -> None:
+    first, second = [
+        encode_batch([(None, b"v")] * 3, timestamp_ms=0, base_offset=at) for at in (5, 8)
+    ]
+    broken = second[:8] + length.to_bytes(4, "big", signed=True) + second[12:]
+    assert end_offset_of(first + second) == 11
+    assert end_offset_of(first + broken) == (11 if length > len(second) else 8)
+    with pytest.raises(CorruptMessage):
+        end_offset_of(second[: HEADER_BYTES - 1])
+    if length < len(second):
+        with pytest.raises(CorruptMessage):
+            end_offset_of(broken)

@@ -223,13 +223,22 @@ def batch_bounds(data: Buffer) -> list[tuple[int, int]]:
 
 
 def end_offset_of(data: Buffer) -> int:
-    """One past the last offset of ``data``: whole batches, checked before, at least one."""
-    last = 0
-    position, end = 0, len(data)
-    while position < end:
+    """One past the last offset of ``data``: whole batches, checked when they were appended. A
+    header may be damaged since; then, of the batches before it.
+
+    Raises:
+        CorruptMessage: the first one is damaged.
+    """
+    last = -1
+    position, end = 0, len(data) - HEADER_BYTES
+    while position <= end:
         base_offset, length, _, last_offset_delta = _BOUNDS.unpack_from(data, position)
+        if length < HEADER_BYTES - _LENGTH_END:
+            break
         last = base_offset + last_offset_delta
         position += length + _LENGTH_END
+    if last < 0:
+        raise CorruptMessage("no record batch begins here")
     return last + 1
 
 

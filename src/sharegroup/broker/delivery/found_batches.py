@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from sharegroup.broker.delivery.before_damage import walked
 from sharegroup.model.environment import FileRange
+from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.log import ReadableLog, ReadBatches
-from sharegroup.wire.batch import HEADER_BYTES, Walk, walk, walk_headers
+from sharegroup.wire.batch import HEADER_BYTES, Walk, walk_headers
 from sharegroup.wire.markers import aborted_ranges
 
 HEADERS_ALONE_MIN: Final = 8 * 1024
@@ -62,13 +64,18 @@ class FoundBatches:
 
 
 def found_in(read: ReadBatches) -> FoundBatches | None:
-    """The batches that ``read`` has found; None if they must be read as bytes: they are small, or
-    their file cannot be read, and the log has to find that out."""
+    """The batches that ``read`` has found, before damage that the log has not seen; None if they
+    must be read as bytes: they are small, or their file cannot be read or is damaged, and the log
+    has to find that out.
+
+    Raises:
+        CorruptMessage: the first batch is damaged.
+    """
     if read.stored is None:
-        return FoundBatches(read.data, walk(read.data))
+        return FoundBatches(*walked(read.data))
     try:
         headers = walk_headers(read.stored.range, HEADERS_ALONE_MIN)
-    except OSError:
+    except (OSError, CorruptMessage):
         return None
     return FoundBatches(read.stored.range, headers) if headers is not None else None
 
