@@ -48,8 +48,9 @@ def test_topics_that_can_lose_records_are_named(cluster: RunningServer, tmp_path
         assert " 1 of " in line
         assert line.endswith("given to other records: unclean")
         # What the brokers keep there is kept, also where somebody made the topic by himself.
-        [line] = [one for one in node.output().splitlines() if "had other settings" in one]
-        assert f"{SETTINGS} had" in line
+        lines = [one for one in node.output().splitlines() if "had other settings" in one]
+        assert [f"{SETTINGS} had" in line for line in lines] == [True, True]
+        assert f"it has {UNCLEAN}=false now" in lines[1]
         kept = asyncio.run(state_topics())
         assert len(kept) >= 5
         assert {own[-1] for own in kept.values()} == {"false"}
