@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -16,6 +17,7 @@ from sharegroup.broker.server import Broker
 from sharegroup.client.network.connection import Connection
 from sharegroup.cooperative.hash_split import HASH_MAX
 from sharegroup.model.limits import KEY_RANGES_MAX
+from sharegroup.model.log import ReadBatches
 from sharegroup.records.key_hashes import hash_of_key, hash_of_offset
 from sharegroup.wire import apis
 from sharegroup.wire.batch import encode_batch
@@ -72,8 +74,8 @@ class Reader:
         )
         return await self._connection.send(apis.FETCH, request, timeout_ms=TIMEOUT_MS)
 
-    async def fetch(self, *arguments: object, **options: object) -> PartitionData:
-        answer = await self.send(*arguments, **options)  # type: ignore[arg-type]
+    async def fetch(self, *arguments: Any, **options: Any) -> PartitionData:
+        answer = await self.send(*arguments, **options)
         return answer.responses[0].partitions[0]
 
 
@@ -204,11 +206,11 @@ def test_a_waiting_fetch_sleeps_through_what_is_not_its_own(tmp_path: Path) -> N
         begins: list[int] = []
         read = log.read
 
-        async def noted(offset: int, *arguments: object, **options: object) -> object:
+        async def noted(offset: int, *arguments: Any, **options: Any) -> ReadBatches:
             begins.append(offset)
-            return await read(offset, *arguments, **options)  # type: ignore[arg-type]
+            return await read(offset, *arguments, **options)
 
-        log.read = noted  # type: ignore[method-assign, assignment]
+        log.read = noted  # type: ignore[method-assign]
         for n in range(30):
             await write(broker, [other])
             await until(lambda n=n: len(begins) > n)
@@ -331,9 +333,9 @@ def test_only_small_plain_reads_are_filtered_on_the_loop_s_thread(
         threads = []
         keep = index.keep
 
-        def noted(*arguments: object, **options: object) -> None:
+        def noted(*arguments: Any, **options: Any) -> None:
             threads.append(threading.current_thread() is threading.main_thread())
-            keep(*arguments, **options)  # type: ignore[arg-type]
+            keep(*arguments, **options)
 
         index.keep = noted  # type: ignore[method-assign]
         part = await wire.fetch((*LOW, (HALF + 1, HASH_MAX - 1)))

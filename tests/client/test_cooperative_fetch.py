@@ -24,7 +24,7 @@ from sharegroup.storage import checkpoints
 from sharegroup.testing import LocalBroker
 from sharegroup.testing import broker as local_broker
 from tests.apache_kafka.broker import KafkaBroker
-from tests.client.test_shared_partitions import (
+from tests.client.key_sharing import (
     COUNT,
     Member,
     come_and_go,

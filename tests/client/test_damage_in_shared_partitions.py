@@ -15,7 +15,7 @@ from sharegroup.testing import LocalBroker
 from sharegroup.testing import broker as local_broker
 from sharegroup.wire.batch import parse_headers
 from sharegroup.wire.messages.fetch import PartitionData
-from tests.client.test_shared_partitions import committed, shared_topic
+from tests.client.key_sharing import committed, shared_topic
 from tests.client.working import fresh, run, until
 
 

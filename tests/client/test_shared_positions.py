@@ -14,9 +14,9 @@ from sharegroup.client import ConsumerRecord
 from sharegroup.client.errors import RecordDeserializationError
 from sharegroup.model.ids import TopicPartition
 from sharegroup.testing import LocalBroker
-from sharegroup.testing import broker as local_broker
-from tests.client.test_shared_partitions import (
+from tests.client.key_sharing import (
     Member,
+    broker_that_assigns_at_once,
     committed,
     is_shared_out,
     shared_topic,
@@ -30,12 +30,7 @@ COUNT = 100
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[LocalBroker]:
-    with local_broker(
-        configs={
-            "group.consumer.min.assignment.interval.ms": 0,
-            "group.consumer.assignment.interval.ms": 0,
-        }
-    ) as broker:
+    with broker_that_assigns_at_once() as broker:
         yield broker
 
 

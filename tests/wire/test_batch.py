@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
 
 import cramjam
 import pytest
@@ -98,7 +99,7 @@ def test_headers_of_several_batches() -> None:
 
 
 @pytest.mark.parametrize("walk", [parse_headers, batch_bounds])
-def test_a_walk_refuses_what_is_not_whole_batches(walk) -> None:  # type: ignore[no-untyped-def]
+def test_a_walk_refuses_what_is_not_whole_batches(walk: Callable[[bytes], object]) -> None:
     data = encode_batch([(None, b"abc")], timestamp_ms=5)
     for end in range(1, len(data)):
         with pytest.raises(CorruptMessage):

@@ -189,9 +189,8 @@ class Following:
             for topic in response.responses
             for answer in topic.partitions
         }
-        if (
-            response.throttle_time_ms and not told
-        ):  # the broker tells nothing to who is over a quota
+        if response.throttle_time_ms and not told:
+            # Whoever is over a quota is told nothing, not even that nothing is new.
             await asyncio.sleep(response.throttle_time_ms / 1000)
             return False
         for where in asked.keys() - told.keys():

@@ -69,6 +69,7 @@ class SharedLog:
         self._writing: asyncio.Task[None] | None = None
         self._together: list[Submitted] | None = None
         """What the next batch has so far, while another one is on its way; None: nothing."""
+        self._together_bytes = 0
         self._following: asyncio.Task[None] | None = None
 
     @property
@@ -128,11 +129,12 @@ class SharedLog:
         one = Submitted(records)
         self._pending.update(key for key, _ in records)
         together = self._together
-        if together is not None and sum(o.size for o in together) + one.size <= BATCH_BYTES_MAX:
+        if together is not None and self._together_bytes + one.size <= BATCH_BYTES_MAX:
             together.append(one)
+            self._together_bytes += one.size
         else:
-            self._together = together = [one]
-            self._writing = asyncio.create_task(self._write(self._writing, together))
+            self._together, self._together_bytes = [one], one.size
+            self._writing = asyncio.create_task(self._write(self._writing, self._together))
         return one
 
     async def close(self) -> None:

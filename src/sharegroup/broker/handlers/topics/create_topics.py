@@ -54,15 +54,10 @@ def _refused(name: str, error: errors.KafkaError) -> CreatableTopicResult:
 
 
 def _configs(topic: CreatableTopic) -> dict[str, str]:
-    configs: dict[str, str] = {}
-    nulls = []
-    for one in topic.configs:
-        if one.value is None:
-            nulls.append(one.name)
-        else:
-            configs[one.name] = one.value
+    nulls = [one.name for one in topic.configs if one.value is None]
     if nulls:
         raise errors.InvalidConfig(f"Null value not supported for topic configs: {','.join(nulls)}")
+    configs = {one.name: one.value or "" for one in topic.configs}
     check_topic_configs(configs)
     return configs
 
