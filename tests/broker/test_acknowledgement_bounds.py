@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from sharegroup.broker.network import dispatch
 from sharegroup.broker.server import Broker
-from sharegroup.model.errors import InvalidRequest
+from sharegroup.model.errors import GroupAuthorizationFailed, InvalidRequest
 from sharegroup.model.limits import ACKNOWLEDGING_BYTES_FREE
 from sharegroup.wire import apis
 from sharegroup.wire.codec import decode
@@ -122,3 +123,18 @@ def test_a_session_of_many_partitions_may_be_opened(tmp_path: Path) -> None:
         session.connection.close()
 
     run(tmp_path, scenario)
+
+
+def test_who_may_not_read_a_group_does_not_learn_what_is_in_flight(tmp_path: Path) -> None:
+    async def scenario(_broker: Broker, port: int) -> None:
+        for api, sent in ((apis.SHARE_ACKNOWLEDGE, acknowledgement), (apis.SHARE_FETCH, fetch)):
+            peer = await Greedy.connect(port, begun=True)
+            peer.send(sent(UUID(int=1), WIDEST))
+            answer = await peer.answer()
+            _, at = response_body(api, 1, answer)
+            response: Any = decode(api.response, 1, answer, at)
+            assert response.error_code == GroupAuthorizationFailed.code
+            assert "in flight" not in (response.error_message or "")
+            peer.close()
+
+    run(tmp_path, scenario, "authorizer.class.name=StandardAuthorizer")

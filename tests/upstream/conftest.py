@@ -48,6 +48,7 @@ ONCE = {
     "test_our_consumer_does_not_wait_for_a_broker_that_stands_still",
     "test_an_open_admin_client_goes_on_at_the_next_broker",
     "test_what_one_broker_is_told_the_others_know",
+    "test_a_session_of_many_partitions_may_be_opened",
 }
 """What is the same in front of any cluster, and takes long: in front of the first one alone."""
 

@@ -15,7 +15,7 @@ from sharegroup.model.limits import (
 from sharegroup.wire.framing import first_string
 
 
-def check_acknowledges(parts: DeliveryParts, frame: bytes, body: int) -> None:
+def check_acknowledges(parts: DeliveryParts, access: Access, frame: bytes, body: int) -> None:
     """Refuse a ShareFetch or ShareAcknowledge that is too long, before it is decoded.
 
     The longest sensible request has one range for each record in flight in its group, and the
@@ -26,14 +26,16 @@ def check_acknowledges(parts: DeliveryParts, frame: bytes, body: int) -> None:
 
     Raises:
         InvalidRequest: the request is too long.
+        GroupAuthorizationFailed: the client may not read the group, and so not know of its records.
         MalformedMessage: the message does not begin with a string.
     """
     if len(frame) <= ACKNOWLEDGING_BYTES_FREE:
         return
     group_id = first_string(frame, body)
+    access.require_group(Operation.READ, group_id)
     led = [one.core for one in parts.share_partitions.all() if one.key.group_id == group_id]
     records = sum(core.end_offset - core.start_offset for core in led)
-    partitions = sum(1 for _ in parts.store.logs)
+    partitions = sum(topic.partitions for topic in parts.store.topics.values())
     most = ACKNOWLEDGING_BYTES_FREE + ACKNOWLEDGING_BYTES_PER_RECORD * records
     if len(frame) > most + SESSION_BYTES_PER_PARTITION * partitions:
         raise InvalidRequest(

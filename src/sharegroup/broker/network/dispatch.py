@@ -118,8 +118,8 @@ class Dispatcher:
         started = self._now_s()
         if header.api_key in CARRIES_ACKNOWLEDGEMENTS:
             try:
-                check_acknowledges(self._parts, frame, header.body)
-            except errors.InvalidRequest as error:
+                check_acknowledges(self._parts, connection.access, frame, header.body)
+            except (errors.InvalidRequest, errors.GroupAuthorizationFailed) as error:
                 self._trouble(served, error)
                 response = served.failure(served.api.request(), error)
                 return response_frame(served.api, header.version, header.correlation_id, response)
