@@ -195,7 +195,13 @@ class ClusterStore:
     async def create_topic(
         self, name: str, topic_id: UUID, partitions: int, configs: Configs
     ) -> None:
-        """Ours are made here, those of users in the cluster, which gives them their ids."""
+        """Ours are made here, those of users in the cluster, which gives them their ids.
+
+        Raises:
+            TopicAuthorizationFailed: the name is as those of what the brokers keep in the cluster.
+        """
+        if name.startswith(IN_CLUSTER_PREFIX):
+            raise errors.TopicAuthorizationFailed(f"{name} belongs to the brokers themselves")
         if name in INTERNAL_TOPICS:
             await self._local.create_topic(name, topic_id, partitions, configs)
             return

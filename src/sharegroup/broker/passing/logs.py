@@ -32,7 +32,6 @@ from sharegroup.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from sharegroup.wire.messages.produce import (
-    LeaderIdAndEpoch,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -76,7 +75,7 @@ async def produce(
     def parts_of(response: ProduceResponse) -> Iterable[tuple[str, int, PartitionProduceResponse]]:
         for topic in response.responses:
             for one in topic.partition_responses:
-                one.current_leader = LeaderIdAndEpoch()  # clients know no node but this one
+                one.current_leader = None  # clients know no node but this one
                 yield topic.name, one.index, one
 
     answers = await _from_leaders(
