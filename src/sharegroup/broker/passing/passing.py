@@ -16,6 +16,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
 from sharegroup.broker.authorization.access import Access
+from sharegroup.broker.passing.refused_parts import split
 from sharegroup.broker.passing.rights import check
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.network.cluster import Cluster
@@ -198,12 +199,15 @@ class Passing:
             KafkaError: the client may not do it, or the cluster could not be asked.
         """
         check(context.access, api, request)
+        parts = split(context.access, api, request)
+        if parts.allowed is None:
+            return parts.answer(api, None)
         asked = Asked(context.version, context.connection, context.access, context.mutations, here)
         lane, waits = asked.lane, api.key in WAIT_FOR_OTHERS
         self._under_way[lane] += 1
         self._waiting[lane] += waits
         try:
-            return await self._ways[api.key](self, api, request, asked)
+            return parts.answer(api, await self._ways[api.key](self, api, parts.allowed, asked))
         except IllegalState as error:  # the client is gone, or this broker stops
             raise errors.NetworkException(str(error)) from error
         finally:

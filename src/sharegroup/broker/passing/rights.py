@@ -1,6 +1,6 @@
 """What a client must be allowed here before its request is passed on: the cluster sees the broker's
-own user only. A request is refused as a whole if one of its parts may not be done; some parts are
-checked on their way."""
+own user only. Without one of these rights a request is refused as a whole; its parts are asked
+about one by one (``refused_parts``), some of them on their way."""
 
 from __future__ import annotations
 
@@ -25,9 +25,6 @@ from sharegroup.model.errors import (
 from sharegroup.wire import apis
 from sharegroup.wire.apis import Api
 
-CONFIGS_OF_TOPIC: Final = 2
-"""The type of a resource whose settings are altered."""
-
 Enough: TypeAlias = Callable[[Access], bool]
 Need: TypeAlias = tuple[Operation, Resource] | tuple[Operation, Resource, Enough]
 """What is needed, and what is enough instead of that."""
@@ -41,10 +38,16 @@ def check(access: Access, api: Api, request: Any) -> None:
         TopicAuthorizationFailed, GroupAuthorizationFailed, ClusterAuthorizationFailed,
         TransactionalIdAuthorizationFailed: the client may not do it.
     """
-    for operation, resource, *instead in NEEDS[api.key](request):
-        _not_ours(resource)
-        if not any(enough(access) for enough in instead):
-            access.require(operation, resource)
+    for need in NEEDS[api.key](request):
+        require(access, need)
+
+
+def require(access: Access, need: Need) -> None:
+    """Check one right; raises as :func:`check`."""
+    operation, resource, *instead = need
+    _not_ours(resource)
+    if not any(enough(access) for enough in instead):
+        access.require(operation, resource)
 
 
 def require_topic(access: Access, operation: Operation | None, name: str) -> None:
@@ -103,21 +106,13 @@ def _consumer_heartbeat(request: Any) -> Iterator[Need]:
         yield Operation.DESCRIBE, topic(name)
 
 
-def _offset_commit(request: Any) -> Iterator[Need]:
-    yield from _member(request)
-    for one in request.topics:
-        yield Operation.READ, topic(one.name)
-
-
 def _offset_fetch(request: Any) -> Iterator[Need]:
-    for one in request.groups or [request]:
-        yield Operation.DESCRIBE, group(one.group_id)
+    if not request.groups:  # it names one, as requests did before version 8
+        yield Operation.DESCRIBE, group(request.group_id)
 
 
 def _offset_delete(request: Any) -> Iterator[Need]:
     yield Operation.DELETE, group(request.group_id)
-    for one in request.topics:
-        yield Operation.READ, topic(one.name)
 
 
 def _init_producer_id(request: Any) -> Iterator[Need]:
@@ -136,8 +131,6 @@ def _add_partitions(request: Any) -> Iterator[Need]:
         yield Operation.CLUSTER_ACTION, CLUSTER
         return
     yield _transactional(request.v3_and_below_transactional_id)
-    for one in request.v3_and_below_topics:
-        yield Operation.WRITE, topic(one.name)
 
 
 def _add_offsets(request: Any) -> Iterator[Need]:
@@ -151,37 +144,7 @@ def _end_txn(request: Any) -> Iterator[Need]:
 
 def _txn_offset_commit(request: Any) -> Iterator[Need]:
     yield _transactional(request.transactional_id)
-    yield from _offset_commit(request)
-
-
-def _create_topics(request: Any) -> Iterator[Need]:
-    for one in request.topics:
-        yield (
-            Operation.CREATE,
-            topic(one.name),
-            lambda access: access.allows(Operation.CREATE, CLUSTER),
-        )
-
-
-def _describe_groups(request: Any) -> Iterator[Need]:
-    for name in request.groups:
-        yield Operation.DESCRIBE, group(name)
-
-
-def _describe_consumer_groups(request: Any) -> Iterator[Need]:
-    for name in request.group_ids:
-        yield Operation.DESCRIBE, group(name)
-
-
-def _describe_transactions(request: Any) -> Iterator[Need]:
-    for name in request.transactional_ids:
-        yield Operation.DESCRIBE, Resource(ResourceType.TRANSACTIONAL_ID, name)
-
-
-def _alter_configs(request: Any) -> Iterator[Need]:
-    for one in request.resources:
-        if one.resource_type == CONFIGS_OF_TOPIC:
-            yield Operation.ALTER_CONFIGS, topic(one.resource_name)
+    yield from _member(request)
 
 
 def _describe_cluster(_request: Any) -> Iterator[Need]:
@@ -201,19 +164,14 @@ def _write_markers(_request: Any) -> Iterator[Need]:
     )
 
 
-def _checked_on_the_way(_request: Any) -> Iterator[Need]:
-    """Each group or resource on its own, as the way of the request says."""
+def _each_alone(_request: Any) -> Iterator[Need]:
+    """Each topic, group or resource on its own: ``refused_parts``, or the way of the request."""
     return iter(())
-
-
-def _create_partitions(request: Any) -> Iterator[Need]:
-    for one in request.topics:
-        yield Operation.ALTER, topic(one.name)
 
 
 NEEDS: Final[dict[int, Needs]] = {
     apis.PRODUCE.key: _produce,
-    apis.OFFSET_COMMIT.key: _offset_commit,
+    apis.OFFSET_COMMIT.key: _member,
     apis.OFFSET_FETCH.key: _offset_fetch,
     apis.OFFSET_DELETE.key: _offset_delete,
     apis.JOIN_GROUP.key: _member,
@@ -226,24 +184,24 @@ NEEDS: Final[dict[int, Needs]] = {
     apis.ADD_OFFSETS_TO_TXN.key: _add_offsets,
     apis.END_TXN.key: _end_txn,
     apis.TXN_OFFSET_COMMIT.key: _txn_offset_commit,
-    apis.CREATE_TOPICS.key: _create_topics,
-    apis.DELETE_TOPICS.key: _checked_on_the_way,
-    apis.CREATE_PARTITIONS.key: _create_partitions,
-    apis.DESCRIBE_GROUPS.key: _describe_groups,
-    apis.CONSUMER_GROUP_DESCRIBE.key: _describe_consumer_groups,
-    apis.OFFSET_FOR_LEADER_EPOCH.key: _checked_on_the_way,
-    apis.DESCRIBE_PRODUCERS.key: _checked_on_the_way,
-    apis.DESCRIBE_TRANSACTIONS.key: _describe_transactions,
-    apis.INCREMENTAL_ALTER_CONFIGS.key: _alter_configs,
-    apis.ALTER_CONFIGS.key: _alter_configs,
+    apis.CREATE_TOPICS.key: _each_alone,
+    apis.DELETE_TOPICS.key: _each_alone,
+    apis.CREATE_PARTITIONS.key: _each_alone,
+    apis.DESCRIBE_GROUPS.key: _each_alone,
+    apis.CONSUMER_GROUP_DESCRIBE.key: _each_alone,
+    apis.OFFSET_FOR_LEADER_EPOCH.key: _each_alone,
+    apis.DESCRIBE_PRODUCERS.key: _each_alone,
+    apis.DESCRIBE_TRANSACTIONS.key: _each_alone,
+    apis.INCREMENTAL_ALTER_CONFIGS.key: _each_alone,
+    apis.ALTER_CONFIGS.key: _each_alone,
     apis.DESCRIBE_LOG_DIRS.key: _describe_cluster,
     apis.ELECT_LEADERS.key: _alter_cluster,
     apis.ALTER_PARTITION_REASSIGNMENTS.key: _alter_cluster,
     apis.LIST_PARTITION_REASSIGNMENTS.key: _describe_cluster,
     apis.WRITE_TXN_MARKERS.key: _write_markers,
-    apis.LIST_GROUPS.key: _checked_on_the_way,
-    apis.LIST_TRANSACTIONS.key: _checked_on_the_way,
-    apis.DELETE_GROUPS.key: _checked_on_the_way,
-    apis.DESCRIBE_CONFIGS.key: _checked_on_the_way,
+    apis.LIST_GROUPS.key: _each_alone,
+    apis.LIST_TRANSACTIONS.key: _each_alone,
+    apis.DELETE_GROUPS.key: _each_alone,
+    apis.DESCRIBE_CONFIGS.key: _each_alone,
 }
 """By API key; every API that is passed on is in it."""
