@@ -268,3 +268,20 @@ def test_a_killed_broker_logs_no_errors(
         said = [record.message for record in caplog.records]
         kafka.start()
     assert said == []
+
+
+def test_a_start_that_is_cancelled_leaves_no_broker() -> None:
+    """The thread in which it starts cannot be cancelled."""
+    kafka = broker()
+
+    async def scenario() -> None:
+        entering = asyncio.create_task(kafka.__aenter__())
+        await asyncio.sleep(0)
+        entering.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await entering
+        assert not kafka.running
+
+    asyncio.run(scenario())
+    assert not kafka.running
+    assert "sharegroup-broker" not in {one.name for one in threading.enumerate()}

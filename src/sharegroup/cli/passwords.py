@@ -42,7 +42,8 @@ def new_password(path: Path | None) -> str:
 def _asked(path: Path | None) -> str:
     if path is not None:
         try:
-            password = path.read_text().partition("\n")[0]
+            # The BOM is one that an editor writes.
+            password = path.read_text().removeprefix("\ufeff").partition("\n")[0]
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"--password-file {path} cannot be read: {error}") from None
     elif sys.stdin.isatty():

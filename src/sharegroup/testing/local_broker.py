@@ -208,8 +208,14 @@ class LocalBroker:
         self._disk.close()
 
     async def __aenter__(self) -> Self:
-        await asyncio.to_thread(self.__enter__)
-        return self
+        starting = asyncio.ensure_future(asyncio.to_thread(self.__enter__))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:  # `async with` calls no __aexit__ then
+            await asyncio.wait([starting])
+            if starting.exception() is None:
+                await self.__aexit__(None, None, None)
+            raise
 
     async def __aexit__(
         self,
