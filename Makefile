@@ -11,7 +11,7 @@ RUN := . .venv/java.env; $(IN_VENV)
 unexport PYTHONDONTWRITEBYTECODE
 
 # Most tests wait for a process, so that more of them than there are cores run side by side.
-JOBS ?= 6
+JOBS ?= 4
 SIDE_BY_SIDE := --dist=loadgroup --no-loadscope-reorder
 
 # Files that need PySpark or Go, and have tests without the mark `kafka` or `spark`.
