@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from sharegroup import Admin
 from sharegroup.client.network.connection import Connection
 from sharegroup.model.limits import ACKNOWLEDGING_BYTES_FREE
@@ -13,6 +15,7 @@ from sharegroup.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRe
 from tests.broker.greedy import frame
 from tests.servers.sharegroup_server import SharegroupServer
 
+pytestmark = pytest.mark.process
 PARTITIONS = 4_500
 TIMEOUT_MS = 120_000
 

@@ -95,8 +95,6 @@ from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer
 
 pytestmark = pytest.mark.process
-
-
 NEW_OF_OURS = "__sharegroup_fleet_new"
 
 

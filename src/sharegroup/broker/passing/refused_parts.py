@@ -73,16 +73,17 @@ def split(access: Access, api: Api, request: Any) -> Split:
     named = getattr(request, parts.asked) if parts is not None else None
     if parts is None or not named:
         return Split(request)
-    refused = [
-        (one, error) for one in named if (error := _refusal(access, parts.need(one))) is not None
-    ]
-    if not refused:
+    errors = [_refusal(access, parts.need(one)) for one in named]
+    if not any(errors):
         return Split(request)
-    without = [one for one in named if not any(one is each for each, _ in refused)]
     if parts.all_or_nothing:
-        refused += [(one, OperationNotAttempted()) for one in without]
-        without = []
-    told = [_told(api, parts, request, one, error) for one, error in refused]
+        errors = [error or OperationNotAttempted() for error in errors]
+    told = [
+        _told(api, parts, request, one, error)
+        for one, error in zip(named, errors, strict=True)
+        if error is not None
+    ]
+    without = [one for one, error in zip(named, errors, strict=True) if error is None]
     allowed = replace(request, **{parts.asked: without}) if without else None
     return Split(allowed, parts.told, told)
 
