@@ -50,6 +50,17 @@ def test_offsets_without_records_are_nowhere_in_the_copy() -> None:
     assert translated(Progress(NOT_BEGUN), places) == Progress(NOT_BEGUN)
 
 
+def test_a_start_that_has_no_copy_passes_over_what_is_finished() -> None:
+    """As the target's broker does with what it is given."""
+    places = OffsetMap()
+    places.add(2, 4)  # 2-5 are 0-3; 0 and 1 are of an aborted transaction
+    rows = (
+        *(Row(0, 0, AVAILABLE, 1), Row(1, 1, ARCHIVED, 0), Row(2, 3, ACKNOWLEDGED, 1)),
+        *(Row(4, 4, ARCHIVED, 3), Row(5, 5, AVAILABLE, 1)),
+    )
+    assert translated(Progress(0, rows), places) == Progress(3, (Row(3, 3, AVAILABLE, 1),))
+
+
 def test_how_the_ranges_are_cut_makes_no_difference() -> None:
     one = Progress(0, (Row(0, 4, AVAILABLE, 1), Row(5, 6, ARCHIVED, 3)))
     other = Progress(

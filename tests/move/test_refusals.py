@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as Place
 
 from sharegroup import TopicPartition, sync
 from tests.broker.authorization.clients import ADMIN, write_acls
@@ -69,6 +70,54 @@ def test_an_open_transaction_is_refused(source: SharegroupServer, target: Shareg
     assert refused.status == 1
     assert f"open-0 has an open transaction at {source.bootstrap}" in refused.stderr
     producer.abort_transaction(60)
+
+
+def test_offsets_in_an_open_transaction_are_refused(
+    source: SharegroupServer, target: SharegroupServer
+) -> None:
+    """Also where it has written nothing. One with offsets of other topics is no matter."""
+    for name in ("read", "filtered", "elsewhere"):
+        admin.Admin(source.bootstrap).create_topic(name)
+        admin.produce(source.bootstrap, name, [b"1", b"2"])
+    settings = {"bootstrap.servers": source.bootstrap, **admin.SILENT}
+    producer = Producer({**settings, "transactional.id": "filter"})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    members = Consumer({**settings, "group.id": "filters"})
+    where = Place("filtered", 0, 1)
+    producer.send_offsets_to_transaction([where], members.consumer_group_metadata(), 60)
+    members.close()
+    assert move(source, target, "-t", "elsewhere", "-g", "filters").status == 0
+    refused = move(source, target, "-t", "filtered", "-t", "read")
+    assert refused.status == 1
+    assert "group filters has offsets in an open transaction at " in refused.stderr
+    assert end(target.bootstrap, "filtered") == 0
+    producer.commit_transaction(60)
+    assert move(source, target, "-t", "filtered", "-t", "read").status == 0
+    with sync.Admin(target.bootstrap) as client:
+        [offset] = client.list_consumer_group_offsets("filters").values()
+    assert offset.offset == 1
+
+
+@pytest.mark.parametrize("shares", [True, False])
+def test_a_group_of_another_kind_at_the_target_is_refused(
+    source: SharegroupServer, target: SharegroupServer, shares: bool
+) -> None:
+    """Before anything is copied."""
+    name = "kind-share" if shares else "kind-consumer"
+    sides = (source, target) if shares else (target, source)
+    worked_on(sides[0].bootstrap, name)
+    admin.Admin(sides[1].bootstrap).create_topic(f"{name}-else")
+    admin.produce(sides[1].bootstrap, f"{name}-else", [b"1"])
+    topic = name if shares else f"{name}-else"
+    with sync.Admin(sides[1].bootstrap) as client:
+        client.alter_consumer_group_offsets(name, {TopicPartition(f"{name}-else", 0): 1})
+    for words in (("--dry-run",), ()):
+        refused = move(source, target, "-t", topic, "-g", name, *words)
+        assert refused.status == 1
+        kind = "classic" if shares else "share"
+        assert f"group {name} is of type {kind} at {target.bootstrap}" in refused.stderr
+    assert end(target.bootstrap, topic) == 0
 
 
 def test_a_record_that_is_too_large_is_said(

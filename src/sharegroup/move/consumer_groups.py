@@ -2,31 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
+from sharegroup.client.admin.offset_requests import committed_offsets
 from sharegroup.client.core.committed_offsets import OffsetAndMetadata
+from sharegroup.client.core.rebalance import MemberIdentity
+from sharegroup.model.errors import UnstableOffsetCommit
 from sharegroup.model.ids import TopicPartition
 from sharegroup.move.side import MoveRefused, Places, Side, settled
 
 Committed = Mapping[TopicPartition, OffsetAndMetadata]
 
 
-async def read_committed(source: Side, group: str, topics: Collection[str]) -> Committed:
+async def read_committed(source: Side, group: str, topics: Mapping[str, int]) -> Committed:
     """The group's committed offsets in these topics.
 
+    Args:
+        topics: how many partitions each has. Others are not asked about: a transaction with offsets
+            of theirs is no matter.
+
     Raises:
-        MoveRefused: it has committed single records as well.
+        MoveRefused: it has committed single records as well, or a transaction that has offsets of
+            it has not ended.
         KafkaError: they cannot be read.
     """
-    found = await source.admin.list_consumer_group_offsets(group)
+    wanted = [TopicPartition(name, at) for name, count in topics.items() for at in range(count)]
+
+    async def attempt() -> Committed:
+        try:
+            return await committed_offsets(
+                source.cluster, MemberIdentity(group), wanted, with_ranges=True
+            )
+        except UnstableOffsetCommit:
+            raise MoveRefused(
+                f"consumer group {group} has offsets in an open transaction at {source.servers}: "
+                "end it (sharegroup transactions list), and run this again"
+            ) from None
+
+    found = await settled(source, attempt)
     for where, one in found.items():
-        if where.topic in topics and one.ranges:
+        if one.ranges:
             raise MoveRefused(
                 f"consumer group {group} has committed records of {where} behind its committed "
                 "offset, which cannot be moved: let its members finish what lies before them, or "
                 "leave the group out"
             )
-    return {where: one for where, one in found.items() if where.topic in topics}
+    return found
 
 
 def of_copy(committed: Committed, places: Places) -> Committed:

@@ -58,15 +58,17 @@ class MovedGroup:
 
 
 async def moved_groups(
-    sides: Sides, wanted: Sequence[str], topics: Collection[str], *, idle: bool
+    sides: Sides, wanted: Sequence[str], topics: Mapping[str, int], *, idle: bool
 ) -> list[MovedGroup]:
     """The groups to move; none named: all that have progress in the topics.
 
     Args:
+        topics: how many partitions each has.
         idle: also those that have none.
 
     Raises:
-        MoveRefused: one is not there, has members, or has state that cannot be moved.
+        MoveRefused: one is not there, has members, or has state that cannot be moved; or the target
+            has one of another kind.
     """
     kinds = {one.group_id: one.type.lower() for one in await sides.source.admin.list_groups()}
     for name in await _with_settings(sides.source):
@@ -83,8 +85,21 @@ async def moved_groups(
         group = await _moved(sides.source, name, topics, shares=kinds[name] == SHARE)
         if group.partitions or idle or wanted:
             found.append(group)
+    await _check_kinds(sides.target, found)
     await check_empty(sides, found)
     return found
+
+
+async def _check_kinds(target: Side, groups: Sequence[MovedGroup]) -> None:
+    """Raises MoveRefused: the target has a group of that name and of another kind."""
+    kinds = {one.group_id: one.type.lower() for one in await target.admin.list_groups()}
+    for group in groups:
+        kind = kinds.get(group.name)
+        if kind is not None and (kind == SHARE) != group.shares:
+            raise MoveRefused(
+                f"group {group.name} is of type {kind} at {target.servers}: delete it there "
+                f"(sharegroup -b {target.servers} groups delete {group.name}), or leave it out"
+            )
 
 
 async def _with_settings(source: Side) -> list[str]:
@@ -118,7 +133,7 @@ async def check_rights(target: Side, groups: Sequence[MovedGroup]) -> None:
             ) from None
 
 
-async def _moved(source: Side, name: str, topics: Collection[str], *, shares: bool) -> MovedGroup:
+async def _moved(source: Side, name: str, topics: Mapping[str, int], *, shares: bool) -> MovedGroup:
     described = await source.admin.describe_configs("group", name)
     settings = {
         key: one.value
@@ -130,7 +145,7 @@ async def _moved(source: Side, name: str, topics: Collection[str], *, shares: bo
     return group
 
 
-async def read(source: Side, group: MovedGroup, topics: Collection[str]) -> None:
+async def read(source: Side, group: MovedGroup, topics: Mapping[str, int]) -> None:
     """Read where the group is now."""
     if group.shares:
         group.progress = await share_groups.read_progress(source, group.name, topics)

@@ -109,8 +109,8 @@ async def move(sides: Sides, wanted: Wanted) -> Outcome:
     """
     await _check_two(sides)
     topics = await moved_topics(sides, wanted.topics)
-    names = {one.name for one in topics}
-    groups = await moved_groups(sides, wanted.groups, names, idle=not wanted.topics)
+    counts = {one.name: one.partitions for one in topics}
+    groups = await moved_groups(sides, wanted.groups, counts, idle=not wanted.topics)
     await check_rights(sides.target, groups)
     copies = await _copies(sides, await stages_of(sides, topics), wanted)
     wanted.begun(sum(one.source.end - one.source.start for one in copies.all))
@@ -125,7 +125,7 @@ async def move(sides: Sides, wanted: Wanted) -> Outcome:
     places = {one.where: one.places for one in copies.all}
     outcome = Outcome(_copied(topics, copies.all))
     for group in groups:
-        await read(sides.source, group, names)
+        await read(sides.source, group, counts)
         outcome.groups.append(await _hand_over(sides.target, translate(group, places)))
     await move_done_letters(sides, places)
     for topic in topics:

@@ -19,7 +19,8 @@ Told = Callable[[int], None]
 """Called with the number of records that were looked at, or copied, since the last call."""
 BEGUN: Final = (
     "it is no copy of the source that could be gone on with. Delete the topic there, or leave it "
-    "out"
+    "out. (If retention has deleted records at the source since it was copied: set retention.ms=-1 "
+    "there before a long move)"
 )
 LEFT_OUT: Final = "leave the topics of these dead letters out"
 """Topics that are only compared may be in use."""

@@ -104,4 +104,8 @@ def translated(progress: Progress, places: OffsetMap) -> Progress:
         span = places.span(one.first, one.last)
         if span is not None:
             rows.append(one._replace(first=span[0], last=span[1]))
-    return Progress(places.place(progress.start), tuple(rows))
+    # The record at the start may have no copy; the start of the copy passes over finished ones.
+    start = places.place(progress.start)
+    while rows and rows[0].finished and rows[0].first <= start:
+        start = max(start, rows.pop(0).last + 1)
+    return Progress(start, tuple(rows))
