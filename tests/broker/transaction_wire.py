@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.ids import NULL_TOPIC_ID
 from sharegroup.wire import apis
 from sharegroup.wire.apis import Api
@@ -84,8 +85,11 @@ class Peer:
         answer = await self.ask(apis.CREATE_TOPICS, 6, request)
         assert answer.topics[0].error_code == 0, answer
 
-    async def committed(self, partition: int, topic: str = TOPIC) -> list[bytes]:
-        """The values that a committed reader sees, in order."""
+    async def committed(
+        self, partition: int, topic: str = TOPIC, *, over_damage: bool = False
+    ) -> list[bytes]:
+        """The values that a committed reader sees, in order. ``over_damage``: it goes on behind
+        each damaged offset."""
         values: list[bytes] = []
         offset = 0
         while True:
@@ -93,6 +97,9 @@ class Peer:
             topics = [FetchTopic(topic, partitions=[wanted])]
             answer = await self.ask(apis.FETCH, 12, FetchRequest(isolation_level=1, topics=topics))
             part = answer.responses[0].partitions[0]
+            if over_damage and part.error_code == CorruptMessage.code:
+                offset += 1
+                continue
             assert part.error_code == 0, part
             if not part.records:
                 return values

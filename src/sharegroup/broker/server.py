@@ -192,7 +192,7 @@ class Broker:
         await self.security.load(parts.security)
         parts.security.start(self.spawn)
         await self._load_groups()
-        await parts.transactions.load()
+        await parts.transactions.load(parts.store.logs)
         parts.transactions.start(self.spawn)
         await give_up_seen_offsets(parts.store, parts.topics, parts.state)
         await say_lost_state(parts.groups.groups, parts.state)

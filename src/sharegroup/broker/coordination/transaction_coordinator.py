@@ -14,10 +14,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from contextlib import suppress
 from typing import Final, TypeVar
 
+from sharegroup.broker.coordination import lost_markers
 from sharegroup.broker.coordination.log import CoordinatorTopic, unavailable
 from sharegroup.broker.coordination.runtime import Growth, Runtime, Spawn, Written
 from sharegroup.broker.coordination.transaction_machine import TransactionMachine
@@ -26,6 +27,7 @@ from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
 from sharegroup.model import errors
 from sharegroup.model.environment import Clock
 from sharegroup.model.ids import TopicPartition
+from sharegroup.model.log import OwnedLog
 from sharegroup.share_state.partitioning import group_partition
 from sharegroup.transactions.coordinator import Record, TransactionCoordinator
 from sharegroup.transactions.transaction import IdAndEpoch, Transaction, TransactionStage
@@ -70,6 +72,7 @@ class BrokerTransactions:
         self.fenced = 0
         """How many requests of fenced producers were refused since the start."""
         self._clock = clock
+        self._topic = topic
         self._spawn: Spawn | None = None
         self._durable: dict[str, Transaction] = {}
         """The durable decision of each id whose markers are still to be written."""
@@ -85,14 +88,15 @@ class BrokerTransactions:
             for partition in range(topic.partition_count)
         ]
 
-    async def load(self) -> None:
-        """Replay every partition.
+    async def load(self, logs: Iterable[OwnedLog]) -> None:
+        """Replay every partition; then end again what has lost its end in one of ``logs``.
 
         Raises:
             KafkaError: a log cannot be read.
         """
         for runtime in self._runtimes:
             await runtime.load()
+        await lost_markers.write_again(logs, self._topic, self.all(), self.markers)
 
     def start(self, spawn: Spawn) -> None:
         """From now on, complete decided transactions and abort overdue ones."""
