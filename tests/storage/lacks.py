@@ -140,9 +140,5 @@ class SmallDisk(LocalDisk):
         super().write_file(path, data)
 
     def reserve(self, path: str, size: int) -> None:
-        try:
-            self.check(path, size)
-        except OSError:
-            self.remove(path)
-            raise
+        self.check(path, size)
         super().reserve(path, size)

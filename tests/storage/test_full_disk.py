@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import resource
 from contextlib import suppress
 from pathlib import Path
+
+import pytest
 
 from sharegroup.model.errors import KafkaStorageError
 from sharegroup.model.log import AbortedTransaction
 from sharegroup.storage import DataFolder, LocalPartitionLog, LogSettings
+from sharegroup.storage.disk import LocalDisk
+from sharegroup.storage.reserve import FILE_NAME
+from sharegroup.transactions.producers import BATCHES_KEPT
 from sharegroup.wire.markers import MarkerType
 from tests.storage.lacks import FullDisk, SmallDisk
 from tests.storage.support import (
@@ -70,6 +76,52 @@ def test_a_full_disk_frees_itself_once_the_only_segment_has_expired(tmp_path: Pa
             assert folder.recovered.problems == []
 
     run(main())
+
+
+def test_a_full_disk_frees_itself_although_a_log_has_many_producers(tmp_path: Path) -> None:
+    """What is known of them is written before the last segment goes."""
+
+    async def main() -> None:
+        clock, disk, count = StillClock(), SmallDisk(tmp_path, 200), 600
+        async with opened(tmp_path, SETTINGS, clock=clock, disk=disk) as folder:
+            log = await one_log(folder)
+            for sequence in range(BATCHES_KEPT):
+                for producer_id in range(count):
+                    named = {"producer_id": producer_id, "producer_epoch": 0}
+                    log.append_trusted(batch(b"v", base_sequence=sequence, **named))
+            await log.wait_durable(log.log_end_offset)
+            await folder.remove_leftovers()
+            await rounds(folder, log, 1, NOW_MS)
+            assert log.statistics().producers == count
+            assert log.statistics().segments == 1
+            end = log.log_end_offset
+            clock.now_ms += DAY_MS
+            await rounds(folder, log, 3, clock.now_ms)
+            assert (log.log_start_offset, log.failure) == (end, None)
+            known = log.producer_states.snapshot()
+        async with opened(tmp_path, SETTINGS, clock=clock) as folder:
+            log = await one_log(folder)
+            assert folder.recovered.problems == []
+            assert log.producer_states.snapshot() == known
+
+    run(main())
+
+
+def test_a_reserve_that_cannot_grow_stays(tmp_path: Path) -> None:
+    """A real disk says so: no file may become larger than the limit."""
+    disk, path = LocalDisk(), tmp_path / FILE_NAME
+    disk.reserve(str(path), 10_000)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (15_000, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            disk.reserve(str(path), 20_000)
+        with pytest.raises(OSError, match="File too large"):
+            disk.reserve(str(tmp_path / "none"), 20_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.stat().st_size == 10_000
+    assert not (tmp_path / "none").exists()
 
 
 def test_the_other_segments_go_while_there_is_no_room_to_roll(tmp_path: Path) -> None:

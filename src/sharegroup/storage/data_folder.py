@@ -26,7 +26,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
 from uuid import UUID
 
 from sharegroup.model.environment import Disk, DiskFile, Environment
@@ -52,8 +51,6 @@ from sharegroup.storage.topic_changes import TopicChanges
 from sharegroup.transactions.producer_ids import ProducerIdAllocator
 
 logger = logging.getLogger(__name__)
-
-_CHECKPOINT_LINE_BYTES: Final = 64
 
 
 class DataFolderBusy(ConfigError):
@@ -454,7 +451,8 @@ class DataFolder:
             logger.error("%s: %s", what, error)
 
     def _fill_reserve(self) -> None:
-        self._reserve.fill(self._catalog.size + _CHECKPOINT_LINE_BYTES * len(self._logs))
+        producers = [len(log.producer_states) for log in self._logs.values()]
+        self._reserve.fill(self._catalog.size, producers)
 
     def _write_log_starts(self, _log: LocalPartitionLog) -> None:
         self._checkpoints.write_log_starts()

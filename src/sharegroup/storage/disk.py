@@ -144,14 +144,19 @@ class LocalDisk:
         self.home.sync_folder(os.path.dirname(path))
 
     def reserve(self, path: str, size: int) -> None:
-        """Grow a file to ``size`` bytes of disk space; does nothing if it is that large already."""
+        """Grow a file to ``size`` bytes of disk space; does nothing if it is that large already.
+        If there is no room, the file keeps the size that it has."""
         fd = self.home.open(path, os.O_WRONLY | os.O_CREAT)
+        taken = 0
         try:
-            missing = size - os.lseek(fd, 0, os.SEEK_END)
-            if missing > 0:
-                write_all(fd, [bytes(missing)], missing)
+            taken = os.lseek(fd, 0, os.SEEK_END)
+            if taken < size:
+                write_all(fd, [bytes(size - taken)], size - taken)
         except OSError:
-            self.remove(path)
+            if taken:
+                os.ftruncate(fd, taken)
+            else:
+                self.remove(path)
             raise
         finally:
             os.close(fd)

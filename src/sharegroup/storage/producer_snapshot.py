@@ -21,13 +21,15 @@ from typing import Final
 
 from crc32c import crc32c
 
-from sharegroup.transactions.producers import ProducedBatch, ProducerEntry
+from sharegroup.transactions.producers import BATCHES_KEPT, ProducedBatch, ProducerEntry
 
 _HEAD = struct.Struct(">hI")
 _COUNT = struct.Struct(">i")
 _ENTRY = struct.Struct(">qhiqiqiq")
 _EARLIER = struct.Struct(">qiiqq")
 VERSION: Final = 1
+PRODUCER_BYTES_MAX: Final = _ENTRY.size + (BATCHES_KEPT - 1) * _EARLIER.size
+"""What a producer can take in the file."""
 
 
 def encode(entries: Sequence[ProducerEntry], *, begins: bool = False) -> bytes:
