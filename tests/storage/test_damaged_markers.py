@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from sharegroup.model.log import AbortedTransaction
 from sharegroup.storage import LocalPartitionLog, LogSettings
 from sharegroup.wire.markers import MarkerType
 from tests.storage.support import abandon, batch, one_log, open_folder, opened, run
+from tests.storage.test_checkup import found
 from tests.storage.test_damage_at_rest import file_of, flip
 from tests.storage.test_transaction_index import Writer
 
@@ -39,7 +41,7 @@ async def fill(path: Path, *, sealed: bool) -> tuple[dict[int, int], int]:
         await log.append(batch(b"plain"))
         await writer.durable()
         await check(log)
-        places = {at: log._segments[0].position_of(at) for at in (ABORT, COMMIT, 6)}
+        places = {at: log._segments[0].position_of(at) for at in (ABORT, COMMIT, 6, 8)}
         return places, places[6] - places[COMMIT]
 
 
@@ -150,5 +152,38 @@ def test_damage_at_the_end_of_a_crashed_log_leaves_its_index_to_the_log(tmp_path
             log = await one_log(folder)
             assert log.last_stable_offset == 3
             assert await log.aborted_transactions(0, 3) == [AbortedTransaction(1, 0)]
+
+    run(main())
+
+
+@pytest.mark.parametrize("lost_from", [8, 9], ids=["a marker", "a record"])
+@pytest.mark.parametrize("marker", [ABORT, COMMIT], ids=["abort", "commit"])
+@pytest.mark.parametrize("clean_end", [False, True], ids=["killed", "stopped"])
+def test_a_repair_of_a_log_that_has_lost_its_end_keeps_outcomes(
+    clean_end: bool, marker: int, lost_from: int, tmp_path: Path
+) -> None:
+    """It begins a new segment behind the lost offsets, so no start scans the old one any more."""
+
+    async def main() -> None:
+        places, size = await fill(tmp_path, sealed=False)
+        places[9] = places[8] + size
+        folder = await open_folder(tmp_path)
+        if clean_end:
+            await folder.close()
+        else:
+            await abandon(folder)
+        flip(file_of(tmp_path, 0), places[marker] + 70, 0)
+        os.truncate(file_of(tmp_path, 0), places[lost_from])
+        findings = found(tmp_path, repair=True)
+        assert {finding.kind for finding in findings} >= {"damaged-batches", "missing-records"}
+        for _ in range(2):
+            async with opened(tmp_path) as folder:
+                log = await one_log(folder)
+                await find(log, marker)
+                assert await log.aborted_transactions(0, END) == ABORTED
+                assert log.high_watermark == END
+                if marker == ABORT or clean_end:
+                    assert log.last_stable_offset == END
+                log.check_invariants()
 
     run(main())

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 
 from sharegroup.model.environment import Disk
@@ -60,7 +60,9 @@ def load_transactions(
             logger.warning("%s is rebuilt: %s", segment.path + TRANSACTION_INDEX, error)
             if segment not in unfinished:
                 bad.append(segment)
-        segment.transactions = _possible(segment)
+        entries = segment.transactions.entries
+        possible = possible_entries(entries, segment.base_offset, segment.next_offset)
+        segment.transactions = TransactionIndex(possible)
     return bad
 
 
@@ -108,15 +110,17 @@ def _contradicts(
     return not segment.take_in(position, BrokenBatch(position, "it is not in its producer's index"))
 
 
-def _possible(segment: Segment) -> TransactionIndex:
+def possible_entries(
+    entries: Iterable[EndedTransaction], base_offset: int, end_offset: int
+) -> list[EndedTransaction]:
     """The entries of a segment's index that can be true, in order of their markers."""
     possible = {
         entry.last_offset: entry
-        for entry in segment.transactions.entries
-        if segment.base_offset <= entry.last_offset < segment.next_offset
+        for entry in entries
+        if base_offset <= entry.last_offset < end_offset
         and 0 <= entry.first_offset < entry.last_offset
     }
-    return TransactionIndex(possible[offset] for offset in sorted(possible))
+    return [possible[offset] for offset in sorted(possible)]
 
 
 def load_producers(
@@ -183,31 +187,38 @@ def _replay(
 ) -> None:
     old = deque(entry for entry in segment.transactions.entries if entry.last_offset >= start)
     aborted: list[EndedTransaction] = []
+
+    def is_damaged(offset: int) -> bool:
+        return segment.quarantine.at(offset) is not None
+
     try:
         position = segment.limit_of(max(start, segment.base_offset))
         for at, header in segment.headers(position, segment.size):
             if header.producer_id < 0 or header.base_offset < start:
                 continue
-            aborted += _ended_by_index(producers, segment, old, header.base_offset)
+            aborted += ended_by_index(producers, old, header.base_offset, is_damaged)
             ended = _noted(producers, segment, at, header, wall_ms)
             if ended is not None:
                 aborted.append(ended)
     except CorruptMessage as error:  # in a segment below the recovery point, which was not scanned
         logger.error("producers of %s are incomplete: %s", segment.file.path, error)
-    aborted += _ended_by_index(producers, segment, old, segment.next_offset)
+    aborted += ended_by_index(producers, old, segment.next_offset, is_damaged)
     if not indexed:
         segment.transactions = TransactionIndex(aborted)
 
 
-def _ended_by_index(
-    producers: ProducerTable, segment: Segment, old: deque[EndedTransaction], before: int
+def ended_by_index(
+    producers: ProducerTable,
+    old: deque[EndedTransaction],
+    before: int,
+    is_damaged: Callable[[int], bool],
 ) -> list[EndedTransaction]:
     """End the transactions whose abort markers lie below ``before`` and are damaged. Takes the
     entries below ``before`` from ``old``."""
     ended = []
     while old and old[0].last_offset < before:
         entry = old.popleft()
-        if segment.quarantine.at(entry.last_offset) is not None:
+        if is_damaged(entry.last_offset):
             producers.transactions.ended(entry.producer_id, entry.last_offset)
             ended.append(entry)
     return ended

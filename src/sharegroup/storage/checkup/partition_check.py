@@ -4,6 +4,7 @@ their indexes, the joins between them, snapshots, and the lists of known damages
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,6 +21,7 @@ from sharegroup.storage.checkup.findings import Finding, Severity
 from sharegroup.storage.checkup.segment_check import IndexProblem, OnBytes, SegmentCheck
 from sharegroup.storage.damage import Damage, merged
 from sharegroup.storage.indexes.transaction_index import TransactionIndex
+from sharegroup.storage.producer_recovery import ended_by_index, possible_entries
 from sharegroup.storage.producers import note
 from sharegroup.storage.quarantine import DAMAGED, Quarantine
 from sharegroup.storage.recovery import LastKnown
@@ -84,6 +86,8 @@ class PartitionCheck:
         self._producers = ProducerTable()
         self._producers_known = True
         """Whether the producers are complete: the log begins at 0, or a snapshot was loaded."""
+        self._listed: deque[EndedTransaction] = deque()
+        """What the old transaction index of the segment under the walk lists from there on."""
         self._known_damages: dict[int, list[Damage]] = {}
         self._index_problems: dict[int, list[IndexProblem]] = {}
         """Base offset of a segment → what is wrong with its indexes."""
@@ -225,11 +229,13 @@ class PartitionCheck:
             report.snapshots[base] = snapshot
         walk = SegmentWalk(base, end_offset)
         report.segments.append(walk)
+        self._listed = self._listed_aborts(base, end_offset)
         if base not in report.on_disk:
             return
 
         def on_batch(file: DiskFile, position: int, header: BatchHeader) -> None:
             report.producer_id_max = max(report.producer_id_max, header.producer_id)
+            self._end_listed(walk, header.base_offset)
             batch = partial(file.pread, header.length, position)
             try:
                 ended = note(
@@ -244,6 +250,32 @@ class PartitionCheck:
         offsets = Offsets(base, self._known.cleaned_offset)
         check = SegmentCheck(self._disk, path, offsets, exchanged=base in report.exchanges)
         self._index_problems[base] = check.run(walk, on_batch, on_bytes)
+        gap = walk.next_offset, walk.tail_bytes, end_offset, self._known.gaps_below
+        if end_offset < OFFSET_MAX and not gaps.is_legal(*gap):  # the last end is known later
+            self._end_listed(walk, end_offset)
+
+    def _listed_aborts(self, base: int, end_offset: int) -> deque[EndedTransaction]:
+        """The old entries of a transaction index: of an abort whose marker is damaged they are all
+        that is left (see ``producer_recovery``)."""
+        path = f"{self.report.folder}/{base:020d}{TRANSACTION_INDEX}"
+        if base in self.report.exchanges or not self._disk.exists(path):
+            return deque()
+        try:
+            entries = TransactionIndex.from_bytes(self._disk.read_file(path)).entries
+        except ValueError:
+            return deque()  # reported when it is judged
+        return deque(possible_entries(entries, base, end_offset))
+
+    def _end_listed(self, walk: SegmentWalk, before: int) -> None:
+        """End the transactions whose abort markers lie below ``before`` and cannot be read."""
+
+        def is_damaged(offset: int) -> bool:
+            return offset >= walk.next_offset or any(
+                damage.first_offset <= offset <= damage.last_offset for damage in walk.damages
+            )
+
+        aborted = self.report.aborted[walk.base_offset]
+        aborted += ended_by_index(self._producers, self._listed, before, is_damaged)
 
     def _find_end(self) -> None:
         """Find the end of each segment, and the records missing there."""
@@ -268,6 +300,7 @@ class PartitionCheck:
             _reach(last, durable)
         elif last.tail_bytes:
             self._torn(last)
+        self._end_listed(last, last.next_offset)
         report.end_offset = last.next_offset
         self._find_start(segments[0])
         for earlier, later in pairwise(segments):
