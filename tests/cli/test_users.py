@@ -69,6 +69,13 @@ def test_users_of_a_file(tmp_path: Path) -> None:
     path.write_text(path.read_text(), encoding="utf-8-sig")  # an editor adds a BOM
     NO_BROKER.given("users", "create", "bob", *file, stdin="another\n")
     assert parse_users(path.read_text(), "it").passwords["bob"].matches("another")
+    password = tmp_path / "password"
+    password.write_text("from a file\n", encoding="utf-8-sig")
+    NO_BROKER.given("users", "create", "bob", *file, "--password-file", str(password))
+    NO_BROKER.given("users", "create", "c", *file, stdin="\ufefffrom a pipe\r\n")
+    passwords = parse_users(path.read_text(), "it").passwords
+    assert passwords["bob"].matches("from a file")
+    assert passwords["c"].matches("from a pipe")
     other = tmp_path / "other"
     other.write_text("this is something else\n")
     refusal = NO_BROKER.run("users", "create", "c", "--file", str(other), stdin="x")

@@ -42,8 +42,7 @@ def new_password(path: Path | None) -> str:
 def _asked(path: Path | None) -> str:
     if path is not None:
         try:
-            # The BOM is one that an editor writes.
-            password = path.read_text().removeprefix("\ufeff").partition("\n")[0]
+            password = _first_line(path.read_text())
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"--password-file {path} cannot be read: {error}") from None
     elif sys.stdin.isatty():
@@ -51,8 +50,13 @@ def _asked(path: Path | None) -> str:
         if getpass("Once more: ") != password:
             raise UsageError("these are two passwords")
     else:
-        password = sys.stdin.readline().partition("\n")[0]
+        password = _first_line(sys.stdin.readline())
     password = password.removesuffix("\r")
     if not password:
         raise UsageError("the password is empty")
     return password
+
+
+def _first_line(text: str) -> str:
+    """The first line, without the byte order mark that an editor may write before it."""
+    return text.removeprefix("\ufeff").partition("\n")[0]
