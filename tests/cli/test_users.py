@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from sharegroup.cli.passwords import new_password
 from sharegroup.sasl.users_file import parse_users
 from tests.cli.command import Commands
 from tests.cli.test_serve_addresses import refused, serving
@@ -267,9 +266,3 @@ def test_a_file_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         done = NO_BROKER.inside("users", "create", "alice", "--file", str(file), stdin="canary\n")
         assert done.status == 2
         assert f"{file} cannot be written" in done.stderr
-
-
-def test_a_password_file_as_some_editors_write_it(tmp_path: Path) -> None:
-    file = tmp_path / "password"
-    file.write_bytes(b"\xef\xbb\xbfcanary\r\n")
-    assert new_password(file) == "canary"

@@ -8,6 +8,7 @@ import logging
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +224,71 @@ def test_async_with_from_a_running_loop() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_start_that_is_cancelled_leaves_nothing(times: int, tmp_path: Path) -> None:
+    """A thread starts the broker, and cannot be interrupted."""
+    with broker():  # the modules are loaded now
+        before = set(threading.enumerate())
+    kafka = broker(topics={"jobs": 2}, data=tmp_path)
+
+    async def user() -> None:
+        async with kafka:
+            raise AssertionError("it has begun")
+
+    async def scenario() -> None:
+        using = asyncio.ensure_future(user())
+        for _ in range(times):
+            await asyncio.sleep(0)
+            using.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await using
+        assert not kafka.running
+        with broker(data=tmp_path) as other:  # nobody has the folder
+            assert other.values("jobs") == []
+
+    asyncio.run(scenario())
+    assert not kafka.running
+    assert {thread.name for thread in set(threading.enumerate()) - before} == set()
+
+
+def test_a_stop_that_is_cancelled_is_done(tmp_path: Path) -> None:
+    """Also where all threads for such work are busy: then it had not begun."""
+    kafka = broker(topics={"jobs": 1}, data=tmp_path)
+    begun, go_on = threading.Barrier(2), threading.Event()
+
+    def busy() -> None:
+        begun.wait()
+        go_on.wait()
+
+    async def user(entered: asyncio.Event, leave: asyncio.Event) -> None:
+        async with kafka:
+            kafka.produce("jobs", ["a"])
+            entered.set()
+            await leave.wait()
+
+    async def scenario() -> None:
+        entered, leave = asyncio.Event(), asyncio.Event()
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        using = asyncio.ensure_future(user(entered, leave))
+        await entered.wait()
+        occupied = loop.run_in_executor(None, busy)
+        begun.wait()
+        leave.set()
+        await asyncio.sleep(0)
+        using.cancel()
+        await asyncio.sleep(0)
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await using
+        await occupied
+        assert not kafka.running
+        with broker(data=tmp_path) as other:
+            assert other.values("jobs") == [b"a"]
+
+    asyncio.run(scenario())
+
+
 def test_errors_say_what_to_do(tmp_path: Path) -> None:
     kafka = broker()
     with pytest.raises(BrokerNotRunning, match="with broker"):
@@ -268,20 +334,3 @@ def test_a_killed_broker_logs_no_errors(
         said = [record.message for record in caplog.records]
         kafka.start()
     assert said == []
-
-
-def test_a_start_that_is_cancelled_leaves_no_broker() -> None:
-    """The thread in which it starts cannot be cancelled."""
-    kafka = broker()
-
-    async def scenario() -> None:
-        entering = asyncio.create_task(kafka.__aenter__())
-        await asyncio.sleep(0)
-        entering.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await entering
-        assert not kafka.running
-
-    asyncio.run(scenario())
-    assert not kafka.running
-    assert "sharegroup-broker" not in {one.name for one in threading.enumerate()}

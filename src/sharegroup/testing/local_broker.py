@@ -204,18 +204,19 @@ class LocalBroker:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
         self.stop()
         self._disk.close()
 
     async def __aenter__(self) -> Self:
-        starting = asyncio.ensure_future(asyncio.to_thread(self.__enter__))
         try:
-            return await asyncio.shield(starting)
+            await _to_its_end(self.__enter__)
         except asyncio.CancelledError:  # `async with` calls no __aexit__ then
-            await asyncio.wait([starting])
-            if starting.exception() is None:
-                await self.__aexit__(None, None, None)
+            await _to_its_end(self._leave)
             raise
+        return self
 
     async def __aexit__(
         self,
@@ -223,7 +224,7 @@ class LocalBroker:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await asyncio.to_thread(self.__exit__, kind, error, trace)
+        await _to_its_end(self._leave)
 
     # --- time -------------------------------------------------------------------------------------
 
@@ -372,6 +373,23 @@ def _cut_off(loop: MovableLoop, broker: Broker) -> None:
     loop.stop_accepting()
     for connection in broker.connections.all():
         connection.abort()
+
+
+async def _to_its_end(work: Callable[[], object]) -> None:
+    """Do ``work`` on a thread, which cannot be interrupted: a cancellation waits for its end, and
+    is raised whatever the work raises."""
+    done = asyncio.get_running_loop().run_in_executor(None, work)
+    cancelled: asyncio.CancelledError | None = None
+    while not done.done():
+        try:
+            await asyncio.wait([done])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    failed = done.exception()
+    if cancelled is not None:
+        raise cancelled
+    if failed is not None:
+        raise failed
 
 
 async def _at_once(call: Callable[[], T]) -> T:
