@@ -105,6 +105,17 @@ def test_values_that_kafka_refuses_or_that_cannot_be_served(
         check_topic_configs({name: value})
 
 
+@pytest.mark.parametrize("most", ["5", "10", None])
+def test_what_must_stay_may_not_be_older_than_what_must_go(most: str | None) -> None:
+    own = {"min.compaction.lag.ms": "10"} | ({"max.compaction.lag.ms": most} if most else {})
+    if most != "5":
+        check_topic_configs(own)
+        return
+    words = r"min\.compaction\.lag\.ms \(10\) > max\.compaction\.lag\.ms \(5\)"
+    with pytest.raises(InvalidConfig, match=words):
+        check_topic_configs(own)
+
+
 def test_a_setting_without_effect_says_why_and_is_accepted() -> None:
     idle = {name: each for name, each in TOPIC_CONFIGS.items() if each.no_effect}
     assert len(idle) == 17

@@ -45,6 +45,8 @@ _DOWN_CONVERSION: Final = "message.downconversion.enable"
 
 DEDUPLICATION_WINDOW: Final = "deduplication.window.ms"
 DEAD_LETTERS_ENABLE: Final = "errors.deadletterqueue.group.enable"
+MIN_LAG: Final = "min.compaction.lag.ms"
+MAX_LAG: Final = "max.compaction.lag.ms"
 RETENTION_GROUPS: Final = "share.retention.groups"
 RETENTION_CAP_MS: Final = "share.retention.cap.ms"
 RETENTION_CAP_BYTES: Final = "share.retention.cap.bytes"
@@ -262,7 +264,7 @@ TOPIC_CONFIGS: Final = ConfigTable(
             long("local.retention.ms", -2, -2, "", synonyms=("log.local.retention.ms",)), _NO_TIERS
         ),
         long(
-            "max.compaction.lag.ms",
+            MAX_LAG,
             LONG_MAX,
             1,
             "A record of a compacted topic is cleaned when it is this old, whatever the ratio.",
@@ -291,7 +293,7 @@ TOPIC_CONFIGS: Final = ConfigTable(
             synonyms=("log.cleaner.min.cleanable.ratio",),
         ),
         long(
-            "min.compaction.lag.ms",
+            MIN_LAG,
             0,
             0,
             "A record of a compacted topic stays at least this long.",
@@ -352,6 +354,18 @@ def check_topic_configs(overrides: Mapping[str, str]) -> None:
                 "Tiered Storage functionality is disabled in the broker. "
                 "Topic cannot be configured with remote log storage."
             )
+    least, most = [_own_number(name, overrides) for name in (MIN_LAG, MAX_LAG)]
+    if least > most:
+        raise InvalidConfig(
+            f"conflict topic config setting {MIN_LAG} ({least}) > {MAX_LAG} ({most})"
+        )
+
+
+def _own_number(name: str, overrides: Mapping[str, str]) -> int:
+    """A topic's own setting, else the default."""
+    definition = TOPIC_CONFIGS[name]
+    value = definition.parse(overrides[name]) if name in overrides else definition.default
+    return value if isinstance(value, int) else 0
 
 
 def topic_value(name: str, overrides: Mapping[str, str], broker: BrokerConfig) -> ConfigValue:
@@ -374,7 +388,7 @@ def log_settings(overrides: Mapping[str, str], broker: BrokerConfig) -> LogSetti
 
     policies = word("cleanup.policy").split(",")
     deletes, compacts = "delete" in policies, "compact" in policies
-    max_lag_ms = number("max.compaction.lag.ms")
+    max_lag_ms = number(MAX_LAG)
     ratio = topic_value("min.cleanable.dirty.ratio", overrides, broker)
     return LogSettings(
         segment_bytes=number("internal.segment.bytes") or number("segment.bytes"),
@@ -393,7 +407,7 @@ def log_settings(overrides: Mapping[str, str], broker: BrokerConfig) -> LogSetti
         codec=_CODECS.get(word("compression.type")),
         codec_level=_level(word("compression.type"), number),
         min_cleanable_ratio=ratio if isinstance(ratio, float) else float(str(ratio)),
-        min_compaction_lag_ms=number("min.compaction.lag.ms"),
+        min_compaction_lag_ms=number(MIN_LAG),
         max_compaction_lag_ms=max_lag_ms,
         delete_retention_ms=number("delete.retention.ms"),
         record_bytes_max=number("max.decompressed.message.bytes"),
