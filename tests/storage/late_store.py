@@ -17,9 +17,11 @@ from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log import (
     AbortedTransaction,
     Appended,
+    DamagedOffsets,
     LogOffsets,
     MessageIds,
     PartitionLog,
+    ProducerStates,
     ReadableLog,
     ReadBatches,
     Recompression,
@@ -118,6 +120,13 @@ class LateLog:
 
     def after_damage(self, offset: int) -> int:
         return self._log.after_damage(offset)
+
+    def damages(self) -> list[DamagedOffsets]:
+        return self._log.damages()
+
+    @property
+    def producer_states(self) -> ProducerStates:
+        return self._log.producer_states
 
     # What must be asked -----------------------------------------------------------------------
 

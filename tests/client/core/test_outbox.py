@@ -41,7 +41,8 @@ class Broker:
         recent = self.recent.setdefault(header.producer_id, [])
         if header.base_sequence in recent:
             return "ok"
-        if header.base_sequence != self.expected.get(header.producer_id, 0):
+        expected = self.expected.get(header.producer_id)
+        if expected is not None and header.base_sequence != expected:
             return "out of order"
         self.expected[header.producer_id] = header.base_sequence + header.record_count
         recent.append(header.base_sequence)
@@ -67,13 +68,15 @@ class Run:
 
     def send(self) -> bool:
         self.now_s += 1
-        if self.outbox.needs_identity:
-            self.identities += 1
-            self.outbox.identify(ProducerIdentity(self.identities, 0))
         due_s = self.outbox.due_s(LINGER_S)
         if due_s is None or due_s > self.now_s:
             return False
-        self.under_way.append(self.outbox.take())
+        if self.outbox.needs_identity:
+            self.identities += 1
+            self.outbox.identify(ProducerIdentity(self.identities, 0))
+        batch = self.outbox.take()
+        batch.encoded(self.outbox.identity)
+        self.under_way.append(batch)
         assert len(self.under_way) <= IN_FLIGHT_MAX
         return True
 
@@ -82,7 +85,7 @@ class Run:
             self._answer(self.under_way.pop(0))
 
     def _answer(self, batch: OutgoingBatch) -> None:
-        outcome = self.broker.append(batch.encoded(self.outbox.identity))
+        outcome = self.broker.append(batch.encoded(None))  # as it was sent
         if outcome == "ok":
             self.outbox.succeeded(batch)
         else:
@@ -96,10 +99,23 @@ class Run:
     def disconnect(self, arrived: int) -> None:
         """The connection breaks; the broker has taken ``arrived`` batches, which nobody hears."""
         for batch in self.under_way[:arrived]:
-            self.broker.append(batch.encoded(self.outbox.identity))
+            self.broker.append(batch.encoded(None))  # as it was sent
         for batch in self.under_way:
             self.outbox.failed(batch)
         self.under_way.clear()
+
+    def give_up(self) -> int:
+        """The broker refuses the first under way for good. Returns how many records are lost."""
+        if not self.under_way:
+            return 0
+        batch = self.under_way.pop(0)
+        self.outbox.gave_up(batch)
+        return batch.count
+
+    def expire(self) -> int:
+        """The oldest batch was not delivered in time. Returns how many records are lost."""
+        self.now_s = max(self.now_s, min((one.deadline_s for one in self.outbox), default=0.0))
+        return sum(batch.count for batch in self.outbox.expire(self.now_s))
 
     def finish(self) -> None:
         while self.under_way or self.outbox:
@@ -141,6 +157,54 @@ def test_every_record_arrives_once_and_in_order(steps: list[tuple[str, int]]) ->
     assert run.identities <= 1, "no failure of these costs the producer its identity"
 
 
+LOSING_STEPS = ("add", "send", "send", "answer", "refuse", "give up", "expire", "disconnect")
+
+
+@given(st.lists(st.tuples(st.sampled_from(LOSING_STEPS), st.integers(0, 5)), min_size=20))
+def test_no_record_arrives_twice_when_others_are_given_up(steps: list[tuple[str, int]]) -> None:
+    run = Run()
+    made = lost = 0
+    for what, number in steps:
+        match what:
+            case "add":
+                made = run.add(number, made)
+            case "send":
+                run.send()
+            case "answer":
+                run.answer()
+            case "refuse":
+                run.refuse()
+            case "give up":
+                lost += run.give_up()
+            case "expire":
+                lost += run.expire()
+            case _:
+                run.disconnect(number)
+    run.finish()
+    values = [int(value) for value in run.broker.values]
+    assert values == sorted(set(values)), "each once, and in order"
+    assert made - lost <= len(values) <= made, "what was not given up is there"
+
+
+def test_a_batch_behind_one_that_was_not_delivered_in_time_is_not_written_twice() -> None:
+    run = Run()
+    run.add(1, 0)
+    run.finish()
+    run.add(1, 1)
+    run.now_s += LINGER_S
+    run.send()
+    run.now_s = 8.0
+    run.add(1, 2)
+    run.send()
+    run.disconnect(2)
+    run.now_s = 13.0
+    assert run.expire() == 1
+    run.add(1, 3)
+    run.finish()
+    assert run.broker.values == [b"0", b"1", b"2", b"3"]
+    assert run.identities == 2, "whether the second is in the log was not known"
+
+
 def test_a_batch_that_is_given_up_resets_the_producer_id_only() -> None:
     run = Run()
     made = run.add(30, 0)
@@ -155,12 +219,12 @@ def test_a_batch_that_is_given_up_resets_the_producer_id_only() -> None:
     assert run.broker.values == [b"%d" % number for number in range(lost.count, made)]
 
 
-def test_an_unknown_producer_id_is_replaced() -> None:
+def test_a_producer_id_whose_records_the_broker_misses_is_replaced() -> None:
     run = Run()
     run.add(1, 0)
     run.send()
     run.answer()
-    run.broker.expected.clear()
+    run.broker.expected[1] = 0
     run.broker.recent.clear()
     run.add(1, 1)
     run.finish()

@@ -57,12 +57,12 @@ async def write_again(
     Raises:
         KafkaError: the log of a coordinator cannot be read.
     """
-    opened = _opened(logs)
+    opened = _opened(logs) if coordinators.exists else {}
     if opened:
         for transaction in known:
             for where in transaction.partitions:
                 opened.pop((transaction.producer_id, where), None)
-    if not opened or not coordinators.exists:
+    if not opened:
         return
     for number in range(coordinators.partition_count):
         for decided in await _decisions(coordinators.partition(number), opened):

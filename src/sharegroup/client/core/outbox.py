@@ -7,8 +7,9 @@ answers a duplicate with the first outcome. So batches must arrive in order, eve
 * up to five batches are under way at a time (the broker remembers that many);
 * after a failure, nothing new is sent until all batches under way are answered; then the failed
   ones are sent again one at a time, in order, with their old numbers;
-* when a batch is given up, the numbers after it would leave a gap: the partition goes on with a new
-  producer id, from 0;
+* when a batch is given up, the numbers after it may leave a gap: the partition goes on with a new
+  producer id, from 0. First the batches that were sent after it end under their old numbers: if
+  they are in the log already, a new producer id would write them a second time;
 * a batch too large for the topic is split, and its parts go in its place, under its numbers;
 * a broker takes any number from a producer id that it does not know. So the first batch travels
   alone: were it refused, a later one would have taken its place.
@@ -185,6 +186,7 @@ class Outbox:
         self._sent: deque[OutgoingBatch] = deque()
         self._unanswered = 0
         self._repeating = False
+        self._gap = False  # a batch was given up, and those sent after it have not ended
         self._next_sequence = 0
         self._accepted_id: int | None = None  # the producer id that the partition knows
 
@@ -273,6 +275,7 @@ class Outbox:
         """The producer has a new identity. Nothing is sent before it comes by :meth:`identify`."""
         assert not self._sent, "batches are under way"
         self.identity = self.spent = None
+        self._gap = False
 
     def identify(self, identity: ProducerIdentity) -> None:
         """Continue with this identity: batches that were sent and not accepted get new numbers."""
@@ -349,8 +352,7 @@ class Outbox:
     def gave_up(self, batch: OutgoingBatch) -> None:
         """The batch failed for good."""
         self._answered(batch)
-        self._repeating = True
-        self._lose_identity()
+        self._repeating = self._gap = True
         self._remove(batch)
 
     def expire(self, now_s: float) -> list[OutgoingBatch]:
@@ -366,11 +368,12 @@ class Outbox:
             elif batch in self._closed:
                 self._closed.remove(batch)
             else:
-                self._lose_identity()
+                self._gap = True
                 self._remove(batch)
         return expired
 
     def _lose_identity(self) -> None:
+        self._gap = False
         if self.identity is not None:
             self.spent, self.identity = self.identity, None
 
@@ -382,6 +385,8 @@ class Outbox:
         self._sent.remove(batch)
         if not self._sent:
             self._repeating = False
+            if self._gap:
+                self._lose_identity()
 
 
 def _size(record: Fields) -> int:
