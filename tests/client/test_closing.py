@@ -203,6 +203,35 @@ def test_a_close_finishes_when_its_own_task_is_cancelled(broker: RunningServer) 
     run(scenario)
 
 
+def test_the_end_of_the_program_cancels_everything_and_the_group_is_told(
+    broker: RunningServer,
+) -> None:
+    """``asyncio.run`` cancels the heartbeats together with the task that closes the consumer."""
+    members: set[str] = set()
+    groups: list[str] = []
+
+    async def consume(topic: str, group: str, runs: asyncio.Event) -> None:
+        async with ShareConsumer(
+            topic, group_id=group, bootstrap_servers=broker.bootstrap
+        ) as consumer:
+            await poll_until(consumer, 3)
+            members.add(consumer.member_id)
+            runs.set()
+            await asyncio.Event().wait()
+
+    async def program() -> None:
+        topic, group = await topic_with(broker.bootstrap, 3)
+        groups.append(group)
+        runs = asyncio.Event()
+        consuming = asyncio.create_task(consume(topic, group, runs))
+        await runs.wait()
+        assert not consuming.done()
+
+    run(program)
+    assert members
+    run(lambda: gone_from(broker, groups[0], members))
+
+
 def test_a_start_cancelled_at_any_await_leaves_nothing_open(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await topic_with(broker.bootstrap, 3)

@@ -337,3 +337,38 @@ def test_handlers_that_do_not_end_are_cancelled_and_their_records_redelivered(
     with caplog.at_level(logging.INFO, "sharegroup.worker"):
         run(scenario)
     assert "handled 0, failed 0, retried 0, dead-lettered 0, rejected 0, released 1" in caplog.text
+
+
+def test_the_end_of_the_program_is_no_failure_of_a_handler(
+    kafka: LocalBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """``asyncio.run`` cancels the handlers too. The group may deliver a record twice: a failure of
+    the second delivery would give the record up."""
+    topic, group = jobs(kafka, 2, share_delivery_count_limit=3)
+
+    async def program() -> None:
+        runs = asyncio.Event()
+
+        async def handler(record: Record) -> None:
+            if record.value == b"1":
+                runs.set()
+            await asyncio.Event().wait()
+
+        consumer = member(kafka, topic, group)
+        working = asyncio.create_task(consumer.run(handler, concurrency=2))
+        await runs.wait()
+        assert not working.done()
+
+    async def heir() -> None:
+        done = await work(
+            member(kafka, topic, group), nothing, lambda m: m["handled-total"] == 2, drain_s=0.0
+        )
+        assert done["failed-total"] == 0
+
+    with caplog.at_level(logging.INFO, "sharegroup.worker"):
+        for _ in range(2):
+            run(program)
+            assert not kafka.group(group).members
+    assert caplog.text.count("handled 0, failed 0, retried 0") == 2
+    run(heir)
+    assert kafka.group(group)[topic, 0].start_offset == 2

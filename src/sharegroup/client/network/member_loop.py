@@ -43,8 +43,9 @@ class MemberLoop(ABC):
         """Send the request that is due. Returns False if none is."""
 
     def start(self) -> None:
-        """Begin; does nothing when it has begun."""
-        if self._task is None:
+        """Begin, or begin again after an end that nobody asked for: ``asyncio.run`` cancels every
+        task when the program's main task ends."""
+        if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name=self._name)
 
     def wake(self) -> None:

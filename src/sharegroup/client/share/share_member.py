@@ -246,6 +246,7 @@ class ShareMember:
 
     async def _leave(self, timeout_ms: int) -> None:
         self._membership.leave(now_ms())
+        self._heartbeats.start()
         self._heartbeats.wake()
         await self._heartbeats.wait_for(
             MemberState.UNSUBSCRIBED, MemberState.FAILED, timeout_ms=timeout_ms

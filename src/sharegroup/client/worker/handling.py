@@ -47,7 +47,7 @@ class Handling:
         except PlainHandler:
             raise
         except asyncio.CancelledError:
-            if work.cancelled:
+            if is_cancelled():
                 raise
             return RuntimeError("the handler cancelled itself")
         except Exception as error:  # noqa: BLE001  # the application's code may raise anything
@@ -57,3 +57,9 @@ class Handling:
         finally:
             self._metrics.handler_took(self._now() - began)
         return None
+
+
+def is_cancelled() -> bool:
+    """Whether somebody cancels this task: its handler may as well await what was cancelled."""
+    me = asyncio.current_task()
+    return me is not None and me.cancelling() > 0

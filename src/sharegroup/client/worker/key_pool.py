@@ -28,6 +28,7 @@ from sharegroup.client.errors import HandlerFailed, IllegalState
 from sharegroup.client.group.calls import ConsumerCalls
 from sharegroup.client.group.polling import RECORDS
 from sharegroup.client.worker.failures import FailureLog
+from sharegroup.client.worker.handling import is_cancelled
 from sharegroup.client.worker.retry import Backoff, Reject
 from sharegroup.client.worker.signals import answering_signals
 from sharegroup.model.errors import ConfigError
@@ -293,7 +294,7 @@ class KeyPool(Generic[K, V]):
         try:
             await self._handler(entry.item)
         except asyncio.CancelledError:
-            if not _is_cancelled():
+            if not is_cancelled():
                 await self._failed(entry, RuntimeError("the handler cancelled itself"))
                 return
             if not entry.gone:
@@ -319,7 +320,7 @@ class KeyPool(Generic[K, V]):
             try:
                 await self._on_failure(record, error)
             except asyncio.CancelledError:
-                if _is_cancelled():
+                if is_cancelled():
                     self._lanes.rest(entry)
                     raise
                 error = RuntimeError("on_failure cancelled itself")
@@ -395,9 +396,3 @@ class KeyPool(Generic[K, V]):
         self._cancel(gone)
         if self._full and self._lanes.count <= self._settings.room // 2:
             self._full = False
-
-
-def _is_cancelled() -> bool:
-    """Whether somebody cancels this task: its handler may as well await what was cancelled."""
-    me = asyncio.current_task()
-    return me is not None and me.cancelling() > 0

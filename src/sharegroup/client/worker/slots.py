@@ -222,7 +222,10 @@ class Slots:
     def _ended(self, work: Work, task: asyncio.Task[None]) -> None:
         self._running.discard(work)
         work.task = None
-        if not task.cancelled() and (error := task.exception()) is not None:
+        if task.cancelled():
+            if not work.cancelled:  # by somebody else, as by the end of `asyncio.run`: no failure
+                self._give_back(work)
+        elif (error := task.exception()) is not None:
             self.failure = self.failure or error
             self._held_back = not self._draining  # else what is left would wait for its end
         self.fill()
