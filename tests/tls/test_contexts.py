@@ -68,6 +68,15 @@ def test_each_form_of_key_store(form: Callable[[Path, Identity], KeyStore], tmp_
     assert peer["subject"] == ((("commonName", "alice"),),)
 
 
+def test_our_own_certificates_pass_the_strict_check_of_newer_pythons(tmp_path: Path) -> None:
+    """``ssl.create_default_context`` of Python 3.13 checks so."""
+    server = server_context(text(tmp_path, BROKER), TRUST, client_auth=REQUIRED)
+    client = client_context(TRUST, text(tmp_path, CLIENT))
+    for side in (server, client):
+        side.verify_flags |= ssl.VERIFY_X509_STRICT
+    assert shake_hands(server, client, "localhost").version()
+
+
 def test_trust_from_files(tmp_path: Path) -> None:
     pem, store = tmp_path / "ca.pem", tmp_path / "ca.p12"
     pem.write_text(CA.certificate_pem)

@@ -91,6 +91,7 @@ def authority(name: str = TRY_OUT) -> Identity:
         _builder(subject, subject, key, timedelta(days=_DAYS), timedelta())
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(signs=True), critical=True)
+        .add_extension(_key_of_issuer(key), critical=False)
         .sign(key, hashes.SHA256())
     )
     return Identity(certificate, key)
@@ -117,6 +118,7 @@ def signed(
     builder = _builder(_name(name), by.certificate.subject, key, lifetime, age)
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
     builder = builder.add_extension(_usage(signs=False), critical=True)
+    builder = builder.add_extension(_key_of_issuer(by.key), critical=False)
     builder = builder.add_extension(
         x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]),
         critical=False,
@@ -145,6 +147,11 @@ def _builder(
         .not_valid_after(begins + lifetime)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
+
+
+def _key_of_issuer(key: ec.EllipticCurvePrivateKey) -> x509.AuthorityKeyIdentifier:
+    """Without it, a check as strict as that of Python 3.13 refuses the certificate (RFC 5280)."""
+    return x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key())
 
 
 def _usage(*, signs: bool) -> x509.KeyUsage:
