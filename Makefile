@@ -22,8 +22,8 @@ NOT_IN_LIGHT := tests/spark tests/arrow/test_hashes.py tests/arrow/test_rows.py 
 	tests/test_benchmark_report.py tests/test_extras.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-light demo demo-cluster test test-fast test-light test-older-kafka soak
-.PHONY: soak-cluster soak-spark fuzz simulate lint bench docs site release clean lock
+.PHONY: help setup setup-light demo demo-cluster test test-fast test-light test-older-kafka
+.PHONY: test-older-spark soak soak-cluster soak-spark fuzz simulate lint bench docs site release clean lock
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 13
@@ -55,6 +55,10 @@ test-light: setup-light  ## All tests that need no Spark, Kafka, Java or Go
 test-older-kafka: setup  ## In front of earlier versions of Apache Kafka (VERSIONS="3.3.2")
 	@export SHAREGROUP_CLUSTERS="$(or $(VERSIONS),2.8.2 3.3.2 3.9.2 4.1.1)"; \
 		$(RUN) $(BIN)/python -m pytest -n $(JOBS) $(SIDE_BY_SIDE) tests/upstream $(ARGS)
+
+test-older-spark: setup  ## Every option of the Spark source on PySpark 4.2, and what 4.1 is told
+	@$(RUN) SHAREGROUP_SPARK=4.2 $(BIN)/python -m pytest -n $(JOBS) $(SIDE_BY_SIDE) \
+		tests/spark/every_option tests/spark/test_starting.py -k "case or given or older" $(ARGS)
 
 soak: setup  ## A broker for an hour among clients that come, go and die (ARGS="--minutes 5")
 	@$(RUN) $(BIN)/python scripts/soak.py $(ARGS)

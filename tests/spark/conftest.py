@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import re
 import threading
 import time
@@ -25,6 +26,12 @@ LONG_LOCKS = "group.share.max.record.lock.duration.ms=3600000"
 """Which a group may have: no test may fail because it was slow."""
 BROKEN = pytest.StashKey[bool]()
 _numbers = itertools.count(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """`make test-older-spark` sets SHAREGROUP_SPARK: the version to take in place of the newest."""
+    if "SHAREGROUP_SPARK" not in os.environ:
+        items[:] = [one for one in items if one.get_closest_marker("older_spark") is None]
 
 
 @pytest.fixture(scope="session", autouse=True)

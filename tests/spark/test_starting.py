@@ -91,6 +91,7 @@ def test_a_session_of_ours_finds_the_source(tmp_path: Path) -> None:
     assert "key value topic partition offset timestamp delivery_count" in printed
 
 
+@pytest.mark.older_spark
 def test_an_older_pyspark_says_what_to_install(tmp_path: Path) -> None:
     """4.1, for source and sink; 4.0 looks for sources in the same way."""
     printed = started(tmp_path, environment("4.1"))

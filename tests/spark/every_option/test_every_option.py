@@ -1,11 +1,12 @@
-"""Every option through real Spark, on the oldest and the newest PySpark that we support."""
+"""Every option through real Spark; `make test-older-spark` runs them on the oldest PySpark that we
+support."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,36 +21,23 @@ from tests.spark.every_option.program import names
 from tests.spark.pyspark_versions import environment
 from tests.spark.pyspark_versions import folder as folder_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.process,
+    pytest.mark.timeout(900),
+    pytest.mark.xdist_group("every option"),
+]
 
 TABLES = {"stream": STREAM, "look": PEEK, "letters": LETTERS, "sink": SINK}
+NEWEST = "4.3"
+VERSION = os.environ.get("SHAREGROUP_SPARK", NEWEST)
 SECONDS = 600  # far more than it takes: others may use the machine as well
 
 
 @pytest.fixture(scope="module")
-def newest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return run_all("4.3", tmp_path_factory.mktemp("every-option"))
-
-
-@pytest.fixture(scope="module")
-def oldest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return run_all("4.2", tmp_path_factory.mktemp("every-option"))
-
-
-@pytest.fixture(
-    params=[  # side by side: two groups of tests
-        pytest.param("newest", id="4.3", marks=pytest.mark.xdist_group("every option, 4.3")),
-        pytest.param("oldest", id="4.2", marks=pytest.mark.xdist_group("every option, 4.2")),
-    ]
-)
-def ran(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """What came of all cases with one version of PySpark, which runs once in any order of tests."""
-    found: dict[str, Any] = request.getfixturevalue(request.param)
-    return found
-
-
-def run_all(version: str, folder: Path) -> dict[str, Any]:
-    """Run all cases with one version of PySpark."""
+def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What came of all cases."""
+    folder = tmp_path_factory.mktemp("every-option")
     (folder / "mortal").mkdir()
     with SharegroupServer(folder) as server, SharegroupServer(folder / "mortal") as mortal:
         module = "tests.spark.every_option.program"
@@ -58,7 +46,7 @@ def run_all(version: str, folder: Path) -> dict[str, Any]:
         done = subprocess.run(
             command,
             cwd=folder,
-            env=environment_of(version),
+            env=environment_of(VERSION),
             capture_output=True,
             text=True,
             timeout=SECONDS,
@@ -66,13 +54,13 @@ def run_all(version: str, folder: Path) -> dict[str, Any]:
         )
     assert done.returncode == 0, done.stderr[-4_000:]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    assert found["pyspark"].startswith(f"{version}.")
+    assert found["pyspark"].startswith(f"{VERSION}.")
     return found
 
 
 def environment_of(version: str) -> dict[str, str]:
     """The environment of a program that uses this PySpark."""
-    if version == "4.3":
+    if version == NEWEST:
         return environment(None)
     quick_start.compile_once(folder_of(version) / "pyspark")
     return environment(version)
