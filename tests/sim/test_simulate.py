@@ -15,7 +15,7 @@ from sharegroup.check.judge import judged
 from sharegroup.client.worker import locks
 from sharegroup.model.errors import ConfigError
 from sharegroup.sim.plan import KINDS, LATE_MAX, Fault, Plan
-from sharegroup.sim.round import play
+from sharegroup.sim.round import Outcome, play
 from sharegroup.sim.shrinking import shrunk
 from tests.cli.command import Commands
 
@@ -57,7 +57,11 @@ CALM = replace(
 
 def wrong(plan: Plan) -> list[str]:
     """What does not hold, and what crashed."""
-    outcome = play(plan)
+    return wrong_in(play(plan))
+
+
+def wrong_in(outcome: Outcome) -> list[str]:
+    """The same of a round that was played."""
     return [str(one) for one in judged(outcome.history).violations] + outcome.crashes
 
 
@@ -137,18 +141,15 @@ def test_a_worker_that_renews_too_late_keeps_the_order(monkeypatch: pytest.Monke
 
 
 def test_a_seed_is_one_history_in_every_process() -> None:
-    hashes = [
-        subprocess.run(
-            [sys.executable, "-c", HASH, "3"],
-            env={"PYTHONHASHSEED": hash_seed},
-            capture_output=True, text=True, check=True, timeout=120,
-        ).stdout.split()
-        for hash_seed in ("0", "4711")
-    ]  # fmt: skip
-    here = [
-        sha256("\n".join(play(Plan.drawn(seed)).history).encode()).hexdigest() for seed in range(3)
+    """Here the order of sets is another one in each run of the tests."""
+    said = subprocess.run(
+        [sys.executable, "-c", HASH, "2"],
+        env={"PYTHONHASHSEED": "4711"},
+        capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    assert said.stdout.split() == [
+        sha256("\n".join(play(Plan.drawn(seed)).history).encode()).hexdigest() for seed in range(2)
     ]
-    assert hashes == [here, here]
 
 
 def test_a_plan_is_a_line_of_text() -> None:
