@@ -26,7 +26,10 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.report import machine, markdown_table
-from sharegroup.share import AckBatch, AckType, DeliverySettings, RecordState, SharePartition
+from sharegroup.share.acknowledge import AckBatch
+from sharegroup.share.partition import SharePartition
+from sharegroup.share.record_state import AckType, RecordState
+from sharegroup.share.settings import DeliverySettings
 
 SIZES = (200, 2_000, 20_000, 200_000)
 PATTERNS = {"whole": 0, "each tenth accepted": 10, "alternate accepted": 2}

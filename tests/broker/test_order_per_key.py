@@ -11,7 +11,7 @@ from sharegroup.broker.handlers.share.share_fetch import RECORD_LIMIT
 from sharegroup.broker.metrics.reader import MetricsReader
 from sharegroup.broker.server import Broker
 from sharegroup.model.ids import SharePartitionKey
-from sharegroup.share import SharePartition
+from sharegroup.share.partition import SharePartition
 from sharegroup.wire import apis
 from sharegroup.wire.batch import (
     HEADER_BYTES,

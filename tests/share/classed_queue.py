@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sharegroup.share import AckType, DeliverySettings, Order
 from sharegroup.share.archived import Archived
+from sharegroup.share.order.order import Order
+from sharegroup.share.record_state import AckType
+from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.window import Window
 from tests.share.keyed import keyed_partition
 

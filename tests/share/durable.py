@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from sharegroup.model.share_state import DelayedRow, StateRow
-from sharegroup.share import StateChange
+from sharegroup.share.state_changes import StateChange
 
 
 class Durable:

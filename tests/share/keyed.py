@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from sharegroup.model.share_state import DelayedRow, StateRow
-from sharegroup.share import KeyOrder, Order, SharePartition
 from sharegroup.share.archived import Archived
+from sharegroup.share.order.key_order import KeyOrder
+from sharegroup.share.order.order import Order
+from sharegroup.share.partition import SharePartition
 from sharegroup.share.record_state import RecordState
 from sharegroup.share.window import Window
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sharegroup.model.share_state import StateBatch
-from sharegroup.share import (
-    AckBatch,
-    AckType,
-    AcquiredRange,
-    DeliverySettings,
-    SharePartition,
-    StateChange,
-)
+from sharegroup.share.acknowledge import AckBatch
+from sharegroup.share.partition import SharePartition
+from sharegroup.share.ranges import AcquiredRange
+from sharegroup.share.record_state import AckType
+from sharegroup.share.settings import DeliverySettings
+from sharegroup.share.state_changes import StateChange
 
 SETTINGS = DeliverySettings(lock_ms=100, delivery_count_limit=5, record_locks_max=2_000)
 ACCEPT, RELEASE, REJECT = [AckType.ACCEPT], [AckType.RELEASE], [AckType.REJECT]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from sharegroup.share import AckBatch, DeliverySettings
+from sharegroup.share.acknowledge import AckBatch
+from sharegroup.share.settings import DeliverySettings
 
 ABSENT = -1
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED, DELAYED = 0, 1, 2, 4, 5

@@ -30,15 +30,12 @@ import pytest
 from sharegroup.model.errors import InvalidRecordState, InvalidRequest
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.share_state import StateBatch
-from sharegroup.share import (
-    AckBatch,
-    AckType,
-    DeliverySettings,
-    RecordState,
-    SharePartition,
-    StateChange,
-)
-from sharegroup.share_state import ShareCoordinator
+from sharegroup.share.acknowledge import AckBatch
+from sharegroup.share.partition import SharePartition
+from sharegroup.share.record_state import AckType, RecordState
+from sharegroup.share.settings import DeliverySettings
+from sharegroup.share.state_changes import StateChange
+from sharegroup.share_state.coordinator import ShareCoordinator
 
 FOLDER = Path(__file__).with_name("scenarios")
 KEY = SharePartitionKey("g", UUID(int=1), 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sharegroup.model.share_state import StateBatch
-from sharegroup.share import AcquiredRange
+from sharegroup.share.ranges import AcquiredRange
 from tests.share.leader import ACCEPT, RELEASE, SETTINGS, Leader
 
 

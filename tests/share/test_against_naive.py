@@ -14,22 +14,17 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from sharegroup.model.errors import InvalidRecordState, InvalidRequest
 from sharegroup.model.ids import SharePartitionKey
-from sharegroup.share import (
-    AckBatch,
-    DeliverySettings,
-    SharePartition,
-    StateChange,
-    acknowledge,
-    release,
-    schedule,
-    stretches,
-)
+from sharegroup.share import acknowledge, release, schedule, stretches
+from sharegroup.share.acknowledge import AckBatch
 from sharegroup.share.order import log_order
+from sharegroup.share.partition import SharePartition
 from sharegroup.share.pauses import BackOff
 from sharegroup.share.record_state import Verb
 from sharegroup.share.schedule import NotDue
-from sharegroup.share.state_changes import DelayedRow
-from sharegroup.share_state import KeyedRecord, ShareCoordinator
+from sharegroup.share.settings import DeliverySettings
+from sharegroup.share.state_changes import DelayedRow, StateChange
+from sharegroup.share_state.coordinator import ShareCoordinator
+from sharegroup.share_state.records import KeyedRecord
 from tests.share.durable import runs_of
 from tests.share.naive import NaivePartition, Refused
 

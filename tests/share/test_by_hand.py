@@ -6,10 +6,11 @@ import pytest
 
 from sharegroup.model.errors import InvalidRecordState
 from sharegroup.model.limits import AHEAD_MAX, TAKEN_RANGES_MAX
-from sharegroup.share import DeliverySettings, SharePartition
 from sharegroup.share.by_hand import Decided, TakenByHand
+from sharegroup.share.partition import SharePartition
 from sharegroup.share.pauses import BackOff
 from sharegroup.share.record_state import Verb
+from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.window import Window
 
 SETTINGS = DeliverySettings(lock_ms=100, delivery_count_limit=3, record_locks_max=50)

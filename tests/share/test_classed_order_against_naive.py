@@ -16,12 +16,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from sharegroup.share import AckType, DeliverySettings, Order, fair_order, priority_order
 from sharegroup.share.archived import Archived
+from sharegroup.share.order.classed_order import fair_order, priority_order
+from sharegroup.share.order.order import Order
 from sharegroup.share.pauses import BackOff
-from sharegroup.share.record_state import ACQUIRED, AVAILABLE, DELAYED, RecordState, Verb
+from sharegroup.share.record_state import ACQUIRED, AVAILABLE, DELAYED, AckType, RecordState, Verb
 from sharegroup.share.schedule import NotDue
-from sharegroup.share.settings import Fairness, Priority
+from sharegroup.share.settings import DeliverySettings, Fairness, Priority
 from sharegroup.share.window import Window
 from tests.share.durable import Durable, runs_of
 from tests.share.keyed import keyed_partition

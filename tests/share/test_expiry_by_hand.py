@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from sharegroup.share import DeliverySettings, SharePartition
 from sharegroup.share.by_hand import Decided
+from sharegroup.share.partition import SharePartition
 from sharegroup.share.record_state import Verb
-from sharegroup.share.settings import Expiry
+from sharegroup.share.settings import DeliverySettings, Expiry
 from sharegroup.share.state_changes import StateChange
 from tests.share.keyed import key_order, keyed_partition
 

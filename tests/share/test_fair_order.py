@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from sharegroup.model.limits import FAIR_ENTRIES_MAX, FAIR_WAITING_MAX
 from sharegroup.model.share_state import DelayedRow
-from sharegroup.share import AckType, DeliverySettings, fair_order
-from sharegroup.share.settings import Fairness
+from sharegroup.share.order.classed_order import fair_order
+from sharegroup.share.record_state import AckType
+from sharegroup.share.settings import DeliverySettings, Fairness
 from tests.share.classed_queue import ClassedQueue
 from tests.share.keyed import keyed_partition
 

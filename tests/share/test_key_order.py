@@ -9,9 +9,11 @@ from math import isqrt
 import pytest
 
 from sharegroup.model.share_state import DelayedRow
-from sharegroup.share import AckType, DeliverySettings, SharePartition
 from sharegroup.share.order.key_order import RELEASED_MAX, SOFT_LIMIT, WAITING_MAX
+from sharegroup.share.partition import SharePartition
 from sharegroup.share.pauses import BackOff
+from sharegroup.share.record_state import AckType
+from sharegroup.share.settings import DeliverySettings
 from tests.share.keyed import key_order, keyed_partition
 
 SETTINGS = DeliverySettings(

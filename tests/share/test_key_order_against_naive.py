@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from sharegroup.model.errors import InvalidRecordState
-from sharegroup.share import AckType, DeliverySettings
 from sharegroup.share.order.key_order import SOFT_LIMIT
 from sharegroup.share.pauses import BackOff
-from sharegroup.share.record_state import RecordState, Verb
+from sharegroup.share.record_state import AckType, RecordState, Verb
 from sharegroup.share.schedule import NotDue
+from sharegroup.share.settings import DeliverySettings
 from tests.share.durable import Durable, runs_of
 from tests.share.keyed import Record, key_order, keyed_partition
 

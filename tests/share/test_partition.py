@@ -8,8 +8,10 @@ import pytest
 
 from sharegroup.model.errors import InvalidRecordState, InvalidRequest
 from sharegroup.model.share_state import StateBatch
-from sharegroup.share import AckType, AcquiredRange, StateChange
 from sharegroup.share.archived import Reason
+from sharegroup.share.ranges import AcquiredRange
+from sharegroup.share.record_state import AckType
+from sharegroup.share.state_changes import StateChange
 from tests.share.leader import ACCEPT, REJECT, RELEASE, SETTINGS, Leader
 
 # -- life

@@ -15,10 +15,13 @@ from sharegroup.model.dead_records import Cause, DeadRecords
 from sharegroup.model.errors import InvalidRecordState, InvalidRequest
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.pending_acks import TransactionMark
-from sharegroup.share import DeliverySettings, KeyOrder, SharePartition, StateChange
+from sharegroup.share.order.key_order import KeyOrder
+from sharegroup.share.partition import SharePartition
 from sharegroup.share.pauses import BackOff
 from sharegroup.share.pending import end_rules
 from sharegroup.share.record_state import AVAILABLE, DELAYED, RecordState, Verb
+from sharegroup.share.settings import DeliverySettings
+from sharegroup.share.state_changes import StateChange
 from sharegroup.share_state.coordinator import ShareCoordinator
 from sharegroup.share_state.records import KeyedRecord
 from sharegroup.wire.internal.share_state import decode_record, encode_record

@@ -7,9 +7,10 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sharegroup.share import AckType, DeliverySettings, priority_order
+from sharegroup.share.order.classed_order import priority_order
+from sharegroup.share.record_state import AckType
 from sharegroup.share.schedule import NotDue
-from sharegroup.share.settings import Priority
+from sharegroup.share.settings import DeliverySettings, Priority
 from tests.share.classed_queue import ClassedQueue
 
 SETTINGS = DeliverySettings(

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import pytest
 
 from sharegroup.model.share_state import DelayedRow
-from sharegroup.share import AckType, DeliverySettings, SharePartition, schedule
+from sharegroup.share import schedule
 from sharegroup.share.order import log_order
-from sharegroup.share.record_state import Verb
+from sharegroup.share.partition import SharePartition
+from sharegroup.share.record_state import AckType, Verb
 from sharegroup.share.schedule import NotDue
+from sharegroup.share.settings import DeliverySettings
 
 SETTINGS = DeliverySettings(
     lock_ms=30_000, delivery_count_limit=5, record_locks_max=100, scheduled=True

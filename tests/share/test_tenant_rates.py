@@ -7,9 +7,10 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sharegroup.share import DeliverySettings, SharePartition, fair_order
+from sharegroup.share.order.classed_order import fair_order
+from sharegroup.share.partition import SharePartition
 from sharegroup.share.rate import RateLimit
-from sharegroup.share.settings import Fairness
+from sharegroup.share.settings import DeliverySettings, Fairness
 from sharegroup.share.tenant_rates import TenantRates
 from tests.share.keyed import keyed_partition
 

@@ -6,7 +6,8 @@ from uuid import UUID
 
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.share_state import StateBatch
-from sharegroup.share_state import KeyedRecord, ShareCoordinator
+from sharegroup.share_state.coordinator import ShareCoordinator
+from sharegroup.share_state.records import KeyedRecord
 
 KEY = SharePartitionKey("g", UUID(int=1), 0)
 OTHER = SharePartitionKey("g", UUID(int=1), 1)

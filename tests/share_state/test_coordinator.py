@@ -9,15 +9,9 @@ from hypothesis import strategies as st
 from sharegroup.model.dead_records import Cause, DeadRecords
 from sharegroup.model.errors import FencedLeaderEpoch, FencedStateEpoch, InvalidRequest
 from sharegroup.model.share_state import DelayedRow, StateBatch
-from sharegroup.share_state import (
-    KeyedRecord,
-    ReadResult,
-    ShareCoordinator,
-    ShareSnapshot,
-    ShareUpdate,
-    StateSummary,
-)
-from sharegroup.share_state.answers import CopiedState
+from sharegroup.share_state.answers import CopiedState, ReadResult, StateSummary
+from sharegroup.share_state.coordinator import ShareCoordinator
+from sharegroup.share_state.records import KeyedRecord, ShareSnapshot, ShareUpdate
 from tests.share_state.states import BATCH, KEY, OTHER, initialized, write
 
 # -- initialize

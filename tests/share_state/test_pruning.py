@@ -8,10 +8,8 @@ import pytest
 
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.share_state import StateBatch
-from sharegroup.share_state import (
-    ShareCoordinator,
-    ShareSnapshot,
-)
+from sharegroup.share_state.coordinator import ShareCoordinator
+from sharegroup.share_state.records import ShareSnapshot
 from tests.share_state.states import BATCH, KEY, OTHER, initialized, write
 
 DELETED = True

@@ -43,7 +43,8 @@ from sharegroup.share.by_hand import FINISHING, Decided, Hand, TakenByHand
 from sharegroup.share.by_hand import NOTHING as NOTHING_DECIDED
 from sharegroup.share.locks import NOBODY
 from sharegroup.share.lost_records import unfinished
-from sharegroup.share.order import LogOrder, Order
+from sharegroup.share.order.log_order import LogOrder
+from sharegroup.share.order.order import Order
 from sharegroup.share.pending import end, hold, hold_again
 from sharegroup.share.ranges import LogRead
 from sharegroup.share.record_state import AVAILABLE, RENEW, RecordState, Verb

@@ -28,7 +28,7 @@ from sharegroup.share.applying import TYPE_BITS, codes_of, types_of
 from sharegroup.share.by_hand import held_by
 from sharegroup.share.locks import NEVER
 from sharegroup.share.offset_codes import distinct, runs
-from sharegroup.share.order import Order
+from sharegroup.share.order.order import Order
 from sharegroup.share.pauses import end_ms
 from sharegroup.share.record_state import ACQUIRED, AVAILABLE, RELEASE, AckType
 from sharegroup.share.settings import DeliverySettings

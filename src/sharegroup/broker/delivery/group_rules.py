@@ -8,7 +8,10 @@ from typing import Final
 from sharegroup.groups.config import GroupSettings
 from sharegroup.records.key_hashes import hash_of_key
 from sharegroup.share.archived import Archived
-from sharegroup.share.order import KeyOrder, LogOrder, Order, fair_order, priority_order
+from sharegroup.share.order.classed_order import fair_order, priority_order
+from sharegroup.share.order.key_order import KeyOrder
+from sharegroup.share.order.log_order import LogOrder
+from sharegroup.share.order.order import Order
 from sharegroup.share.pauses import BackOff
 from sharegroup.share.rate import RateLimit
 from sharegroup.share.settings import DeliverySettings, Expiry, Fairness, Priority

@@ -26,7 +26,7 @@ from sharegroup.records.key_hashes import (
     tenant_hashes,
 )
 from sharegroup.records.priorities import priorities_of
-from sharegroup.share.order import Order
+from sharegroup.share.order.order import Order
 from sharegroup.share.settings import Fairness, Priority
 from sharegroup.wire.batch import COMPRESSION_MASK, BatchHeader, Walk, parse_header
 from sharegroup.wire.markers import is_control

@@ -35,7 +35,7 @@ from sharegroup.model.limits import DEAD_WEIGHT_MAX, GROUP_SETTINGS_MAX
 from sharegroup.model.log import ReadableLog
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.share.archived import Archived, Reason
-from sharegroup.share.order import LogOrder
+from sharegroup.share.order.log_order import LogOrder
 from sharegroup.share.partition import SharePartition
 from sharegroup.share.session import BrokerShareSession
 from sharegroup.share.settings import DeliverySettings

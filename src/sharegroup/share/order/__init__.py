@@ -19,12 +19,3 @@ To add an order:
    with the setting. The broker asks the order's attributes (``needs_keys``), never its class.
 4. Write a naive model of the order, as ``tests/share/naive.py`` is of the log's.
 """
-
-from __future__ import annotations
-
-from sharegroup.share.order.classed_order import ClassedOrder, fair_order, priority_order
-from sharegroup.share.order.key_order import KeyOrder
-from sharegroup.share.order.log_order import LogOrder
-from sharegroup.share.order.order import Order
-
-__all__ = ["ClassedOrder", "KeyOrder", "LogOrder", "Order", "fair_order", "priority_order"]
