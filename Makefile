@@ -23,7 +23,8 @@ NOT_IN_LIGHT := tests/spark tests/arrow/test_hashes.py tests/arrow/test_rows.py 
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-light demo demo-cluster test test-fast test-light test-older-kafka
-.PHONY: test-older-spark soak soak-cluster soak-spark fuzz simulate lint bench docs site release clean lock
+.PHONY: test-older-spark soak soak-cluster soak-spark fuzz simulate lint bench docs site release
+.PHONY: clean lock
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 13

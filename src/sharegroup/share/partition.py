@@ -12,10 +12,9 @@ Kafka's counterpart is class SharePartition. What differs, and why:
   new records count. In Kafka a nearly full window can hold back redelivery.
 * **Redelivery that reaches MaxRecords** also takes the rest of the log batch, up to the end of the
   delivery batch (:mod:`sharegroup.share.batches`). Kafka takes the rest of the delivery batch.
-* **Offsets missing between log batches** are archived at once; an acknowledgement may include them,
-  without effect. Kafka acquires them, and the client reports them as gaps.
-* **Under record_limit the window ends at the last acquired record.** Kafka's ends at the end of the
-  log batch, and all of it counts against the limit.
+* **Offsets missing between log batches** are archived at once; an acknowledgement that has them is
+  fine. Kafka acquires them, and the client reports them as gaps.
+* **Under record_limit the window ends at the last acquired record**, Kafka's with its log batch.
 * **Moving the log start** forgets all records below it, acquired or not. Kafka keeps acquired ones
   until their locks expire. In both, a late acknowledgement succeeds and is ignored.
 
