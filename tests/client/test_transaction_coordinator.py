@@ -24,7 +24,7 @@ from sharegroup.wire.messages.end_txn import EndTxnResponse
 from sharegroup.wire.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from sharegroup.wire.schema import Message
 from tests.client.producing_server import TOPIC, ProducingServer
-from tests.client.working import WAIT_S, run
+from tests.client.working import run
 
 MEMBER = MemberIdentity("g", "m", 1, None)
 LOST = -2
@@ -168,28 +168,6 @@ def test_an_abort_ends_the_attempts_to_add_partitions() -> None:
                 await transaction(producer, give_up())
             assert server.count(apis.END_TXN) == 0
             server.always = errors.NONE
-            await goes_on(server, producer)
-
-    run(scenario)
-
-
-def test_a_cancellation_at_the_end_waits_for_no_record() -> None:
-    """Its leader is away for longer than the test takes: the transaction is aborted."""
-
-    async def scenario() -> None:
-        wait_ms = int(10 * WAIT_S * 1000)
-        async with (
-            CoordinatingServer() as server,
-            coordinated(server, delivery_timeout_ms=wait_ms) as producer,
-        ):
-            server.errors = [errors.NotLeaderOrFollower.code] * 10_000
-            ended = asyncio.create_task(transaction(producer, producer.enqueue(TOPIC, b"bad")))
-            await server.asked.wait()
-            ended.cancel()
-            await asyncio.wait([ended])
-            assert ended.cancelled()
-            assert server.count(apis.END_TXN) == 1
-            server.errors.clear()
             await goes_on(server, producer)
 
     run(scenario)

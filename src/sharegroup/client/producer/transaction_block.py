@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -42,10 +42,10 @@ class Transaction:
         trace: TracebackType | None,
     ) -> None:
         if error is None:
-            await _to_its_end(self.commit(), self._give_up)
+            await _to_its_end(self.commit())
             return
         try:
-            await _to_its_end(self.abort(), self._give_up)
+            await _to_its_end(self.abort())
         except ProducerFenced as fenced:
             if isinstance(error, InvalidProducerEpoch):  # how a partition's leader says it
                 raise fenced from error
@@ -141,11 +141,6 @@ class Transaction:
         await self._all_through()
         await self._coordinator.end(commit=False)
 
-    def _give_up(self) -> None:
-        """Nobody waits for the records any more: without all of them there is no commit."""
-        self._coordinator.machine.failed(TransactionAborted("its end was cancelled"))
-        self._parts.sender.drop()
-
     def _give_back(self) -> None:
         """The consumers have the records that the broker does not know of."""
         for one in self._handed:
@@ -157,15 +152,14 @@ class Transaction:
         self._parts.buffer.failures.take()  # the transaction's own error is raised
 
 
-async def _to_its_end(work: Coroutine[Any, Any, None], give_up: Callable[[], None]) -> None:
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
     """Await the end of a transaction. If the caller is cancelled, the cancellation is raised only
-    afterwards: an end given up halfway would leave the outcome open. ``give_up`` is called then.
+    afterwards: an end given up halfway would leave the outcome open.
     """
     ending = asyncio.create_task(work, name="end-transaction")
     try:
         await asyncio.shield(ending)
     except asyncio.CancelledError:
-        give_up()
         await asyncio.wait([ending])
         if not ending.cancelled() and (error := ending.exception()) is not None:
             log.error("the transaction did not end as it should: %s", error)
