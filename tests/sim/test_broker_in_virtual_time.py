@@ -66,6 +66,21 @@ def test_files_have_the_virtual_time_of_their_last_write() -> None:
     simulate(scenario)
 
 
+def test_a_failed_sync_is_remembered_over_the_death_of_the_process() -> None:
+    """By the system: what it should have made durable never will be."""
+    disk = MemoryDisk()
+    file = disk.open("f")
+    file.append(b"durable")
+    file.sync()
+    file.append(b" lost")
+    file.sync_failed()
+    later = disk.successor()
+    again = later.open("f")
+    assert again.pread(100, 0) == b"durable lost"
+    again.sync()
+    assert later.survivor().open("f").pread(100, 0) == b"durable"
+
+
 def test_accepted_records_are_not_redelivered_after_a_power_failure() -> None:
     async def scenario(disk: MemoryDisk) -> None:
         broker, port = await start(disk)

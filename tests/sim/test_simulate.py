@@ -14,7 +14,7 @@ import pytest
 from sharegroup.check.judge import judged
 from sharegroup.client.worker import locks
 from sharegroup.model.errors import ConfigError
-from sharegroup.sim.plan import KINDS, LATE_MAX, Fault, Plan
+from sharegroup.sim.plan import BUSY_S, KINDS, LATE_MAX, SOONER, Fault, Plan
 from sharegroup.sim.round import Outcome, play
 from sharegroup.sim.shrinking import shrunk
 from tests.cli.command import Commands
@@ -40,6 +40,13 @@ ABORTS_FORGOTTEN = (
     "latency_ms=1 workers=0 faults=flip@3.451,expire@3.977+3,eio@4.016+1 late=none"
 )
 """A segment was sealed while the disk failed: its index of aborted transactions was lost."""
+# The cleaner made one segment of what lay before and behind a damaged one.
+DAMAGED_IN_THE_MIDDLE = (
+    "seed=24016 partitions=1 producers=1 members=2 groups=1 records=163 keys=1 ordered=1 letters=0 "
+    "transactional=1 turns=0 priorities=0 locks=0 limit=5 lock_ms=1000 backoff_ms=0 release=0 "
+    "reject=0 slow=0 renew=10 latency_ms=0.1 readers=0 in_turns=0 workers=0 compacted=1 nodes=1 "
+    "faults=limit@1.421+5,flip@1.572"
+)
 ONLY_ABORTED = (
     "seed=697 partitions=3 producers=2 members=1 groups=1 records=500 keys=5 ordered=0 letters=0 "
     "transactional=1 turns=1 priorities=0 locks=0 limit=2 lock_ms=2000 backoff_ms=0 release=0 "
@@ -125,6 +132,7 @@ def test_every_option(option: str) -> None:
         "seed=31 faults=eio@0.805,expire@1.5+3,expire@12+8,eio@15.342,eio@18.157+2,eio@21.026+2",
         # The group's members share the partitions by key, and the topic is another one.
         "seed=218 readers=3 keys=3 records=120 letters=0 in_turns=0 faults=anew@5+2",
+        DAMAGED_IN_THE_MIDDLE,
     ],
 )
 def test_what_was_wrong_once(words: str) -> None:
@@ -150,6 +158,14 @@ def test_a_seed_is_one_history_in_every_process() -> None:
     assert said.stdout.split() == [
         sha256("\n".join(play(Plan.drawn(seed)).history).encode()).hexdigest() for seed in range(2)
     ]
+
+
+def test_from_a_seed_on_more_happens_while_there_is_something_to_do() -> None:
+    plans = [Plan.drawn(seed) for seed in range(SOONER, SOONER + 200)]
+    assert all(plan.letters for plan in plans if plan.workers)
+    faults = [fault.at_s for plan in plans for fault in plan.faults]
+    assert 0.4 < sum(at_s < BUSY_S for at_s in faults) / len(faults) < 0.7
+    assert all(plan == Plan.parsed(str(plan)) for plan in plans)
 
 
 def test_a_plan_is_a_line_of_text() -> None:

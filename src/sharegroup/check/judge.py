@@ -23,6 +23,7 @@ from sharegroup.check.history import (
 )
 from sharegroup.check.key_rules import KeyRules, answers
 from sharegroup.check.log_rules import LogRules
+from sharegroup.check.lost_polls import LostPolls
 from sharegroup.check.reader_rules import HASH_MAX, ReaderRules, Run, Tenure
 from sharegroup.check.sink_rules import SinkRules
 from sharegroup.check.states import Found, Settings
@@ -55,7 +56,7 @@ class Judge:
         self._calls: dict[int, Event] = {}
         self._mixed: set[str] = set()
         """Groups that have read in both ways, what is committed only and everything."""
-        self._lost_polls: dict[str, int] = {}
+        self._lost_polls = LostPolls()
         self._violations: list[Violation] = []
         self._more = 0
         self._counts: dict[str, int] = {}
@@ -195,13 +196,12 @@ class Judge:
 
     def _poll(self, event: Event) -> None:
         self._called(event)
-        self._lost_polls[event["group"]] = self._lost_polls.get(event["group"], 0) + 1
+        self._lost_polls.asked(event)
 
     def _polled(self, event: Event) -> None:
         asked = self._asked(event)
         group, member = asked["group"], asked["member"]
-        if event.get("result") != UNKNOWN:
-            self._lost_polls[group] -= 1
+        self._lost_polls.answered(event)
         when = event["since"] if "since" in event else asked["t"], event["t"]
         for topic, partition, first, last, count in event["acquired"]:
             place = group, topic, partition
@@ -221,8 +221,9 @@ class Judge:
                     self._tell(*place, keys.acquired(member, offset, *when))
         for topic, partition, offset, record in event.get("records", ()):
             self._tell(None, topic, partition, self._log.read(topic, partition, offset, record))
+        of = [self._rules(group, *at) for at in event.get("of", ())]  # it is judged there, too
         if not event["acquired"] and event.get("result") != UNKNOWN and self._calm_ms < asked["t"]:
-            self._came_back_empty(group, member, event.get("of", ()), asked["t"], event["t"])
+            self._came_back_empty(group, member, of, asked["t"], event["t"])
 
     def _hindered_ms(
         self, place: Place, rules: SharePartitionRules, first: int, last: int
@@ -236,11 +237,11 @@ class Judge:
         return max(written_ms, self._keys[place].changed_ms(first, last) + longest_ms)
 
     def _came_back_empty(
-        self, group: str, member: str, of: Iterable[tuple[str, int]], asked_ms: float, now_ms: float
+        self, group: str, member: str, of: Iterable[SharePartitionRules], *when: float
     ) -> None:
-        for topic, partition in of:
-            self._rules(group, topic, partition).empty_polls.add(asked_ms, now_ms)
-        if self._spinning.setdefault((group, member), Spinning()).add(asked_ms, now_ms):
+        for rules in of:
+            rules.empty_polls.add(*when)
+        if self._spinning.setdefault((group, member), Spinning()).add(*when):
             text = f"the polls of {member} come back empty, again and again, without a pause"
             self._tell(group, "", -1, [Found("L4", 0, 0, text)])
 
@@ -309,6 +310,7 @@ class Judge:
 
     def _leave(self, event: Event) -> None:
         self._departures[event["group"]] = self._departures.get(event["group"], 0) + 1
+        self._lost_polls.left(event["group"], event["member"])
         for (group, _, _), work in self._work.items():
             if group == event["group"]:
                 work.left(event["member"])
@@ -442,6 +444,7 @@ class Judge:
                 found = self._sink(sink, topic, partition).missing(first, last)
                 self._tell(None, topic, partition, found)
         for group in event["drained"]:
+            self._lost_polls.finished(self._settings_of(group), group, self._calm_ms, event["t"])
             self._end_of_readers(group)
             topics = {topic for of, topic, _ in self._partitions if of == group}
             for topic, partition, first, last in self._all(topics):
@@ -469,7 +472,7 @@ class Judge:
         if place not in self._partitions:
             gone = self._gone_of(topic, partition)
             killed = self._kills, self._killed_ms
-            rules = SharePartitionRules(lambda: self._lost_polls.get(group, 0), gone, *killed)
+            rules = SharePartitionRules(lambda: self._lost_polls.of(group), gone, *killed)
             self._partitions[place] = rules
             rules.settings = self._settings_of(group)
             rules.shaky = self._shakes > 0

@@ -6,7 +6,7 @@ import asyncio
 import posixpath
 import random
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from sharegroup.model.environment import DiskFile
@@ -143,12 +143,10 @@ class MemoryDisk:
 
     def successor(self) -> MemoryDisk:
         """The disk as the next broker finds it after ``kill -9``: the system keeps what was
-        written, and has not synced it."""
+        written, and has not synced it. Nor does it forget a failed sync."""
         other = MemoryDisk(self._trouble)
         for path, content in self._files.items():
-            other._files[path] = _Content(
-                bytearray(content.data), content.durable, modified_ms=content.modified_ms
-            )
+            other._files[path] = replace(content, data=bytearray(content.data))
         other._folders = set(self._folders)
         return other
 

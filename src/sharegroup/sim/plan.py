@@ -9,8 +9,13 @@ from typing import Any, Final, Self
 from sharegroup.model.errors import ConfigError
 
 FIRST: Final = 200
+SOONER: Final = 24_000
+"""From this seed on half of the faults happen within :data:`BUSY_S`, and workers have dead letters:
+without them nobody can tell whether a record that no handler has seen is lost."""
 FAULTS_S: Final = 30
 """Faults happen within so many virtual seconds."""
+BUSY_S: Final = 3
+"""In these producers and members of one broker have most to do."""
 LATE_MAX: Final = 1 << 20
 """The last message that a plan can name as late."""
 
@@ -147,7 +152,7 @@ class Plan:
         """The plan of a seed, with so many nodes."""
         plan = cls._alone(seed)
         if nodes == 1:
-            return plan
+            return plan if seed < SOONER else plan._sooner()
         chance = random.Random(f"{seed} nodes")
         faults = [one for one in plan.faults if one.kind not in NOT_OF_CLUSTER]
         kinds = chance.sample([*NODE_KINDS], chance.randint(1, 4))
@@ -159,6 +164,16 @@ class Plan:
         faults.sort(key=lambda one: one.at_s)
         # Nodes share no partitions of consumer groups among members (KIP-X).
         return replace(plan, nodes=nodes, readers=0, in_turns=0, faults=tuple(faults))
+
+    def _sooner(self) -> Self:
+        chance = random.Random(f"{self.seed} sooner")
+        faults = [
+            replace(one, at_s=round(chance.uniform(0, BUSY_S), 3)) if chance.random() < 0.5 else one
+            for one in self.faults
+        ]
+        faults.sort(key=lambda one: one.at_s)
+        letters = max(self.letters, min(self.workers, 1))
+        return replace(self, letters=letters, faults=tuple(faults))
 
     @classmethod
     def _alone(cls, seed: int) -> Self:

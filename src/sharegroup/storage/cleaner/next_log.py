@@ -181,6 +181,7 @@ def groups(segments: Sequence[Segment], settings: LogSettings) -> list[list[Segm
     size, before = 0, None
     for segment in segments:
         if segment.quarantine.damages:
+            before = None  # what is before it and what is behind it do not adjoin
             continue
         own = found[-1] if found else []
         if (
