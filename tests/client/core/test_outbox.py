@@ -136,32 +136,8 @@ STEPS = st.lists(
 )
 
 
-@given(STEPS)
-def test_every_record_arrives_once_and_in_order(steps: list[tuple[str, int]]) -> None:
-    run = Run()
-    made = 0
-    for what, number in steps:
-        match what:
-            case "add":
-                made = run.add(number, made)
-            case "send":
-                run.send()
-            case "answer":
-                run.answer()
-            case "refuse":
-                run.refuse()
-            case _:
-                run.disconnect(number)
-    run.finish()
-    assert run.broker.values == [b"%d" % number for number in range(made)]
-    assert run.identities <= 1, "no failure of these costs the producer its identity"
-
-
-LOSING_STEPS = ("add", "send", "send", "answer", "refuse", "give up", "expire", "disconnect")
-
-
-@given(st.lists(st.tuples(st.sampled_from(LOSING_STEPS), st.integers(0, 5)), min_size=20))
-def test_no_record_arrives_twice_when_others_are_given_up(steps: list[tuple[str, int]]) -> None:
+def played(steps: list[tuple[str, int]]) -> tuple[Run, int, int]:
+    """The finished run, how many records were made, and how many of them were given up."""
     run = Run()
     made = lost = 0
     for what, number in steps:
@@ -181,6 +157,22 @@ def test_no_record_arrives_twice_when_others_are_given_up(steps: list[tuple[str,
             case _:
                 run.disconnect(number)
     run.finish()
+    return run, made, lost
+
+
+@given(STEPS)
+def test_every_record_arrives_once_and_in_order(steps: list[tuple[str, int]]) -> None:
+    run, made, _ = played(steps)
+    assert run.broker.values == [b"%d" % number for number in range(made)]
+    assert run.identities <= 1, "no failure of these costs the producer its identity"
+
+
+LOSING_STEPS = ("add", "send", "send", "answer", "refuse", "give up", "expire", "disconnect")
+
+
+@given(st.lists(st.tuples(st.sampled_from(LOSING_STEPS), st.integers(0, 5)), min_size=20))
+def test_no_record_arrives_twice_when_others_are_given_up(steps: list[tuple[str, int]]) -> None:
+    run, made, lost = played(steps)
     values = [int(value) for value in run.broker.values]
     assert values == sorted(set(values)), "each once, and in order"
     assert made - lost <= len(values) <= made, "what was not given up is there"
